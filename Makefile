@@ -1,0 +1,63 @@
+# Every target sets up what it needs in a virtual environment of its own; nothing has to be
+# activated first. Set PYTHON to choose the interpreter: make test PYTHON=python3.12
+PYTHON ?= python3
+VENV := .venv
+BENCH_VENV := .venv-bench
+BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install --disable-pip-version-check --quiet --editable
+
+# Where the real data sets are; the tests marked `data` are skipped when there are none.
+export WISECROWD_DATA ?= $(CURDIR)/../shared/data
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test format bench clean
+
+help: ## show this help
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say where the results are
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, layers, tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_VENV)/.installed-bench ## measure speed and accuracy, beside crowd-kit in the same process
+	$(BENCH_VENV)/bin/python -m benchmarks.run
+
+clean: ## remove environments, caches and everything that was built
+	rm -rf $(VENV) $(BENCH_VENV) build dist demo-output benchmarks/output
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is written only after the step before it succeeded, and grows old with pyproject.toml.
+%/.created:
+	@echo "Creating the virtual environment $* with $(PYTHON)"
+	$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"wisecrowd needs Python 3.11 or newer, this is {v}: set PYTHON=...")'
+	$(PYTHON) -m venv $*
+	@touch $@
+
+$(VENV)/.installed-demo: $(VENV)/.created pyproject.toml
+	@echo "Installing wisecrowd and what the demo needs into $(VENV)"
+	$(BIN)/python $(PIP_INSTALL) '.[demo]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
+	@echo "Installing wisecrowd and the development tools into $(VENV)"
+	$(BIN)/python $(PIP_INSTALL) '.[dev]'
+	@touch $@
+
+$(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
+	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
+	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench]'
+	@touch $@
+
+.PRECIOUS: %/.created

@@ -1,0 +1,52 @@
+"""wisecrowd: trusted labels, worker quality and classifiers from noisy crowd labels.
+
+Everything public hangs off this name and is loaded when first used, so that importing wisecrowd
+costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from wisecrowd import aggregation as aggregation
+    from wisecrowd import datasets as datasets
+    from wisecrowd import metrics as metrics
+    from wisecrowd import simulate as simulate
+    from wisecrowd.api import aggregate as aggregate
+    from wisecrowd.api import load as load
+    from wisecrowd.api import show_versions as show_versions
+    from wisecrowd.core.labels import CrowdLabels as CrowdLabels
+    from wisecrowd.core.registry import methods as methods
+    from wisecrowd.engines.threads import set_threads as set_threads
+    from wisecrowd.inference import priors as priors
+    from wisecrowd.io.tables import read as read
+
+_MODULES = ("aggregation", "datasets", "metrics", "simulate")
+_NAMES = {
+    "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
+    "aggregate": "wisecrowd.api:aggregate",
+    "load": "wisecrowd.api:load",
+    "methods": "wisecrowd.core.registry:methods",
+    "priors": "wisecrowd.inference.priors:",
+    "read": "wisecrowd.io.tables:read",
+    "set_threads": "wisecrowd.engines.threads:set_threads",
+    "show_versions": "wisecrowd.api:show_versions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"wisecrowd.{name}")
+    if name in _NAMES:
+        module, _, attribute = _NAMES[name].partition(":")
+        loaded = importlib.import_module(module)
+        return getattr(loaded, attribute) if attribute else loaded
+    raise AttributeError(f"module 'wisecrowd' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return ["__version__", *_MODULES, *_NAMES]

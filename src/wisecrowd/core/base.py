@@ -1,0 +1,379 @@
+"""Aggregator: the one public face of all inference methods."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.result import FitResult, choose_labels, confidence_of
+from wisecrowd.core.task_prior import TaskPrior, as_task_prior
+from wisecrowd.core.validation import as_crowd_labels, as_gold, suggestion
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a method promises; the common checks hold it to that.
+
+    Attributes
+    ----------
+    monotone : bool
+        Its objective never decreases.
+    inductive : bool
+        ``predict_proba`` on the training labels repeats the fit.
+    likelihood : bool
+        ``score`` works without truth.
+    confusion : bool
+        It has ``confusion_``.
+    binary : bool
+        It handles two classes only (OneVsRest makes more of it).
+    exact_replication : bool
+        An integer weight is the same as repeating the annotation.
+    """
+
+    monotone: bool = False
+    inductive: bool = True
+    likelihood: bool = False
+    confusion: bool = False
+    binary: bool = False
+    exact_replication: bool = True
+
+
+class Aggregator:
+    """Base of all inference methods: ``fit`` and ``predict`` are written once, here.
+
+    A method is a subclass whose ``__init__`` stores its parameters under their own names, with
+    ``_fit(labels, prior, rng) -> FitResult``, which may use ``self._start``: the given start as
+    ``(n_tasks, n_classes)`` probabilities, or None. Inductive methods have
+    ``_predict(labels, prior)``, which may use fitted attributes only.
+
+    Attributes
+    ----------
+    tasks_, workers_, classes_ : arrays of ids
+    labels_ : (n_tasks,) the most probable class of each task
+    probas_ : (n_tasks, n_classes) posterior
+    ties_ : (n_tasks,) bool, whether the label was a tie
+    worker_accuracy_, worker_accuracy_error_ : (n_workers,) and its standard error
+    class_prior_, confusion_ : where the model has them
+    n_iter_, converged_, history_, warnings_
+    """
+
+    tags: ClassVar[Tags] = Tags()
+    _start: Floats | None = None
+
+    # ------------------------------------------------------------------------------- parameters
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        return [p.name for p in parameters if p.name != "self" and p.kind != p.VAR_KEYWORD]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, and with ``deep`` those of a nested method as ``name__parameter``."""
+        params = {name: getattr(self, name) for name in self._parameter_names()}
+        if deep:
+            for name, value in list(params.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name and return the method itself."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            own, _, nested = name.partition("__")
+            if own not in names:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {own!r}{suggestion(own, names)}; "
+                    f"it has {', '.join(names) or 'none'}."
+                )
+            if nested:
+                getattr(self, own).set_params(**{nested: value})
+            else:
+                setattr(self, own, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not _same(value, defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
+        tags = importlib.import_module("sklearn.utils")
+        return tags.Tags(
+            estimator_type=None,
+            target_tags=tags.TargetTags(required=False),
+            input_tags=tags.InputTags(),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "probas_")
+
+    def _validate_parameters(self) -> None:
+        """Check the parameters all methods share; subclasses check their own and call super."""
+        params = self.get_params(deep=False)
+        for name in ("max_iter", "n_init"):
+            if name in params:
+                check_integer(name, params[name], 1)
+        if "tol" in params:
+            check_number("tol", params["tol"], 0.0)
+        if "random_state" in params:
+            as_generator(params["random_state"])
+
+    # -------------------------------------------------------------------------------------- fit
+
+    def fit(
+        self,
+        labels: Any,
+        y: Any = None,
+        *,
+        gold: Any = None,
+        task_prior: Any = None,
+        init: Any = None,
+    ) -> Self:
+        """Fit to annotations.
+
+        Parameters
+        ----------
+        labels : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
+        y : ignored
+            Present because scikit-learn's searches pass the truth here, for ``score``.
+        gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
+            Known classes; these tasks keep them.
+        task_prior : (n_classes,) or (n_tasks, n_classes), array or sparse
+            Probabilities (or their logarithms) of the classes before any label is seen.
+        init : (n_tasks, n_classes) probabilities, a fitted method, or a method to fit first
+            Where to start; the default is the method's own choice, the soft vote as a rule.
+        """
+        self._validate_parameters()
+        labels = as_crowd_labels(labels)
+        if self.tags.binary and labels.n_classes > 2:
+            raise DataError(
+                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
+                f"wrap it: OneVsRest({type(self).__name__}())."
+            )
+        gold_codes = as_gold(gold, labels)
+        prior = as_task_prior(task_prior, gold_codes, labels)
+        self._start = self._as_start(init, labels)
+        rng = as_generator(getattr(self, "random_state", None))
+        try:
+            result = self._fit(labels, prior, rng)
+        finally:
+            self._start = None
+        self._publish(labels, result)
+        return self
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        raise TypeError(f"{type(self).__name__} must define _fit.")
+
+    def _as_start(self, init: Any, labels: CrowdLabels) -> Floats | None:
+        if init is None:
+            return None
+        if isinstance(init, Aggregator):
+            if not init.__sklearn_is_fitted__():
+                init = init.fit(labels)
+            init = init.predict_proba(labels) if init.tags.inductive else init.probas_
+        start = np.asarray(init.toarray() if hasattr(init, "toarray") else init, dtype=np.float64)
+        shape = (labels.n_tasks, labels.n_classes)
+        if start.shape != shape:
+            raise DataError(
+                f"init has shape {start.shape}; give probabilities of shape {shape}: one row per "
+                "task, one column per class."
+            )
+        if not np.isfinite(start).all() or (start < 0).any() or (start.sum(axis=1) <= 0).any():
+            raise DataError("init must be finite, not negative, and not all zero in any row.")
+        return start / start.sum(axis=1, keepdims=True)
+
+    def _publish(self, labels: CrowdLabels, result: FitResult) -> None:
+        codes, ties = choose_labels(result.probas, labels.class_totals)
+        self.tasks_, self.workers_, self.classes_ = labels.tasks, labels.workers, labels.classes
+        self.labels_ = labels.classes[codes]
+        self.probas_ = result.probas
+        self.confidence_ = confidence_of(result.probas, codes)
+        self.ties_ = ties
+        self.labels_per_task_ = labels.labels_per_task
+        self.labels_per_worker_ = labels.labels_per_worker
+        self.class_totals_ = labels.class_totals
+        self.worker_accuracy_ = result.worker_accuracy
+        self.worker_accuracy_error_ = result.worker_accuracy_error
+        self.n_iter_, self.converged_ = result.n_iter, result.converged
+        self.history_, self.warnings_ = result.history, result.warnings
+        for name in ("class_prior", "confusion"):
+            if getattr(result, name) is not None:
+                setattr(self, name + "_", getattr(result, name))
+        for name, value in result.extra.items():
+            setattr(self, name + "_", value)
+        self._frame_library = labels.frame_library
+        for message in result.warnings:
+            warnings.warn(message, WisecrowdWarning, stacklevel=3)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_"):
+            if "probas_" not in self.__dict__:
+                raise NotFittedError(
+                    f"This {type(self).__name__} has no {name} yet; call fit(labels) first."
+                )
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: its model has no such part."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # ---------------------------------------------------------------------------------- predict
+
+    def predict_proba(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> Any:
+        """Return the posterior (n_tasks, n_classes) of new tasks labelled by known workers.
+
+        Workers that the fit has not seen count as a worker about whom nothing is known.
+        """
+        self._require_fitted()
+        if not self.tags.inductive:
+            raise DataError(
+                f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
+            )
+        known = self._recode(as_crowd_labels(labels))
+        return self._predict(known, as_task_prior(task_prior, as_gold(gold, known), known))
+
+    def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
+        """Return the most probable class of each new task; see :meth:`predict_proba`."""
+        probas = self.predict_proba(labels, task_prior=task_prior, gold=gold)
+        return np.asarray(self.classes_[choose_labels(probas, self.class_totals_)[0]])
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")
+
+    def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
+        """Fit and return the labels: a pandas Series by task if pandas came in, else an array."""
+        self.fit(labels, y, **fit_options)
+        if self._frame_library == "pandas":
+            pandas = importlib.import_module("pandas")
+            return pandas.Series(
+                self.labels_, index=pandas.Index(self.tasks_, name="task"), name="label"
+            )
+        return self.labels_
+
+    def score(self, labels: Any, truth: Any = None) -> float:
+        """Return the accuracy on ``truth`` or, without it, the log-likelihood per annotation.
+
+        Truth is a mapping from task to class, a (task, label) frame, or one class per task; tasks
+        without a truth do not count.
+        """
+        self._require_fitted()
+        known = self._recode(as_crowd_labels(labels))
+        if truth is None:
+            if not self.tags.likelihood:
+                raise ParameterError(
+                    f"{type(self).__name__} has no likelihood to score without truth; give truth."
+                )
+            return self._log_likelihood(known) / max(_total_weight(known), 1e-300)
+        codes = as_gold(truth, known)
+        assert codes is not None
+        if not (codes >= 0).any():
+            raise DataError("The truth names none of these tasks; there is nothing to score.")
+        if self.tags.inductive:
+            probas = self._predict(known, as_task_prior(None, None, known))
+        else:
+            probas = self._known_posterior(known)
+        chosen, _ = choose_labels(probas, self.class_totals_)
+        return float(np.mean(chosen[codes >= 0] == codes[codes >= 0]))
+
+    def _known_posterior(self, labels: CrowdLabels) -> Any:
+        rows = lookup(labels.tasks, self.tasks_)
+        if (rows < 0).any():
+            raise DataError(
+                f"Task {labels.tasks[int(np.argmax(rows < 0))]!r} was not in the fit, and "
+                f"{type(self).__name__} cannot predict new tasks."
+            )
+        return self.probas_[rows]
+
+    def _log_likelihood(self, labels: CrowdLabels) -> float:
+        raise TypeError(f"{type(self).__name__} must define _log_likelihood or unset the tag.")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(
+                f"This {type(self).__name__} is not fitted; call fit(labels) first."
+            )
+
+    def _recode(self, labels: CrowdLabels) -> CrowdLabels:
+        """Express new labels in the fitted vocabularies; unknown workers share one extra code."""
+        if labels.workers is self.workers_ and labels.classes is self.classes_:
+            return labels
+        class_codes = lookup(labels.classes, self.classes_)
+        unknown = (class_codes < 0) & (labels.class_totals > 0)
+        if unknown.any():
+            value = labels.classes[int(np.argmax(unknown))]
+            raise DataError(
+                f"Label {value!r} was not among the classes of the fit "
+                f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
+            )
+        worker_codes = lookup(labels.workers, self.workers_)
+        worker_codes[worker_codes < 0] = len(self.workers_)
+        return CrowdLabels(
+            labels.task,
+            worker_codes[labels.worker].astype(np.int32),
+            class_codes[labels.label],
+            labels.tasks,
+            np.append(self.workers_.astype(object), [None]),
+            self.classes_,
+            weight=labels.weight,
+            frame_library=labels.frame_library,
+        )
+
+    # ------------------------------------------------------------------------------ keep results
+
+    def task_table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per task: task, label, confidence, tie, n_labels."""
+        self._require_fitted()
+        return {
+            "task": self.tasks_,
+            "label": self.labels_,
+            "confidence": self.confidence_,
+            "tie": self.ties_,
+            "n_labels": self.labels_per_task_,
+        }
+
+    def worker_table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per worker: accuracy with its standard error and 95% interval."""
+        self._require_fitted()
+        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
+        return {
+            "worker": self.workers_,
+            "n_labels": self.labels_per_worker_,
+            "accuracy": accuracy,
+            "standard_error": error,
+            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
+            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+        }
+
+    def save(self, path: Any) -> None:
+        """Write the fitted method as a folder of JSON and npy files; read it with wisecrowd.load."""
+        self._require_fitted()
+        importlib.import_module("wisecrowd.storage.methods").save(self, path)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, np.ndarray):
+        return False
+    return bool(a == b)
+
+
+def _total_weight(labels: CrowdLabels) -> float:
+    return float(labels.n_annotations if labels.weight is None else labels.weight.sum())

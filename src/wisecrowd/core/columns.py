@@ -1,0 +1,103 @@
+"""Which column is the task, the worker and the label: the usual names, and no silent choice."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+
+from wisecrowd.core.exceptions import DataError
+
+# Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "task": ("task", "taskid", "item", "itemid", "unit", "unitid", "subject", "subjectid", "hitid",
+             "example", "exampleid"),
+    "worker": ("worker", "workerid", "annotator", "annotatorid", "rater", "raterid", "performer",
+               "performerid", "user", "userid", "completedby"),
+    "label": ("label", "answer", "response", "value", "rating", "class"),
+    "weight": ("weight",),
+    "timestamp": ("timestamp",),
+    "duration": ("duration",),
+    "cost": ("cost",),
+    "question": ("question",),
+    "worker_kind": ("workerkind", "kind"),
+}  # fmt: skip
+# Names that mean the task only where nothing better is there: an `id` beside a `task_id` is the
+# annotation's own, a `question` beside a `task` is the question asked.
+LAST_RESORT = {"task": ("question", "id")}
+REQUIRED_ROLES = ("task", "worker", "label")
+OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
+
+
+def find_columns(
+    columns: Sequence[str], asked: Mapping[str, str | None]
+) -> tuple[dict[str, str], str | None]:
+    """Return the column of each role, and a sentence if a required one was guessed by an alias.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names that the table has.
+    asked : mapping of role to column name or None
+        ``None`` means: recognise it by its usual names. Required roles raise when not found,
+        optional ones are left out.
+    """
+    found: dict[str, str] = {}
+    for role, name in asked.items():
+        if name is not None:
+            found[role] = _exact(name, role, columns)
+    guessed = {}
+    for role in (*REQUIRED_ROLES, *OPTIONAL_ROLES):
+        free = [column for column in columns if column not in found.values()]
+        if role in found or (role in REQUIRED_ROLES and role not in asked):
+            continue
+        guess = _guess(role, free)
+        if guess is not None:
+            found[role] = guessed[role] = guess
+        elif role in REQUIRED_ROLES:
+            raise DataError(_not_found(role, columns))
+    renamed = [f"{role} = {name!r}" for role, name in guessed.items() if role != name]
+    return found, f"columns recognised: {', '.join(renamed)}" if renamed else None
+
+
+def _exact(name: str, role: str, columns: Sequence[str]) -> str:
+    if columns.count(name) > 1:
+        raise DataError(f"There are {columns.count(name)} columns named {name!r}; rename one.")
+    if name in columns:
+        return name
+    close = difflib.get_close_matches(name, columns, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {_listed(columns)}."
+    raise DataError(f"There is no column {name!r} for the {role}; {hint}")
+
+
+def _plain(name: str) -> str:
+    return "".join(c for c in name.strip().lower() if c not in " _-")
+
+
+def _guess(role: str, columns: Sequence[str]) -> str | None:
+    candidates = [c for c in columns if _plain(c) in ALIASES[role]]
+    if not candidates:
+        candidates = [c for c in columns if _plain(c) in LAST_RESORT.get(role, ())]
+    if len(candidates) > 1:
+        raise DataError(
+            f"The columns {_listed(candidates)} could each be the {role}; say which one with "
+            f"{role}='{candidates[0]}' (on the command line --{role} {candidates[0]})."
+        )
+    return candidates[0] if candidates else None
+
+
+def _not_found(role: str, columns: Sequence[str]) -> str:
+    close = difflib.get_close_matches(role, [_plain(c) for c in columns], n=1, cutoff=0.7)
+    hint = ""
+    if close:
+        name = next(c for c in columns if _plain(c) == close[0])
+        hint = f" (is it {name!r}?)"
+    usual = ", ".join(ALIASES[role][:4])
+    return (
+        f"No column looks like the {role}: there are {_listed(columns)}{hint}; name it with "
+        f"{role}='...' (on the command line --{role} NAME) or call it one of {usual}."
+    )
+
+
+def _listed(columns: Sequence[str]) -> str:
+    shown = ", ".join(repr(c) for c in columns[:12])
+    return shown + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")

@@ -1,0 +1,29 @@
+"""Errors and warnings: each message says what was given, what is allowed and what to do."""
+
+
+class WisecrowdError(Exception):
+    """Base of every error that wisecrowd raises on purpose."""
+
+
+class DataError(WisecrowdError, ValueError):
+    """The data, or a file, cannot be used as given; the command line exits with code 3."""
+
+
+class ParameterError(WisecrowdError, ValueError):
+    """A parameter or option has a value that is not allowed; the command line exits with code 2."""
+
+
+class NotFittedError(WisecrowdError, ValueError, AttributeError):
+    """A result was asked of a model before ``fit``.
+
+    Both bases are those of scikit-learn's error of the same name, so that code written for its
+    estimators catches this one too.
+    """
+
+
+class MissingDependencyError(WisecrowdError, ImportError):
+    """An optional library is not installed; the message names the extra that brings it."""
+
+
+class WisecrowdWarning(UserWarning):
+    """Something the user should know, although the result is usable."""

@@ -1,0 +1,300 @@
+"""CrowdLabels: who gave which label to which task, frozen, sorted and sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from wisecrowd.core.exceptions import DataError
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+Vocabulary = NDArray[Any]
+
+ANNOTATION_COLUMNS = ("timestamp", "duration", "cost", "question")
+
+
+class WorkerView(NamedTuple):
+    """Annotations grouped by worker: those of worker ``j`` are ``order[indptr[j]:indptr[j + 1]]``."""
+
+    indptr: NDArray[np.int64]
+    order: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CrowdLabels:
+    """Annotations as codes, sorted by (task, worker), with the user's own ids as vocabularies.
+
+    Built by :meth:`from_frame`, :meth:`from_arrays` or :meth:`from_matrix`, which check everything;
+    the constructor itself trusts its arguments. Rows are tasks: ``len(labels)`` is the number of
+    tasks and ``labels[rows]`` keeps the worker and class vocabularies, so that folds and
+    mini-batches share worker and class indices.
+
+    Attributes
+    ----------
+    task, worker, label : (n_annotations,) int32
+        Codes into the vocabularies.
+    tasks, workers, classes : (n_tasks,), (n_workers,), (n_classes,)
+        The user's ids; those of tasks and workers are sorted, classes too unless declared.
+    weight : (n_annotations,) float64, optional
+        How often each annotation counts; ``None`` means once.
+    columns : mapping of str to (n_annotations,) arrays
+        Optional ``timestamp``, ``duration``, ``cost`` and ``question``.
+    worker_kind : (n_workers,), optional
+        For instance "human" or "model".
+    notes : tuple of str
+        What reading the data decided: guessed columns, dropped duplicates, abstentions.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(["t1", "t1", "t2"], ["ann", "bob", "ann"], [1, 0, 1])
+    >>> labels
+    CrowdLabels(2 tasks, 2 workers, 2 classes, 3 annotations)
+    >>> labels[[1]].workers.tolist()
+    ['ann', 'bob']
+    """
+
+    task: Codes
+    worker: Codes
+    label: Codes
+    tasks: Vocabulary
+    workers: Vocabulary
+    classes: Vocabulary
+    weight: Floats | None = None
+    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    worker_kind: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
+    frame_library: str | None = None  # "pandas", "polars" ...: results go back the way data came
+
+    def __post_init__(self) -> None:
+        for array in (self.task, self.worker, self.label, self.weight, *self.columns.values()):
+            if array is not None:
+                array.flags.writeable = False
+        for vocabulary in (self.tasks, self.workers, self.classes):
+            vocabulary.flags.writeable = False
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy does not pickle; caches are not worth sending.
+        return _rebuild, (
+            self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
+            self.weight, dict(self.columns), self.worker_kind, self.notes, self.frame_library,
+        )  # fmt: skip
+
+    # ---------------------------------------------------------------------------- construction
+
+    @classmethod
+    def from_arrays(
+        cls, task: ArrayLike, worker: ArrayLike, label: ArrayLike, **options: Any
+    ) -> CrowdLabels:  # noqa: E501
+        """Build from three equally long arrays of ids.
+
+        Parameters
+        ----------
+        task, worker, label : (n_annotations,) array-like
+            Ids of any one hashable type each: str, int, bool ...
+        **options
+            ``classes`` declares all classes, in this order; ``tasks`` and ``workers`` declare ids
+            that may have no annotation; ``weight``; ``timestamp``, ``duration``, ``cost``,
+            ``question``: one value per annotation; ``worker_kind``: one per annotation or a mapping
+            from worker; ``duplicates``: "last" (default), "keep" or "error"; ``abstain``: labels
+            that count as no label.
+
+        Examples
+        --------
+        >>> CrowdLabels.from_arrays([0, 0], ["a", "b"], ["x", "y"], classes=["x", "y", "z"])
+        CrowdLabels(1 tasks, 2 workers, 3 classes, 2 annotations)
+        """
+        from wisecrowd.core.validation import labels_from_arrays
+
+        return labels_from_arrays(task, worker, label, **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> CrowdLabels:
+        """Build from a long pandas, polars or pyarrow frame, one row per annotation.
+
+        Parameters
+        ----------
+        frame : dataframe
+            Anything narwhals understands.
+        **options
+            ``task``, ``worker``, ``label``, ``weight``, ``timestamp``, ``duration``, ``cost``,
+            ``question``, ``worker_kind`` name the columns; the usual names are recognised when not
+            given. The others are those of :meth:`from_arrays`.
+        """
+        from wisecrowd.core.validation import labels_from_frame
+
+        return labels_from_frame(frame, **options)
+
+    @classmethod
+    def from_matrix(cls, matrix: Any, **options: Any) -> CrowdLabels:
+        """Build from a wide tasks × workers matrix or frame with missing entries.
+
+        Parameters
+        ----------
+        matrix : (n_tasks, n_workers) array, masked array or dataframe
+            NaN and None mean "no label"; a pandas frame's index and columns are task and worker
+            ids; floats that are whole numbers mean integers.
+        **options
+            ``tasks``, ``workers``: ids (default 0, 1, 2 ...), for polars and pyarrow ``tasks`` may
+            name a column; ``classes``; ``missing``: one more value that means "no label", such
+            as -1.
+
+        Examples
+        --------
+        >>> CrowdLabels.from_matrix([[0, 1, -1], [1, 1, 0]], missing=-1)
+        CrowdLabels(2 tasks, 3 workers, 2 classes, 5 annotations)
+        """
+        from wisecrowd.core.validation import labels_from_matrix
+
+        return labels_from_matrix(matrix, **options)
+
+    # ------------------------------------------------------------------------------------ sizes
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, with or without annotations."""
+        return len(self.tasks)
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers in the vocabulary."""
+        return len(self.workers)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes, used or declared."""
+        return len(self.classes)
+
+    @property
+    def n_annotations(self) -> int:
+        """Number of (task, worker, label) rows."""
+        return len(self.task)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """``(n_tasks,)``: to scikit-learn's splitters the rows are tasks."""
+        return (self.n_tasks,)
+
+    def __len__(self) -> int:
+        return self.n_tasks
+
+    def __repr__(self) -> str:
+        return (
+            f"CrowdLabels({self.n_tasks} tasks, {self.n_workers} workers, "
+            f"{self.n_classes} classes, {self.n_annotations} annotations)"
+        )
+
+    # ------------------------------------------------------------------------------------ views
+
+    @cached_property
+    def indptr(self) -> NDArray[np.int64]:
+        """(n_tasks + 1,) annotations of task ``i`` are rows ``indptr[i]`` to ``indptr[i + 1]``."""
+        return _row_pointers(self.task, self.n_tasks)
+
+    @cached_property
+    def by_worker(self) -> WorkerView:
+        """The worker-major view: row pointers and the order of annotations by (worker, task)."""
+        order = stable_order(self.worker, self.n_workers)
+        return WorkerView(_row_pointers(self.worker, self.n_workers), order)
+
+    @cached_property
+    def labels_per_task(self) -> NDArray[np.int64]:
+        """(n_tasks,) number of annotations of each task."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def labels_per_worker(self) -> NDArray[np.int64]:
+        """(n_workers,) number of annotations by each worker."""
+        return np.bincount(self.worker, minlength=self.n_workers)
+
+    @cached_property
+    def class_totals(self) -> Floats:
+        """(n_classes,) total weight of each label: how common it is overall."""
+        return np.bincount(self.label, weights=self.weight, minlength=self.n_classes).astype(
+            np.float64
+        )
+
+    def __getitem__(self, rows: Any) -> CrowdLabels:
+        """Select tasks by position, slice or boolean mask; workers and classes stay."""
+        if isinstance(rows, tuple):  # scikit-learn asks for labels[rows, ...]
+            rows = rows[0]
+        chosen = np.atleast_1d(np.arange(self.n_tasks)[rows])
+        new_code = np.full(self.n_tasks, -1, dtype=np.int32)
+        new_code[chosen] = np.arange(len(chosen), dtype=np.int32)
+        if np.count_nonzero(new_code >= 0) != len(chosen):
+            raise DataError("A task was selected twice; select each task at most once.")
+        kept = np.flatnonzero(new_code[self.task] >= 0)
+        task = new_code[self.task[kept]]
+        kept = kept[stable_order(task, len(chosen))]
+        return replace(
+            self._rows(kept), task=new_code[self.task[kept]], tasks=self.tasks[chosen], notes=()
+        )
+
+    def select_annotations(self, keep: NDArray[np.bool_]) -> CrowdLabels:
+        """Keep the annotations where the mask is true; all vocabularies stay."""
+        return self._rows(np.flatnonzero(keep))
+
+    def _rows(self, rows: NDArray[np.intp]) -> CrowdLabels:
+        return replace(
+            self,
+            task=self.task[rows],
+            worker=self.worker[rows],
+            label=self.label[rows],
+            weight=None if self.weight is None else self.weight[rows],
+            columns={name: values[rows] for name, values in self.columns.items()},
+        )
+
+    def to_dict(self) -> dict[str, NDArray[Any]]:
+        """Return the long table as a mapping of column name to values, in sorted order."""
+        table = {
+            "task": self.tasks[self.task],
+            "worker": self.workers[self.worker],
+            "label": self.classes[self.label],
+        }
+        if self.weight is not None:
+            table["weight"] = self.weight
+        table.update(self.columns)
+        if self.worker_kind is not None:
+            table["worker_kind"] = self.worker_kind[self.worker]
+        return table
+
+
+def _rebuild(*fields: Any) -> CrowdLabels:
+    names = (
+        "task", "worker", "label", "tasks", "workers", "classes",
+        "weight", "columns", "worker_kind", "notes", "frame_library",
+    )  # fmt: skip
+    return CrowdLabels(**dict(zip(names, fields, strict=True)))
+
+
+def _row_pointers(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
+    pointers = np.zeros(size + 1, dtype=np.int64)
+    np.cumsum(np.bincount(codes, minlength=size), out=pointers[1:])
+    return pointers
+
+
+def stable_order(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
+    """Return the stable sorting order of small integer codes, in linear time when there are many."""
+    if len(codes) == 0 or bool(np.all(codes[1:] >= codes[:-1])):
+        return np.arange(len(codes), dtype=np.int64)
+    if len(codes) < 200_000:
+        return np.argsort(codes, kind="stable").astype(np.int64, copy=False)
+    # A one-entry-per-row CSR matrix turned into CSC *is* a counting sort, in compiled code.
+    from scipy.sparse import csr_array
+
+    n = len(codes)
+    one_per_row = csr_array((np.empty(n, np.int8), codes, np.arange(n + 1)), shape=(n, size))
+    return np.asarray(one_per_row.tocsc().indices, dtype=np.int64)
+
+
+def describe_ids(ids: Sequence[Any] | NDArray[Any], limit: int = 5) -> str:
+    """Return the first few ids as text for a message."""
+    shown = ", ".join(repr(x) for x in list(np.asarray(ids, dtype=object)[:limit]))
+    return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")

@@ -1,0 +1,86 @@
+"""What a method's fit hands back, and the tables made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+TIE = 1e-9  # probabilities closer than this are equal
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult:
+    """Everything that a method learned.
+
+    Attributes
+    ----------
+    probas : (n_tasks, n_classes) array or sparse
+        Posterior of each task. Sparse for very many classes: what a row lacks to one is spread
+        over the classes that the task did not receive.
+    worker_accuracy, worker_accuracy_error : (n_workers,)
+        Probability of a correct label and its standard error.
+    class_prior : (n_classes,), optional
+    confusion : (n_workers, n_classes, n_classes), optional
+        ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.
+    n_iter, converged, history
+        Iterations, whether the tolerance was met, and the objective after each.
+    extra : mapping of name to value
+        What only this model has; exposed as ``name_``.
+    """
+
+    probas: Any
+    worker_accuracy: Floats
+    worker_accuracy_error: Floats
+    class_prior: Floats | None = None
+    confusion: Floats | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: tuple[float, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Return the most probable class of each task and whether it was a tie.
+
+    A tie goes to the class that is more common overall in the annotations, then to the first in
+    class order; never to whichever row came first.
+    """
+    # Rank 0 is the most common class; among equals the first in order: argmax then breaks ties.
+    by_frequency = np.argsort(-class_totals, kind="stable")
+    if hasattr(probas, "tocsr"):
+        return _choose_sparse(probas, by_frequency)
+    ranked = probas[:, by_frequency]
+    top = ranked.max(axis=1, keepdims=True)
+    near = ranked >= top - TIE
+    best = by_frequency[near.argmax(axis=1)].astype(np.int32)
+    return best, near.sum(axis=1) > 1
+
+
+def _choose_sparse(
+    probas: Any, by_frequency: NDArray[np.intp]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
+    """Choose among the stored classes; a task without any gets the most common class."""
+    n = probas.shape[0]
+    rank = np.empty(len(by_frequency), dtype=np.int64)
+    rank[by_frequency] = np.arange(len(by_frequency))
+    row = np.repeat(np.arange(n), np.diff(probas.indptr))
+    top = np.zeros(n)
+    np.maximum.at(top, row, probas.data)
+    near = probas.data >= top[row] - TIE
+    best = np.full(n, len(by_frequency), dtype=np.int64)
+    np.minimum.at(best, row[near], rank[probas.indices[near]])
+    ties = np.bincount(row[near], minlength=n) > 1
+    empty = best == len(by_frequency)
+    return by_frequency[np.where(empty, 0, best)].astype(np.int32), ties | empty
+
+
+def confidence_of(probas: Any, codes: NDArray[np.int32]) -> Floats:
+    """Return the probability of the chosen class of each task."""
+    if hasattr(probas, "tocsr"):
+        return np.asarray(probas[np.arange(len(codes)), codes], dtype=np.float64).ravel()
+    return np.asarray(probas[np.arange(len(codes)), codes], dtype=np.float64)

@@ -1,0 +1,93 @@
+"""What is known of each task before its labels: class prior, classifier output and gold, as one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+
+
+@dataclass(frozen=True, eq=False)
+class TaskPrior:
+    """Log prior of task ``i``: ``rows[index[i]]``, or ``rows[0]`` for all tasks without ``index``.
+
+    Attributes
+    ----------
+    rows : (R, n_classes) float64
+        Log probabilities, each row normalised or not; ``-inf`` rules a class out.
+    index : (n_tasks,) int32, optional
+    given : bool
+        Whether the user gave a prior of any kind besides gold.
+    """
+
+    rows: NDArray[np.float64]
+    index: NDArray[np.int32] | None = None
+    given: bool = False
+
+    def dense(self, n_tasks: int) -> NDArray[np.float64]:
+        """Return the log prior of every task, ``(n_tasks, n_classes)``, as a read-only view if shared."""
+        if self.index is None:
+            return np.broadcast_to(self.rows[0], (n_tasks, self.rows.shape[1]))
+        return self.rows[self.index]
+
+
+def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabels) -> TaskPrior:
+    """Combine a task prior (None, (K,), (N, K) or sparse) and gold codes into a TaskPrior.
+
+    Values that are nowhere negative are probabilities, values that are nowhere positive are their
+    logarithms. In a sparse matrix what is absent is impossible.
+    """
+    rows = np.zeros((1, labels.n_classes)) if prior is None else _log_rows(prior, labels)
+    index = None if len(rows) == 1 else np.arange(labels.n_tasks, dtype=np.int32)
+    if gold is not None and (gold >= 0).any():
+        if index is None:
+            index = np.where(gold < 0, 0, gold + 1).astype(np.int32)
+            with np.errstate(divide="ignore"):
+                rows = np.vstack([rows, np.log(np.eye(labels.n_classes))])
+        else:
+            known = np.flatnonzero(gold >= 0)
+            rows[known] = -np.inf
+            rows[known, gold[known]] = 0.0
+    return TaskPrior(rows, index, given=prior is not None)
+
+
+def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
+    is_sparse = hasattr(prior, "tocsr")
+    shape = tuple(prior.shape) if is_sparse else np.shape(prior)
+    allowed = ((labels.n_classes,), (labels.n_tasks, labels.n_classes))
+    if shape not in allowed:
+        raise DataError(
+            f"The task prior has shape {shape}; give ({labels.n_classes},) for all tasks or "
+            f"({labels.n_tasks}, {labels.n_classes}): one row per task, one column per class."
+        )
+    require_memory(8 * int(np.prod(shape)), "The task prior", "give one row for all tasks")
+    if is_sparse:
+        stored = prior.tocsr()
+        logs = bool(stored.nnz) and stored.data.min() < 0
+        rows = np.full(shape, -np.inf if logs else 0.0)
+        entries = stored.tocoo()
+        rows[entries.row, entries.col] = entries.data
+    else:
+        rows = np.array(prior, dtype=np.float64, ndmin=2)
+        logs = bool((rows <= 0).all())
+    if np.isnan(rows).any() or ((rows > 0).any() and (rows < 0).any()):
+        raise DataError(
+            "The task prior is NaN somewhere or mixes positive and negative values; give "
+            "probabilities or their logarithms."
+        )
+    if not logs:
+        with np.errstate(divide="ignore"):
+            rows = np.log(rows)
+    impossible = ~(rows > -np.inf).any(axis=1) | (rows == np.inf).any(axis=1)
+    if impossible.any():
+        raise DataError(
+            f"The task prior of row {int(np.argmax(impossible)) + 1} leaves no class possible or is "
+            "infinite; every row needs at least one positive probability."
+        )
+    return rows

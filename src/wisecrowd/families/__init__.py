@@ -1,0 +1,1 @@
+"""What several methods share: one module per kind of model."""

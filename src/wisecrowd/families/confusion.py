@@ -1,0 +1,310 @@
+r"""Methods with a confusion matrix per worker, fitted by EM.
+
+.. math::
+    z_i \sim Cat(\pi), \qquad y_{ij} \mid z_i = k \sim Cat(\theta_{jk\cdot})
+
+A method is one hook: expected counts to log confusion matrices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.inference.initial import condition, perturbed, vote_posterior
+from wisecrowd.inference.loop import Run, best_of, run, squarem
+
+Floats = NDArray[np.float64]
+TINY = 1e-300  # a probability of zero, with a finite logarithm
+
+
+def safe_log(probabilities: Floats) -> Floats:
+    """Return the logarithm, with zero taken as 1e-300: finite, and impossible all the same."""
+    return np.log(np.maximum(probabilities, TINY))
+
+
+class Stats(NamedTuple):
+    """Additive statistics of one pass: counts (J·K, K) over cells, class mass (K,), log-likelihood."""
+
+    counts: Floats
+    mass: Floats
+    log_likelihood: float
+
+
+@dataclass(frozen=True, eq=False)
+class Params:
+    """Worker and class parameters; ``table`` (J·K, K) is the log confusion, true class last."""
+
+    table: Floats
+    log_class: Floats
+    log_prior: float
+    extra: dict[str, Any]
+
+
+class ConfusionEM(Aggregator):
+    """EM for confusion-matrix models; subclasses say how counts become matrices.
+
+    Parameters
+    ----------
+    class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
+        "auto" estimates the class frequencies unless a task prior is given.
+    max_iter, tol : int, float
+        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+    n_init : int
+        Number of starts: the given one or the soft vote, then random ones; the best objective wins.
+    accelerate : bool
+        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+    random_state : int, Generator or None
+    """
+
+    _hard = False  # whether the E-step takes the most probable class instead of the posterior
+
+    def __init__(
+        self,
+        *,
+        class_prior: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        accelerate: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        self.class_prior = class_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_init = n_init
+        self.accelerate = accelerate
+        self.random_state = random_state
+
+    # -------------------------------------------------------------------------------- the hook
+
+    def _worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the M-step: (log confusion (J, K, L), log prior density, extra parameters).
+
+        ``counts[j, k, l]`` is the expected number of labels ``l`` by worker ``j`` on class ``k``;
+        ``previous`` holds the extra parameters of the iteration before, None at the start.
+        """
+        raise TypeError(f"{type(self).__name__} must define _worker_update.")
+
+    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
+        """Set up what the hook needs once per fit or prediction, such as its pseudo-counts."""
+
+    # -------------------------------------------------------------------------- inference contract
+
+    def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
+        """E-step and expected counts of one block."""
+        counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
+        value = block.kernels.confusion_step(
+            block.indptr, block.cell, block.weight, params.table, params.log_class,
+            block.prior_rows, block.prior_index, counts, mass, None, self._hard,
+        )  # fmt: skip
+        return state, Stats(counts, mass, value)
+
+    def global_step(self, stats: Stats, params: Params | None) -> Params:
+        """M-step."""
+        n_classes = len(stats.mass)
+        by_class = stats.counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
+        previous = None if params is None else params.extra
+        log_confusion, log_prior, extra = self._worker_update(by_class, previous)
+        return Params(as_table(log_confusion), self._class_update(stats.mass), log_prior, extra)
+
+    def objective(self, stats: Stats, params: Params) -> float:
+        """Log-likelihood plus log prior density, both at ``params``."""
+        return stats.log_likelihood + params.log_prior
+
+    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
+        """Extrapolate in the log domain and make it probabilities again."""
+        return None
+
+    def _class_update(self, mass: Floats) -> Floats:
+        if self._fixed_class is not None:
+            return self._fixed_class
+        total = mass.sum()
+        return safe_log(mass / total) if total > 0 else np.full(len(mass), -np.log(len(mass)))
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_flag("accelerate", self.accelerate)
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        J, K = labels.n_workers, labels.n_classes
+        require_memory(
+            8 * (4 * J * K * K + 2 * labels.n_tasks * K),
+            f"{type(self).__name__} with {J} workers and {K} classes would",
+            "use one-coin or majority-vote, which need a few bytes per annotation",
+        )
+        self._prepare(labels.workers, K)
+        self._fixed_class = self._given_class_prior(prior, labels)
+        engine = MemoryEngine(labels, prior, table_size=J * K * K)
+        own_start = self._start
+
+        def attempt(number: int) -> Run:
+            noise = rng if number > 0 else None
+            params = self._first_params(engine, J, K, own_start, noise)
+            return run(
+                self, engine, params,
+                max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate,
+            )  # fmt: skip
+
+        best = best_of(attempt, self.n_init)
+        probas = posterior(engine, best.params, K, self._hard)
+        return self._result(labels, best, probas)
+
+    def _first_params(
+        self,
+        engine: MemoryEngine,
+        n_workers: int,
+        n_classes: int,
+        given: Floats | None,
+        rng: np.random.Generator | None,
+    ) -> Params:
+        """M-step from a starting posterior: given, soft vote, or a random one."""
+        counts = np.zeros((n_workers * n_classes, n_classes))
+        mass = np.zeros(n_classes)
+        for block in engine.shards():
+            if given is None:
+                q = vote_posterior(block, n_classes)
+            else:
+                q = condition(given[block.tasks], block)
+            if rng is not None:
+                q = condition(perturbed(q, rng), block)
+            block.kernels.add_counts(block.indptr, block.cell, block.weight, q, counts)
+            mass += q[np.diff(block.indptr) > 0].sum(axis=0)
+        return self.global_step(Stats(counts, mass, 0.0), None)
+
+    def _given_class_prior(self, prior: TaskPrior, labels: CrowdLabels) -> Floats | None:
+        """Return the fixed log class prior, or None where it is to be estimated."""
+        n_classes = labels.n_classes
+        if isinstance(self.class_prior, str):
+            if self.class_prior not in ("auto", "estimate", "uniform"):
+                raise ParameterError(
+                    f"class_prior is {self.class_prior!r}; give 'auto', 'estimate', 'uniform' or "
+                    "one probability per class."
+                )
+            if self.class_prior == "uniform":
+                return np.full(n_classes, -np.log(n_classes))
+            if self.class_prior == "auto" and prior.given:
+                return np.zeros(n_classes)  # the task prior says it all
+            return None
+        given = np.asarray(self.class_prior, dtype=np.float64)
+        if given.shape != (n_classes,) or not (given >= 0).all() or not given.sum() > 0:
+            raise ParameterError(
+                f"class_prior must be {n_classes} probabilities, one per class, in the order of "
+                "the classes."
+            )
+        return safe_log(given / given.sum())
+
+    def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
+        params: Params = best.params
+        confusion = np.exp(as_confusion(params.table))
+        class_prior = np.exp(params.log_class)
+        class_prior = class_prior / class_prior.sum()
+        per_class = as_confusion(best.stats.counts).sum(axis=2)  # (J, K) labels on each class
+        accuracy, error = accuracy_of(confusion, class_prior, per_class)
+        return FitResult(
+            probas,
+            accuracy,
+            error,
+            class_prior=class_prior,
+            confusion=confusion,
+            n_iter=best.n_iter,
+            converged=best.converged,
+            history=best.history,
+            extra=params.extra,
+        )
+
+    # --------------------------------------------------------------------------------- predict
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
+        engine, params = self._known_params(labels, prior)
+        return posterior(engine, params, labels.n_classes, self._hard)
+
+    def _log_likelihood(self, labels: CrowdLabels) -> float:
+        prior = TaskPrior(np.zeros((1, labels.n_classes)))
+        engine, params = self._known_params(labels, prior)
+        _, stats = engine.map_reduce(self.local_step, [None] * len(engine.shards()), params)
+        return stats.log_likelihood
+
+    def _known_params(self, labels: CrowdLabels, prior: TaskPrior) -> tuple[MemoryEngine, Params]:
+        J, K = len(self.workers_), labels.n_classes
+        log_confusion = safe_log(self.confusion_)
+        if labels.n_workers > J:  # one more: the worker about whom nothing is known
+            log_confusion = np.concatenate([log_confusion, safe_log(self._unknown_worker())])
+        log_class = np.zeros(K) if prior.given else safe_log(self.class_prior_)
+        engine = MemoryEngine(labels, prior, table_size=log_confusion.size)
+        return engine, Params(as_table(log_confusion), log_class, 0.0, {})
+
+    def _unknown_worker(self) -> Floats:
+        """Return the (1, K, K) confusion of a worker without labels: uninformative."""
+        n_classes = len(self.classes_)
+        return np.full((1, n_classes, n_classes), 1 / n_classes)
+
+
+def as_table(log_confusion: Floats) -> Floats:
+    """(J, K, L) true class second → (J·L, K) true class last, contiguous."""
+    n_classes = log_confusion.shape[1]
+    return np.ascontiguousarray(log_confusion.transpose(0, 2, 1)).reshape(-1, n_classes)
+
+
+def as_confusion(table: Floats) -> Floats:
+    """(J·L, K) → (J, K, L)."""
+    n_classes = table.shape[1]
+    return np.ascontiguousarray(table.reshape(-1, n_classes, n_classes).transpose(0, 2, 1))
+
+
+def posterior(engine: MemoryEngine, params: Params, n_classes: int, hard: bool) -> Floats:
+    """Return the (n_tasks, n_classes) posterior under ``params``: a local step without statistics."""
+    probas = np.empty((engine.n_tasks, n_classes))
+
+    def fill(block: Block, state: Any, params: Params) -> tuple[None, tuple[float]]:
+        value = block.kernels.confusion_step(
+            block.indptr, block.cell, block.weight, params.table, params.log_class,
+            block.prior_rows, block.prior_index, None, None, probas[block.tasks], hard,
+        )  # fmt: skip
+        return None, (value,)
+
+    engine.map_reduce(fill, [None] * len(engine.shards()), params)
+    return probas
+
+
+def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tuple[Floats, Floats]:
+    r"""Worker accuracy :math:`\sum_k \pi_k \theta_{jkk}` and its standard error by the delta method.
+
+    The variance of :math:`\theta_{jkk}` is :math:`\theta (1 - \theta) / (n_{jk} + 1)`, with
+    :math:`n_{jk}` the expected number of labels on class ``k``, and 1/4 at most when there are none.
+    """
+    diagonal = np.diagonal(confusion, axis1=1, axis2=2)  # (J, K)
+    spread = np.maximum(diagonal * (1 - diagonal), 1 / (per_class + 4))  # never claim certainty
+    variance = np.minimum(spread / (per_class + 1), 0.25)
+    accuracy = diagonal @ class_prior
+    return accuracy, np.sqrt(variance @ class_prior**2)
+
+
+def extrapolate_tables(first: Params, second: Params, third: Params) -> Params | None:
+    """Extrapolate log confusion tables and class prior by SQUAREM, then normalise both."""
+    K = len(first.log_class)
+    flat = [np.concatenate([p.table.ravel(), p.log_class]) for p in (first, second, third)]
+    if max(np.abs(x).max() for x in flat) > 100:
+        return None  # probabilities of practically zero: the log domain no longer extrapolates
+    moved = squarem(*flat)
+    if moved is None or not np.isfinite(moved).all():
+        return None
+    table = moved[:-K].reshape(-1, K, K)  # (J, L, K)
+    table = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
+    log_class = moved[-K:] - np.logaddexp.reduce(moved[-K:])
+    return Params(table.reshape(-1, K), log_class, 0.0, third.extra)

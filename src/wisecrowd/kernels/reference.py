@@ -1,0 +1,110 @@
+r"""The kernels in NumPy: the specification, and what small problems run.
+
+Shared conventions. A block of ``n`` tasks has its annotations in rows ``indptr[0]`` to
+``indptr[n]`` of the annotation arrays. ``cell = worker * K + label`` names a column of all
+confusion matrices; tables over cells are ``(J * K, K)``, the true class last, so that one
+annotation touches one contiguous row. ``weight`` may be None: every annotation counts once.
+
+The prior of task ``i`` is ``log_class + prior_rows[prior_index[i]]`` (row 0 for all tasks if
+``prior_index`` is None). Class prior, gold labels and a classifier's output all come this way.
+
+Tasks without annotations get their prior as posterior and add nothing to any statistic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+def log_normalise(scores: Floats) -> tuple[Floats, Floats]:
+    """Return (probabilities, log normaliser) of log scores along the last axis, ``(n, K)``, ``(n,)``."""
+    top = scores.max(axis=1)
+    probas = np.exp(scores - top[:, None])
+    total = probas.sum(axis=1)
+    probas /= total[:, None]
+    return probas, top + np.log(total)
+
+
+def _edges(indptr: Ints) -> tuple[slice, Ints]:
+    """Return the annotation rows of a block and the task (0 to n - 1) of each."""
+    return slice(indptr[0], indptr[-1]), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
+    return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def confusion_step(
+    indptr: Ints,
+    cell: Ints,
+    weight: Floats | None,
+    table: Floats,
+    log_class: Floats,
+    prior_rows: Floats,
+    prior_index: Ints | None,
+    counts: Floats | None,
+    mass: Floats | None,
+    probas: Floats | None,
+    hard: bool,
+) -> float:
+    r"""One E-step and the expected counts of the M-step, in one pass over a block.
+
+    .. math::
+        \log q_i(k) = \log\pi_k + \log h_i(k) + \sum_{e \in i} w_e \log\theta[\text{cell}_e, k]
+        - \log Z_i, \qquad
+        \text{counts}[c, k] \mathrel{+}= \sum_{e: \text{cell}_e = c} w_e q_{i(e)}(k)
+
+    Adds to ``counts`` (J·K, K) and ``mass`` (K,), fills ``probas`` (n, K), each unless it is None, and
+    returns :math:`\sum_i \log Z_i`. With ``hard`` the posterior is its argmax (ties shared) and the
+    log of its joint probability is returned instead.
+    """
+    rows, task = _edges(indptr)
+    cells, n = cell[rows], len(indptr) - 1
+    w = None if weight is None else weight[rows]
+    prior = log_class + (prior_rows[0] if prior_index is None else prior_rows[prior_index])
+    scores = np.empty((n, table.shape[1]))
+    for k in range(table.shape[1]):
+        values = table[cells, k] if w is None else w * table[cells, k]
+        scores[:, k] = _sum_by(task, values, n)
+    scores += prior
+    q, log_z = log_normalise(scores)
+    if hard:
+        best = scores >= scores.max(axis=1, keepdims=True) - 1e-9
+        q, log_z = best / best.sum(axis=1, keepdims=True), scores.max(axis=1)
+    if probas is not None:
+        probas[:] = q
+    labelled = np.diff(indptr) > 0
+    if counts is not None and mass is not None:
+        mass += q[labelled].sum(axis=0)
+        add_counts(indptr, cell, weight, q, counts)
+    return float(log_z[labelled].sum())
+
+
+def add_counts(
+    indptr: Ints, cell: Ints, weight: Floats | None, probas: Floats, counts: Floats
+) -> None:
+    """Add the expected counts of given posteriors (n, K) to ``counts`` (J·K, K)."""
+    rows, task = _edges(indptr)
+    cells = cell[rows]
+    w = None if weight is None else weight[rows]
+    for k in range(counts.shape[1]):
+        values = probas[task, k] if w is None else w * probas[task, k]
+        counts[:, k] += _sum_by(cells, values, len(counts))
+
+
+def soft_votes(indptr: Ints, label: Ints, weight: Floats | None, n_classes: int) -> Floats:
+    """Return the (n, K) share of each class among a task's labels; uniform where there are none."""
+    rows, task = _edges(indptr)
+    n = len(indptr) - 1
+    index = task * n_classes + label[rows]
+    w = None if weight is None else weight[rows]
+    votes = np.bincount(index, weights=w, minlength=n * n_classes).reshape(n, n_classes)
+    total = votes.sum(axis=1, keepdims=True)
+    uniform = np.full((1, n_classes), 1 / n_classes)
+    return np.where(total > 0, votes / np.where(total > 0, total, 1), uniform)

@@ -1,0 +1,36 @@
+"""Plain functions on arrays: how good labels, probabilities and worker estimates are.
+
+The true values come first where the order of arguments matters (``truth, predicted``), and
+estimates first where a recovered quantity is compared with the true one (``estimate, truth``).
+"""
+
+from wisecrowd.metrics.classification import (
+    accuracy,
+    balanced_accuracy,
+    fractional_accuracy,
+    macro_f1,
+)
+from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
+from wisecrowd.metrics.ranking import top_k_accuracy, top_k_f1
+from wisecrowd.metrics.workers import (
+    confusion_error,
+    confusion_total_variation,
+    match_classes,
+    worker_rank_correlation,
+)
+
+__all__ = [
+    "accuracy",
+    "balanced_accuracy",
+    "brier_score",
+    "confusion_error",
+    "confusion_total_variation",
+    "expected_calibration_error",
+    "fractional_accuracy",
+    "log_loss",
+    "macro_f1",
+    "match_classes",
+    "top_k_accuracy",
+    "top_k_f1",
+    "worker_rank_correlation",
+]

@@ -1,0 +1,161 @@
+r"""How often the labels are right: accuracy and its relatives for unequal classes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.metrics._inputs import FloatArray, as_codes, encode_pair
+
+__all__ = ["accuracy", "balanced_accuracy", "fractional_accuracy", "macro_f1"]
+
+
+def accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
+    r"""Share of tasks whose label is the true class.
+
+    .. math:: \frac1N \sum_i 1\{\hat z_i = z_i\}
+
+    Parameters
+    ----------
+    truth, predicted : array-like of shape (n_tasks,)
+        Class ids of any sortable type, in the same order.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> accuracy(["cat", "dog", "dog", "cat"], ["cat", "dog", "cat", "cat"])
+    0.75
+    """
+    true_codes, predicted_codes, _ = encode_pair(truth, predicted)
+    return float(np.mean(true_codes == predicted_codes))
+
+
+def fractional_accuracy(
+    truth: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    *,
+    classes: npt.ArrayLike | None = None,
+    atol: float = 1e-12,
+) -> float:
+    r"""Accuracy expected when ties for the highest score are broken at random.
+
+    .. math::
+
+        \frac1N \sum_i \frac{1\{z_i \in T_i\}}{|T_i|}, \qquad
+        T_i = \{k : s_{ik} \ge \max_l s_{il} - \text{atol}\}
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_tasks,)
+        Class codes, or class ids when `classes` is given.
+    scores : array-like of shape (n_tasks, n_classes)
+        Probabilities, votes or any score; larger is more likely.
+    classes : array-like of shape (n_classes,), optional
+        The id of each column.
+    atol : float, default 1e-12
+        Scores this close to the highest count as tied with it.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> fractional_accuracy([0, 1], [[2, 2, 0], [0, 3, 1]])
+    0.75
+    """
+    table = _as_score_table(scores)
+    if not atol >= 0:
+        raise ParameterError(f"`atol` must be at least 0, but is {atol}.")
+    codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
+    return float(np.mean(tie_credit(codes, table, atol)))
+
+
+def tie_credit(codes: npt.NDArray[np.intp], scores: FloatArray, atol: float) -> FloatArray:
+    """(N,) expected correctness of each task under random tie-breaking."""
+    tied = scores >= scores.max(axis=1, keepdims=True) - atol
+    credit: FloatArray = tied[np.arange(codes.size), codes] / tied.sum(axis=1)
+    return credit
+
+
+def _as_score_table(scores: npt.ArrayLike) -> FloatArray:
+    array = np.asarray(scores)
+    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise DataError(
+            "`scores` must be numbers of shape (n_tasks, n_classes) with at least one of each, "
+            f"but it has shape {array.shape} and type {array.dtype}."
+        )
+    table = array.astype(np.float64)
+    bad = np.isnan(table).any(axis=1)
+    if bad.any():
+        raise DataError(f"Row {int(np.argmax(bad))} of `scores` has a NaN.")
+    return table
+
+
+def balanced_accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
+    r"""Mean over the classes that occur in the truth of the share of their tasks that is right.
+
+    .. math:: \frac{1}{|\mathcal K|} \sum_{k \in \mathcal K}
+              \frac{\#\{i : z_i = k, \hat z_i = k\}}{\#\{i : z_i = k\}},
+              \qquad \mathcal K = \{k : k \text{ is some } z_i\}
+
+    Parameters
+    ----------
+    truth, predicted : array-like of shape (n_tasks,)
+        Class ids of any sortable type, in the same order.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> balanced_accuracy([0, 0, 0, 1], [0, 0, 0, 0])
+    0.5
+    """
+    hits, true_counts, _ = _class_counts(truth, predicted)
+    present = true_counts > 0
+    return float(np.mean(hits[present] / true_counts[present]))
+
+
+def macro_f1(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
+    r"""Unweighted mean of the F1 of every class that is true or predicted somewhere.
+
+    .. math:: F_k = \frac{2\, TP_k}{\#\{i : z_i = k\} + \#\{i : \hat z_i = k\}}
+
+    A class that is only predicted, or never predicted, has :math:`F_k = 0` and counts.
+
+    Parameters
+    ----------
+    truth, predicted : array-like of shape (n_tasks,)
+        Class ids of any sortable type, in the same order.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> round(macro_f1([0, 0, 1, 1], [0, 1, 1, 1]), 4)
+    0.7333
+    """
+    hits, true_counts, predicted_counts = _class_counts(truth, predicted)
+    return float(np.mean(2.0 * hits / (true_counts + predicted_counts)))
+
+
+def _class_counts(
+    truth: npt.ArrayLike, predicted: npt.ArrayLike
+) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Per class of the union: true positives, true tasks, predicted tasks."""
+    true_codes, predicted_codes, classes = encode_pair(truth, predicted)
+    size = classes.size
+    hits = np.bincount(true_codes[true_codes == predicted_codes], minlength=size)
+    return (
+        hits,
+        np.bincount(true_codes, minlength=size),
+        np.bincount(predicted_codes, minlength=size),
+    )

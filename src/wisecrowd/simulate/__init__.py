@@ -1,0 +1,78 @@
+"""Simulated crowds: workers who err in known ways, and who labels what.
+
+>>> from wisecrowd import simulate
+>>> workers = 30 * simulate.OneCoinWorkers(4, 2) + 5 * simulate.Spammers()
+>>> simulate.crowd(1000, workers, simulate.PerTask(5), class_prior=[0.7, 0.3])
+SimulatedCrowd(CrowdLabels(1000 tasks, 35 workers, 2 classes, 5000 annotations))
+
+Three things combine freely: worker populations (how they err), assignment graphs (who labels
+what) and difficulties (which tasks are hard).
+"""
+
+from wisecrowd.simulate.base import Crowd, Mixture, Population
+from wisecrowd.simulate.class_experts import ClassExperts
+from wisecrowd.simulate.copiers import Colluders, Copiers
+from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
+from wisecrowd.simulate.dirichlet import DirichletWorkers, FixedConfusion
+from wisecrowd.simulate.diverse import DiverseWorkers
+from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
+from wisecrowd.simulate.folder import write
+from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
+from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
+from wisecrowd.simulate.hammer_spammer import ClassWiseHammerSpammers, HammerSpammers
+from wisecrowd.simulate.mace import MACEWorkers
+from wisecrowd.simulate.one_coin import OneCoinWorkers
+from wisecrowd.simulate.presets import (
+    ASSIGNMENTS,
+    DIFFICULTIES,
+    POPULATIONS,
+    assignment,
+    difficulty,
+    population,
+)
+from wisecrowd.simulate.regular import Regular
+from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
+from wisecrowd.simulate.spammers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.two_coin import TwoCoinWorkers
+
+__all__ = [
+    "ASSIGNMENTS",
+    "DIFFICULTIES",
+    "POPULATIONS",
+    "Adversaries",
+    "AlwaysOneClass",
+    "Assignment",
+    "Bernoulli",
+    "BetaDifficulty",
+    "ClassExperts",
+    "ClassWiseHammerSpammers",
+    "Colluders",
+    "Copiers",
+    "Crowd",
+    "Dense",
+    "Difficulty",
+    "DirichletWorkers",
+    "DiverseWorkers",
+    "ExtremeSpammers",
+    "FixedConfusion",
+    "GLADDifficulty",
+    "GLADWorkers",
+    "GivenDifficulty",
+    "HammerSpammers",
+    "LongTail",
+    "MACEWorkers",
+    "Mixture",
+    "OneCoinWorkers",
+    "PairwiseFlippers",
+    "PerTask",
+    "Population",
+    "Regular",
+    "SimulatedCrowd",
+    "Spammers",
+    "TwoCoinWorkers",
+    "assignment",
+    "crowd",
+    "difficulty",
+    "population",
+    "write",
+]

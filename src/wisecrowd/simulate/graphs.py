@@ -1,0 +1,275 @@
+"""Who labels what: assignment graphs, never a dense tasks x workers array but for the dense one."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.simulate._checks import Codes, check_count, check_number, check_share
+
+__all__ = ["Assignment", "Bernoulli", "Dense", "LongTail", "PerTask"]
+
+# Entries of a temporary rows x workers table of random keys.
+_BLOCK_ENTRIES = 1 << 22
+# Rounds of drawing again after a collision, before a race takes over.
+_MAX_ROUNDS = 16
+
+
+class Assignment(ABC):
+    """A law of bipartite graphs between tasks and workers."""
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """Draw the pairs (task, worker), sorted and without repetition.
+
+        Parameters
+        ----------
+        n_tasks, n_workers : int
+            Size of the two sides.
+        rng : numpy.random.Generator
+            The only source of randomness.
+
+        Returns
+        -------
+        task, worker : ndarray of int32, shape (n_annotations,)
+            Codes of the pairs.
+        """
+
+    def implied_workers(self, n_tasks: int) -> int | None:
+        """Count the workers that the graph asks for; None when any number will do."""
+        return None
+
+
+@dataclass(frozen=True)
+class Dense(Assignment):
+    """Everybody labels everything.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> task, worker = Dense().assign(2, 2, np.random.default_rng(0))
+    >>> task.tolist(), worker.tolist()
+    ([0, 0, 1, 1], [0, 1, 0, 1])
+    """
+
+    kind: ClassVar[str] = "dense"
+
+    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """Pair every task with every worker."""
+        workers = np.arange(n_workers, dtype=np.int32)
+        return task_codes(n_tasks, n_workers), np.tile(workers, n_tasks)
+
+
+@dataclass(frozen=True)
+class PerTask(Assignment):
+    """Every task is labelled by r distinct workers, all sets of r equally likely.
+
+    Parameters
+    ----------
+    r : int, default 5
+        Labels per task.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> task, worker = PerTask(3).assign(4, 10, np.random.default_rng(0))
+    >>> np.bincount(task).tolist()
+    [3, 3, 3, 3]
+    """
+
+    kind: ClassVar[str] = "per-task"
+    r: int = 5
+
+    def __post_init__(self) -> None:
+        check_count("r", self.r)
+
+    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """Draw r workers for each task."""
+        _check_enough(self.r, n_workers)
+        if self.r**2 > 8 * n_workers:
+            worker = _smallest_keys(n_tasks, n_workers, self.r, np.zeros(n_workers), rng)
+        else:
+            worker = _floyd(n_tasks, n_workers, self.r, rng)
+        worker.sort(axis=1)
+        return task_codes(n_tasks, self.r), worker.ravel()
+
+
+@dataclass(frozen=True)
+class LongTail(Assignment):
+    r"""Every task is labelled by r distinct workers, and a few workers do most of the work.
+
+    A worker of activity rank m (a random order) is chosen with probability proportional to
+    :math:`m^{-\text{exponent}}`, without replacement within a task.
+
+    Parameters
+    ----------
+    r : int, default 5
+        Labels per task.
+    exponent : float, default 1
+        0 is `PerTask`; 1 is Zipf's law.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> task, worker = LongTail(2, 1.5).assign(1000, 50, np.random.default_rng(0))
+    >>> activity = np.sort(np.bincount(worker, minlength=50))
+    >>> bool(activity[-5:].sum() > activity[:-5].sum())
+    True
+    """
+
+    kind: ClassVar[str] = "long-tail"
+    r: int = 5
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("r", self.r)
+        if check_number("exponent", self.exponent) < 0:
+            raise ParameterError(f"`exponent` must be at least 0, but is {self.exponent!r}.")
+
+    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """Draw r workers for each task, the active ones more often."""
+        _check_enough(self.r, n_workers)
+        rank = rng.permutation(n_workers) + 1.0
+        log_weight = -self.exponent * np.log(rank)
+        if n_workers <= 8 * self.r:
+            worker = _smallest_keys(n_tasks, n_workers, self.r, log_weight, rng)
+        else:
+            worker = _without_replacement(n_tasks, self.r, log_weight, rng)
+        worker.sort(axis=1)
+        return task_codes(n_tasks, self.r), worker.ravel()
+
+
+@dataclass(frozen=True)
+class Bernoulli(Assignment):
+    """Every pair of task and worker is there with probability p, independently.
+
+    Tasks and workers without labels occur, and are kept.
+
+    Parameters
+    ----------
+    p : float, default 0.1
+        Probability of each pair, above 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> task, worker = Bernoulli(0.5).assign(100, 100, np.random.default_rng(0))
+    >>> 4800 < task.size < 5200
+    True
+    """
+
+    kind: ClassVar[str] = "bernoulli"
+    p: float = 0.1
+
+    def __post_init__(self) -> None:
+        if check_share("p", self.p) == 0:
+            raise ParameterError("`p` must be above 0: with 0 there would be no labels at all.")
+
+    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
+        """Jump from pair to pair by geometric steps: the work is that of the pairs drawn."""
+        size = n_tasks * n_workers
+        tasks, workers, last = [], [], -1
+        while last < size - 1:
+            expected = (size - 1 - last) * self.p
+            n_steps = min(int(expected + 4 * expected**0.5) + 8, _BLOCK_ENTRIES)
+            # A tiny p can step beyond any pair; clipped, the sum cannot overflow.
+            pair = last + np.cumsum(np.minimum(rng.geometric(self.p, size=n_steps), size))
+            last = int(pair[-1])
+            task, worker = np.divmod(pair[pair < size], n_workers)
+            tasks.append(task.astype(np.int32))
+            workers.append(worker.astype(np.int32))
+        return np.concatenate(tasks), np.concatenate(workers)
+
+
+def task_codes(n_tasks: int, labels_per_task: int) -> Codes:
+    """Repeat every task code equally often."""
+    return np.repeat(np.arange(n_tasks, dtype=np.int32), labels_per_task)
+
+
+def _check_enough(r: int, n_workers: int) -> None:
+    if r > n_workers:
+        raise ParameterError(
+            f"`r` asks for {r} distinct workers per task, but there are {n_workers}; "
+            "lower it or add workers."
+        )
+
+
+def _floyd(n_tasks: int, n_workers: int, r: int, rng: np.random.Generator) -> Codes:
+    """Floyd's algorithm for all tasks in step: exact, r draws and r^2 / 2 comparisons each."""
+    chosen = np.empty((n_tasks, r), dtype=np.int32)
+    for column, top in enumerate(range(n_workers - r, n_workers)):
+        draw = rng.integers(0, top + 1, size=n_tasks, dtype=np.int32)
+        taken = np.zeros(n_tasks, dtype=bool)
+        for earlier in range(column):
+            taken |= chosen[:, earlier] == draw
+        chosen[:, column] = np.where(taken, np.int32(top), draw)
+    return chosen
+
+
+def _smallest_keys(
+    n_tasks: int,
+    n_workers: int,
+    r: int,
+    log_weight: npt.NDArray[np.float64],
+    rng: np.random.Generator,
+) -> Codes:
+    """Exponential races of all workers, the first r win; blocks of tasks bound the memory."""
+    chosen = np.empty((n_tasks, r), dtype=np.int32)
+    block = max(_BLOCK_ENTRIES // n_workers, 1)
+    for start in range(0, n_tasks, block):
+        rows = min(block, n_tasks - start)
+        # Logarithms of exponential times: extreme weights neither overflow nor tie.
+        keys = np.log(rng.standard_exponential((rows, n_workers))) - log_weight
+        chosen[start : start + rows] = np.argpartition(keys, r - 1, axis=1)[:, :r]
+    return chosen
+
+
+def _without_replacement(
+    n_tasks: int, r: int, log_weight: npt.NDArray[np.float64], rng: np.random.Generator
+) -> Codes:
+    """Successive sampling: column by column, drawing again whoever the task has already."""
+    cumulative = np.cumsum(np.exp(log_weight))
+    cumulative /= cumulative[-1]
+    chosen = np.empty((n_tasks, r), dtype=np.int32)
+    tasks = np.arange(n_tasks)
+    for column in range(r):
+        colliding = tasks
+        for _ in range(_MAX_ROUNDS):
+            draw = np.searchsorted(cumulative, rng.random(colliding.size), side="right")
+            chosen[colliding, column] = draw
+            earlier = chosen[colliding, :column]
+            colliding = colliding[(earlier == draw[:, None]).any(axis=1)]
+            if colliding.size == 0:
+                break
+        else:
+            _finish(chosen, colliding, column, log_weight, rng)
+            tasks = np.setdiff1d(tasks, colliding, assume_unique=True)
+    return chosen
+
+
+def _finish(
+    chosen: Codes,
+    tasks: npt.NDArray[np.intp],
+    column: int,
+    log_weight: npt.NDArray[np.float64],
+    rng: np.random.Generator,
+) -> None:
+    """Fill the columns that are left by one race among the workers not yet chosen.
+
+    The winners of an exponential race, in order, *are* successive draws without replacement:
+    the law is that of drawing on, without the waiting.
+    """
+    left = chosen.shape[1] - column
+    block = max(_BLOCK_ENTRIES // log_weight.size, 1)
+    for start in range(0, tasks.size, block):
+        rows = tasks[start : start + block]
+        keys = np.log(rng.standard_exponential((rows.size, log_weight.size))) - log_weight
+        np.put_along_axis(keys, chosen[rows, :column].astype(np.intp), np.inf, axis=1)
+        chosen[rows, column:] = np.argpartition(keys, left - 1, axis=1)[:, :left]

@@ -1,0 +1,217 @@
+"""Names for populations, graphs and difficulties, as the command line writes them."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.simulate.base import Crowd, Mixture, Population
+from wisecrowd.simulate.class_experts import ClassExperts
+from wisecrowd.simulate.copiers import Colluders, Copiers
+from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
+from wisecrowd.simulate.dirichlet import DirichletWorkers
+from wisecrowd.simulate.diverse import DiverseWorkers
+from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
+from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
+from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
+from wisecrowd.simulate.hammer_spammer import ClassWiseHammerSpammers, HammerSpammers
+from wisecrowd.simulate.mace import MACEWorkers
+from wisecrowd.simulate.one_coin import OneCoinWorkers
+from wisecrowd.simulate.regular import Regular
+from wisecrowd.simulate.spammers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.two_coin import TwoCoinWorkers
+
+__all__ = ["ASSIGNMENTS", "DIFFICULTIES", "POPULATIONS", "assignment", "difficulty", "population"]
+
+T = TypeVar("T")
+
+POPULATIONS: Mapping[str, Callable[..., Population]] = {
+    cls.kind: cls
+    for cls in (
+        OneCoinWorkers,
+        TwoCoinWorkers,
+        DirichletWorkers,
+        HammerSpammers,
+        ClassWiseHammerSpammers,
+        PairwiseFlippers,
+        ClassExperts,
+        DiverseWorkers,
+        Adversaries,
+        Copiers,
+        Colluders,
+        Spammers,
+        ExtremeSpammers,
+        AlwaysOneClass,
+        GLADWorkers,
+        MACEWorkers,
+    )
+}
+"""Worker populations by name."""
+
+ASSIGNMENTS: Mapping[str, Callable[..., Assignment]] = {
+    cls.kind: cls for cls in (Dense, PerTask, Regular, Bernoulli, LongTail)
+}
+"""Assignment graphs by name."""
+
+DIFFICULTIES: Mapping[str, Callable[..., Difficulty]] = {
+    cls.kind: cls for cls in (BetaDifficulty, GLADDifficulty)
+}
+"""Task difficulties by name."""
+
+# A plus between two terms, not the one inside 1e+3.
+_PLUS = re.compile(r"\+(?=\s*(?:[a-z]|[\d.]+\s*\*))")
+_TERM = re.compile(r"\s*(?:(?P<size>[\d.]+)\s*\*)?\s*(?P<spec>[^*]+?)\s*")
+
+
+def population(text: str) -> Population | Crowd:
+    """Read a population, or a crowd composed of several.
+
+    Parameters
+    ----------
+    text : str
+        A name with parameters, by position or by name (``"one-coin:4,2"``,
+        ``"hammer-spammer:gamma=0.6"``), or a sum: with whole numbers of workers
+        (``"40*one-coin + 10*spammers"``) a `Crowd`, with shares
+        (``"0.8*one-coin + 0.2*spammers"``) a `Mixture` for any number of workers.
+
+    Returns
+    -------
+    Population or Crowd
+
+    Examples
+    --------
+    >>> population("hammer-spammer:gamma=0.6")
+    HammerSpammers(gamma=0.6)
+    >>> population("40*one-coin:8,2 + 10*adversaries").n_workers
+    50
+    """
+    terms = [_TERM.fullmatch(part) for part in _PLUS.split(text)]
+    if any(term is None for term in terms):
+        raise ParameterError(
+            f"Cannot read the workers {text!r}; write for example '40*one-coin:4,2 + 10*spammers'."
+        )
+    parts = [
+        (term["size"], _build(term["spec"], POPULATIONS, "population")) for term in terms if term
+    ]
+    sizes = [size for size, _ in parts]
+    if len(parts) == 1 and sizes[0] is None:
+        return parts[0][1]
+    if all(size is None or size.isdigit() for size in sizes):
+        return Crowd([(member, int(size or 1)) for size, member in parts])
+    if any(size is None or size.isdigit() for size in sizes):
+        raise ParameterError(
+            f"The workers {text!r} mix numbers and shares; write all as whole numbers of workers "
+            "or all as shares with a point, such as 0.8."
+        )
+    return Mixture([(member, _share(size, text)) for size, member in parts])
+
+
+def assignment(text: str) -> Assignment:
+    """Read an assignment graph.
+
+    Parameters
+    ----------
+    text : str
+        A name with parameters: ``"dense"``, ``"per-task:5"``, ``"regular:3,4"``,
+        ``"bernoulli:p=0.1"``, ``"long-tail:5,exponent=1.2"``.
+
+    Returns
+    -------
+    Assignment
+
+    Examples
+    --------
+    >>> assignment("regular:3,4")
+    Regular(per_task=3, per_worker=4)
+    """
+    return _build(text, ASSIGNMENTS, "assignment")
+
+
+def difficulty(text: str) -> Difficulty:
+    """Read a task difficulty.
+
+    Parameters
+    ----------
+    text : str
+        A number between 0 and 1 for all tasks, or a name with parameters: ``"beta:1,3"``,
+        ``"glad:mean=1,sd=1"``.
+
+    Returns
+    -------
+    Difficulty
+
+    Examples
+    --------
+    >>> difficulty("beta:1,3"), difficulty("0.25")
+    (BetaDifficulty(a=1, b=3), GivenDifficulty(0.25))
+    """
+    number = _value(text)
+    if isinstance(number, (int, float)) and not isinstance(number, bool):
+        return GivenDifficulty(number)
+    return _build(text, DIFFICULTIES, "difficulty")
+
+
+def _share(text: str | None, whole: str) -> float:
+    try:
+        return float(text or "")
+    except ValueError as error:
+        raise ParameterError(f"{text!r} in the workers {whole!r} is not a number.") from error
+
+
+def _build(text: str, registry: Mapping[str, Callable[..., T]], what: str) -> T:
+    name, colon, rest = text.strip().partition(":")
+    factory = registry.get(name.strip())
+    if factory is None:
+        near = get_close_matches(name.strip(), registry, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(registry) + "."
+        raise ParameterError(f"There is no {what} {name.strip()!r}; {hint}")
+    if colon and not rest.strip():
+        raise ParameterError(f"{text.strip()!r} ends with a colon; add parameters or leave it out.")
+    allowed = list(inspect.signature(factory).parameters)
+    given = _arguments(rest, allowed, name.strip())
+    return factory(**given)
+
+
+def _arguments(text: str, allowed: list[str], name: str) -> dict[str, object]:
+    """Read ``5,exponent=1.2``: values by position first, then by name."""
+    given: dict[str, object] = {}
+    for position, part in enumerate(text.split(",") if text.strip() else []):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            if len(given) != position or position >= len(allowed):
+                raise ParameterError(
+                    f"{part.strip()!r} has no place in the parameters of {name!r}, which are: "
+                    f"{_listed(allowed)}."
+                )
+            key, value = allowed[position], key
+        if key not in allowed:
+            raise ParameterError(
+                f"{name!r} has no parameter {key!r}; its parameters are: {_listed(allowed)}."
+            )
+        if key in given:
+            raise ParameterError(f"Parameter {key!r} of {name!r} is given twice.")
+        given[key] = _value(value)
+    return given
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _value(text: str) -> object:
+    """Read a number, true, false or none; anything else stays a text, for the check to refuse."""
+    word = text.strip()
+    if word.lower() in ("true", "false"):
+        return word.lower() == "true"
+    if word.lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(word)
+        except ValueError:
+            continue
+    return word

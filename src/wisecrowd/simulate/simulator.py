@@ -1,0 +1,240 @@
+"""From workers, a graph and a truth to a crowd's labels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.simulate._checks import Codes, Floats
+from wisecrowd.simulate.arguments import as_assignment, as_crowd, as_difficulty, as_streams
+from wisecrowd.simulate.base import Crowd, DependentPopulation, Population
+from wisecrowd.simulate.difficulty import Difficulty
+from wisecrowd.simulate.drawing import ConfusionLaw, Draft, LabelLaw
+from wisecrowd.simulate.graphs import Assignment, PerTask
+from wisecrowd.simulate.truth import Truth, draw_truth
+
+__all__ = ["SimulatedCrowd", "crowd"]
+
+# Confusion matrices of more than this are a mistake in the arguments, not a plan.
+_MAX_CONFUSION_BYTES = 8 << 30
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedCrowd:
+    """Labels with everything that is known about how they came about.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+        The annotations; task and worker ids are 0, 1, 2, ..., also those without labels.
+    truth : ndarray of shape (n_tasks,)
+        True class ids.
+    truth_codes : ndarray of int32, shape (n_tasks,)
+        Positions of the true classes in ``labels.classes``.
+    confusion : ndarray of shape (n_workers, n_classes, n_classes)
+        True ``p(label l | class k, worker j)`` on tasks of no particular difficulty. Copying
+        and colluding are part of it: it is what the worker's labels look like on their own.
+    kinds : ndarray of str, shape (n_workers,)
+        Population of every worker.
+    difficulty : ndarray of shape (n_tasks,) or None
+        The tasks' numbers, in the meaning of the difficulty object.
+    class_prior : ndarray of shape (n_classes,)
+        What the truth was drawn from; its frequencies when the truth was given.
+    settings : dict of str to str
+        The arguments in words.
+    """
+
+    labels: CrowdLabels
+    truth: npt.NDArray[Any]
+    truth_codes: Codes
+    confusion: Floats
+    kinds: npt.NDArray[np.object_]
+    difficulty: Floats | None
+    class_prior: Floats
+    settings: dict[str, str]
+
+    @property
+    def worker_accuracy(self) -> Floats:
+        r"""(J,) true accuracy :math:`\sum_k \pi_k \theta_j[k, k]`."""
+        accuracy: Floats = np.einsum("jkk,k->j", self.confusion, self.class_prior)
+        return accuracy
+
+    def write(self, folder: str | os.PathLike[str]) -> None:
+        """Write answers.csv, truth.csv and SOURCE.md into a new folder; see `write`."""
+        from wisecrowd.simulate.folder import write
+
+        write(self, folder)
+
+    def __repr__(self) -> str:
+        return f"SimulatedCrowd({self.labels!r})"
+
+
+def crowd(
+    n_tasks: int | None,
+    workers: Population | Crowd | str,
+    assignment: Assignment | str | None = None,
+    *,
+    n_workers: int | None = None,
+    n_classes: int | None = None,
+    classes: npt.ArrayLike | None = None,
+    class_prior: npt.ArrayLike | None = None,
+    difficulty: Difficulty | npt.ArrayLike | str | None = None,
+    truth: npt.ArrayLike | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> SimulatedCrowd:
+    r"""Simulate a crowd: classes, workers, who labels what, and the labels.
+
+    .. math:: z_i \sim \pi, \qquad \theta_j \sim \text{workers}, \qquad
+              y_{ij} \sim \theta_j[z_i, \cdot] \;\text{for the pairs } (i, j) \text{ of the graph}
+
+    Truth, workers, graph, difficulty and labels have random streams of their own, so that the
+    same seed gives the same truth to another population. Time and memory are proportional to
+    the annotations (plus J K^2 for the confusion matrices).
+
+    Parameters
+    ----------
+    n_tasks : int or None
+        Number of tasks; None when `truth` is given.
+    workers : Population, Crowd or str
+        A crowd such as ``30 * OneCoinWorkers() + 5 * Spammers()``, a population, or a text for
+        `population`.
+    assignment : Assignment or str, optional
+        Who labels what, or a text for `assignment`. By default five workers per task, or
+        everybody when there are fewer. Populations that label everything do so in addition.
+    n_workers : int, optional
+        How many workers a population has; a `Crowd` knows. Regular graphs imply it.
+    n_classes : int, optional
+        By default what `classes`, `truth` or `class_prior` say, else 2.
+    classes : array-like of shape (n_classes,), optional
+        Class ids; by default 0, 1, 2, ... or the distinct values of `truth`.
+    class_prior : array-like of shape (n_classes,), optional
+        Probabilities of the true classes; by default equal.
+    difficulty : Difficulty, float, array-like of shape (n_tasks,) or str, optional
+        How hard the tasks are; numbers are `GivenDifficulty`, a text is for `difficulty`.
+    truth : array-like of shape (n_tasks,), optional
+        True class ids, instead of drawing them.
+    random_state : int, numpy.random.Generator or None, default 0
+        Seed; None for a different crowd every time.
+
+    Returns
+    -------
+    SimulatedCrowd
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> workers = 20 * simulate.OneCoinWorkers(4, 2) + 5 * simulate.Spammers()
+    >>> made = simulate.crowd(100, workers, simulate.PerTask(3), class_prior=[0.5, 0.3, 0.2])
+    >>> made
+    SimulatedCrowd(CrowdLabels(100 tasks, 25 workers, 3 classes, 300 annotations))
+    >>> made.kinds[-1], made.confusion.shape
+    ('spammers', (25, 3, 3))
+    """
+    of_truth, of_workers, of_graph, of_difficulty, of_labels = as_streams(random_state, 5)
+    tasks = draw_truth(n_tasks, truth, classes, n_classes, class_prior, of_truth)
+    graph = as_assignment(assignment)
+    people = as_crowd(workers, n_workers, graph, tasks.codes.size)
+    _check_memory(people.n_workers, tasks.classes.size)
+    confusion = people.sample(tasks.classes.size, of_workers)
+    task, worker = _assign(people, graph, tasks.codes.size, of_graph)
+    hardness = as_difficulty(difficulty)
+    law, values = _label_law(confusion, tasks.codes, hardness, of_difficulty)
+    draft = Draft(
+        task=task,
+        worker=worker,
+        label=law.draw(task, worker, of_labels),
+        truth=tasks.codes,
+        confusion=confusion,
+        draws_alone=_per_worker(people, lambda p: not isinstance(p, DependentPopulation)),
+        law=law,
+    )
+    for population, members in people.members():
+        if isinstance(population, DependentPopulation):
+            population.rewrite(draft, members, of_labels)
+    return SimulatedCrowd(
+        labels=_as_labels(draft, tasks),
+        truth=tasks.classes[tasks.codes],
+        truth_codes=tasks.codes,
+        confusion=draft.confusion,
+        kinds=people.kinds,
+        difficulty=values,
+        class_prior=tasks.prior,
+        settings={
+            "workers": " + ".join(f"{n} * {population!r}" for population, n in people.groups),
+            "assignment": "five per task, or everybody" if graph is None else repr(graph),
+            "truth": f"drawn from {tasks.prior.tolist()}" if truth is None else "given",
+            "difficulty": repr(hardness),
+            "seed": _seed_in_words(random_state),
+        },
+    )
+
+
+def _seed_in_words(random_state: object) -> str:
+    is_generator = isinstance(random_state, np.random.Generator)
+    return "a generator in an unknown state" if is_generator else repr(random_state)
+
+
+def _check_memory(n_workers: int, n_classes: int) -> None:
+    needed = 8 * n_workers * n_classes**2
+    if needed > _MAX_CONFUSION_BYTES:
+        raise ParameterError(
+            f"The confusion matrices of {n_workers} workers and {n_classes} classes would need "
+            f"{needed / 2**30:.0f} GiB; simulate fewer workers or classes."
+        )
+
+
+def _label_law(
+    confusion: Floats, truth: Codes, difficulty: Difficulty | None, rng: np.random.Generator
+) -> tuple[LabelLaw, Floats | None]:
+    if difficulty is None:
+        return ConfusionLaw(confusion, truth), None
+    values = difficulty.sample(truth.size, rng)
+    return difficulty.law(confusion, truth, values), values
+
+
+def _as_labels(draft: Draft, tasks: Truth) -> CrowdLabels:
+    # The codes are sorted, distinct and in range by construction: no second check of 10^7 rows.
+    return CrowdLabels(
+        task=draft.task,
+        worker=draft.worker,
+        label=draft.label,
+        tasks=np.arange(tasks.codes.size),
+        workers=np.arange(draft.draws_alone.size),
+        classes=tasks.classes,
+    )
+
+
+def _per_worker(people: Crowd, test: Callable[[Population], bool]) -> npt.NDArray[np.bool_]:
+    return np.repeat(
+        np.array([test(population) for population, _ in people.groups], dtype=bool),
+        [n_workers for _, n_workers in people.groups],
+    )
+
+
+def _assign(
+    people: Crowd, graph: Assignment | None, n_tasks: int, rng: np.random.Generator
+) -> tuple[Codes, Codes]:
+    """Draw the graph of the ordinary workers, and add all tasks of those who label everything."""
+    everything = _per_worker(people, lambda population: population.labels_everything)
+    ordinary = np.flatnonzero(~everything).astype(np.int32)
+    tireless = np.flatnonzero(everything).astype(np.int32)
+    task, worker = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+    if ordinary.size:
+        drawn = graph if graph is not None else PerTask(min(5, ordinary.size))
+        task, worker = drawn.assign(n_tasks, ordinary.size, rng)
+    if task.size + tireless.size == 0:
+        raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
+    if tireless.size == 0:
+        return task, worker
+    every_task = np.arange(n_tasks, dtype=np.int32)
+    task = np.concatenate([task, np.repeat(every_task, tireless.size)])
+    worker = np.concatenate([ordinary[worker], np.tile(tireless, n_tasks)])
+    order = np.argsort(task.astype(np.int64) * people.n_workers + worker)
+    return task[order], worker[order]

@@ -1,0 +1,246 @@
+"""Files and directories that are either complete or not there.
+
+What is written goes to a temporary name beside the target and takes its place in one step, so a
+full disk, a crash or Ctrl-C leaves whatever was there before.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Literal, TextIO, overload
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+@overload
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["w"] = "w"
+) -> AbstractContextManager[TextIO]: ...
+@overload
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["wb"]
+) -> AbstractContextManager[BinaryIO]: ...
+def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> AbstractContextManager[IO[Any]]:
+    r"""Open a file for writing that appears under its name only when it is complete.
+
+    A symbolic link is followed. Devices and pipes cannot be replaced and are written directly.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file to write; its directory must exist.
+    mode : {"w", "wb"}
+        Text (UTF-8, line ends as given) or bytes.
+
+    Returns
+    -------
+    context manager of a file object
+        On leaving without an error the file takes the place of what was there; on any exception,
+        an interrupt included, it is removed and the old file stays as it was.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written: no permission, no such directory, a directory of that name,
+        a full disk.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with atomic_write(folder / "labels.csv") as file:
+    ...     _ = file.write("task,label\n1,cat\n")
+    >>> [entry.name for entry in folder.iterdir()]
+    ['labels.csv']
+    """
+    if mode not in ("w", "wb"):
+        raise ParameterError(f"mode must be 'w' or 'wb', not {mode!r}.")
+    return _write_file(Path(path), binary=mode == "wb")
+
+
+@contextmanager
+def _write_file(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
+    target = Path(os.path.realpath(path))
+    if target.exists() and not (target.is_file() or target.is_dir()):
+        with clear_write_errors(path), _open(target, "w", binary) as stream:
+            yield stream
+        return
+    temporary = _temporary_beside(target)
+    try:
+        with clear_write_errors(path):
+            if target.is_dir():
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+            file = _open(temporary, "x", binary)
+        try:
+            with _clear_room_errors(path):
+                yield file
+            with clear_write_errors(path):
+                file.close()
+                _flush_to_disk(temporary)
+                os.replace(temporary, target)
+        finally:
+            with suppress(OSError):  # closing a file on a full disk fails once more
+                file.close()
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextmanager
+def atomic_directory(
+    path: str | os.PathLike[str], *, is_own_entry: Callable[[Path], bool]
+) -> Iterator[Path]:
+    """Fill a directory that appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The directory to write; its parent must exist.
+    is_own_entry : callable
+        Tells for an entry of a directory that is there already whether the caller wrote it. One
+        foreign entry and the directory is not replaced: a mistyped path must not delete files.
+
+    Yields
+    ------
+    Path
+        A new, empty directory to write into. On leaving without an error it takes the place of
+        what was there; on any exception it is removed and the old directory stays as it was.
+
+    Raises
+    ------
+    DataError
+        If the directory cannot be written or must not be replaced.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> target = Path(tempfile.mkdtemp()) / "model"
+    >>> with atomic_directory(target, is_own_entry=lambda entry: False) as folder:
+    ...     _ = (folder / "model.json").write_text("{}")
+    >>> [entry.name for entry in target.iterdir()]
+    ['model.json']
+    """
+    shown = Path(path)
+    target = Path(os.path.realpath(shown))
+    temporary = _temporary_beside(target)
+    try:
+        with clear_write_errors(shown):
+            _check_replaceable(shown, target, is_own_entry)
+            temporary.mkdir()
+        with _clear_room_errors(shown):
+            yield temporary
+        with clear_write_errors(shown):
+            for entry in temporary.rglob("*"):
+                if entry.is_file():
+                    _flush_to_disk(entry)
+            _swap_in(temporary, target)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+@contextmanager
+def clear_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn every operating system error inside into a `DataError` about writing ``path``.
+
+    Examples
+    --------
+    >>> with clear_write_errors("labels.csv"):
+    ...     raise PermissionError(13, "Permission denied")
+    Traceback (most recent call last):
+    wisecrowd.core.exceptions.DataError: Cannot write labels.csv: there is no permission ...
+    """
+    try:
+        yield
+    except OSError as error:
+        raise _write_error(Path(path), error) from error
+
+
+@contextmanager
+def _clear_room_errors(path: Path) -> Iterator[None]:
+    """Translate what can only come from writing; the caller's code may read other files as well."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _write_error(path, error) from error
+
+
+def _write_error(path: Path, error: OSError) -> DataError:
+    folder = path.parent
+    if error.errno == errno.ENOENT:
+        why = f"the directory {folder} does not exist; create it first"
+    elif error.errno == errno.ENOTDIR:
+        why = f"{folder} is not a directory; choose another place"
+    elif error.errno == errno.EISDIR:
+        why = "it is a directory; give the name of a file"
+    elif error.errno in (errno.EACCES, errno.EPERM):
+        why = f"there is no permission to write in {folder}; change it or choose another place"
+    elif error.errno == errno.EROFS:
+        why = "the file system is read-only; choose another place"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+        why = "the disk is full; free some space or choose another place"
+    elif error.errno == errno.EFBIG:
+        why = "it is larger than a file may be here; raise the limit or choose another place"
+    elif error.errno is None:  # NumPy says only how many items it could write
+        why = f"only a part could be written ({error}), the disk is probably full; free some space"
+    else:
+        why = f"{error.strerror}; choose another place"
+    return DataError(f"Cannot write {path}: {why}.")
+
+
+def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path], bool]) -> None:
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise DataError(f"Cannot write {shown}: there is a file of that name; remove it first.")
+    for entry in sorted(target.iterdir()):
+        if not is_own_entry(entry):
+            raise DataError(
+                f"Cannot write {shown}: the directory holds {entry.name}, which would be lost; "
+                f"choose another name or move it away."
+            )
+
+
+def _swap_in(temporary: Path, target: Path) -> None:
+    """Rename a directory over another; a full directory cannot be replaced in one step."""
+    former = _temporary_beside(target)
+    try:
+        if target.exists():
+            os.replace(target, former)
+        os.replace(temporary, target)
+    except BaseException:
+        if former.exists() and not target.exists():
+            os.replace(former, target)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _temporary_beside(target: Path) -> Path:
+    # Beside the target because a rename is atomic only within one file system. The name is short
+    # and not made from the target's, which may be as long as a name can be.
+    return target.parent / f".wisecrowd-{secrets.token_hex(8)}.tmp"
+
+
+def _open(path: Path, how: Literal["w", "x"], binary: bool) -> IO[Any]:
+    # A plain open, unlike a tempfile, gives the permissions that the user's umask asks for.
+    if binary:
+        return path.open(how + "b")
+    return path.open(how, encoding="utf-8", newline="")
+
+
+def _flush_to_disk(path: Path) -> None:
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())

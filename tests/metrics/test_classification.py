@@ -1,0 +1,126 @@
+"""Hand-computed values, scikit-learn, and random tie-breaking by simulation as oracles."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from wisecrowd import metrics
+from wisecrowd.core.exceptions import DataError, ParameterError
+
+
+@pytest.fixture
+def skewed() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    truth = rng.choice(4, size=300, p=[0.6, 0.25, 0.1, 0.05])
+    predicted = np.where(rng.random(300) < 0.7, truth, rng.choice(5, size=300))
+    return truth, predicted
+
+
+def test_agrees_with_scikit_learn_on_skewed_classes(skewed):
+    truth, predicted = skewed
+    assert metrics.accuracy(truth, predicted) == sklearn.metrics.accuracy_score(truth, predicted)
+    assert metrics.macro_f1(truth, predicted) == pytest.approx(
+        sklearn.metrics.f1_score(truth, predicted, average="macro", zero_division=0), abs=1e-14
+    )
+    # scikit-learn warns about the predicted class 4 that never is true, and leaves it out too.
+    with pytest.warns(UserWarning, match="y_pred contains classes"):
+        expected = sklearn.metrics.balanced_accuracy_score(truth, predicted)
+    assert metrics.balanced_accuracy(truth, predicted) == pytest.approx(expected, abs=1e-14)
+
+
+@pytest.mark.parametrize(
+    "rename",
+    [
+        lambda codes: np.array([f"class {code}" for code in codes]),
+        lambda codes: np.array([f"class {code}" for code in codes], dtype=object),
+        lambda codes: [f"class {code}" for code in codes],
+        lambda codes: codes.astype(float),
+    ],
+)
+def test_any_sortable_ids_give_the_same_values(skewed, rename):
+    truth, predicted = skewed
+    for metric in (metrics.accuracy, metrics.balanced_accuracy, metrics.macro_f1):
+        assert metric(rename(truth), rename(predicted)) == metric(truth, predicted)
+
+
+def test_balanced_accuracy_by_hand():
+    truth, predicted = ["a", "a", "a", "a", "b", "b"], ["a", "a", "a", "b", "b", "c"]
+    assert metrics.balanced_accuracy(truth, predicted) == pytest.approx((3 / 4 + 1 / 2) / 2)
+
+
+def test_macro_f1_counts_a_class_that_is_only_predicted():
+    # F(0) = 2*1/(2+1), F(1) = 0 (predicted once, never true).
+    assert metrics.macro_f1([0, 0], [0, 1]) == pytest.approx((2 / 3 + 0) / 2)
+
+
+def test_fractional_accuracy_is_the_mean_over_all_ways_to_break_ties():
+    truth = np.array([0, 2, 1, 1])
+    scores = np.array([[2, 2, 0], [1, 1, 1], [0, 5, 0], [3, 0, 3]], dtype=float)
+    choices = [np.flatnonzero(row == row.max()) for row in scores]
+    outcomes = [np.mean(np.array(pick) == truth) for pick in itertools.product(*choices)]
+    assert metrics.fractional_accuracy(truth, scores) == pytest.approx(np.mean(outcomes))
+
+
+def test_fractional_accuracy_sees_ties_through_rounding():
+    scores = [[0.1 + 0.2, 0.3, 0.4 - 1e-3]]  # the first two differ by 5.6e-17
+    assert metrics.fractional_accuracy([2], scores) == 1.0
+    assert metrics.fractional_accuracy([0], [[0.1 + 0.2, 0.3]]) == 0.5
+    assert metrics.fractional_accuracy([1], [[0.1 + 0.2, 0.3]], atol=0.0) == 0.0
+
+
+def test_fractional_accuracy_looks_up_class_ids_in_the_given_order():
+    scores = [[0.9, 0.1], [0.9, 0.1]]
+    assert metrics.fractional_accuracy(["y", "x"], scores, classes=["y", "x"]) == 0.5
+    assert metrics.fractional_accuracy(["y", "y"], scores, classes=["y", "x"]) == 1.0
+
+
+@pytest.mark.parametrize("metric", [metrics.accuracy, metrics.balanced_accuracy, metrics.macro_f1])
+@pytest.mark.parametrize(
+    ("truth", "predicted", "message"),
+    [
+        ([], [], "`truth` is empty"),
+        ([0, 1], [0], "2 values but `predicted` has 1"),
+        ([[0, 1]], [[0, 1]], "one dimension"),
+        ([0.0, np.nan], [0.0, 1.0], "`truth` has a missing value at position 1"),
+        (["a", "b"], np.array(["a", None], dtype=object), "`predicted` has a missing value"),
+        ([1, 2], ["1", "2"], "type number but `predicted` of type text"),
+    ],
+)
+def test_bad_input_is_named(metric, truth, predicted, message):
+    with pytest.raises(DataError, match=message):
+        metric(truth, predicted)
+
+
+def test_ids_that_cannot_be_sorted_are_refused():
+    mixed = np.array([1, "a"], dtype=object)
+    with pytest.raises(DataError, match="cannot be sorted"):
+        metrics.accuracy(mixed, mixed)
+
+
+@pytest.mark.parametrize(
+    ("truth", "scores", "classes", "message"),
+    [
+        ([0], [[np.nan, 1.0]], None, "Row 0 of `scores` has a NaN"),
+        ([0], [0.5, 0.5], None, "shape"),
+        ([2], [[0.5, 0.5]], None, "code 2 at position 0, outside 0..1"),
+        ([-1], [[0.5, 0.5]], None, "code -1"),
+        (["a"], [[0.5, 0.5]], None, "pass `classes`"),
+        (["c"], [[0.5, 0.5]], ["a", "b"], "'c'.* at position 0, not one of `classes`"),
+        (["a"], [[0.5, 0.5]], ["a"], "names 1 classes for 2 columns"),
+        (["a"], [[0.5, 0.5]], ["a", "a"], "twice"),
+        ([1], [[0.5, 0.5]], ["0", "1"], "type number but `classes` of type text"),
+        ([0, 1], [[0.5, 0.5]], None, "2 values for 1 rows"),
+    ],
+)
+def test_bad_scores_are_named(truth, scores, classes, message):
+    with pytest.raises(DataError, match=message):
+        metrics.fractional_accuracy(truth, scores, classes=classes)
+
+
+def test_negative_tolerance_is_refused():
+    with pytest.raises(ParameterError, match="`atol`"):
+        metrics.fractional_accuracy([0], [[1.0]], atol=-1.0)
