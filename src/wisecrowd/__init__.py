@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wisecrowd import datasets as datasets
     from wisecrowd import metrics as metrics
     from wisecrowd import simulate as simulate
+    from wisecrowd import testing as testing
     from wisecrowd.api import aggregate as aggregate
     from wisecrowd.api import load as load
     from wisecrowd.api import show_versions as show_versions
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.tables import read as read
 
-_MODULES = ("aggregation", "datasets", "metrics", "simulate")
+_MODULES = ("aggregation", "datasets", "metrics", "simulate", "testing")
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
     "aggregate": "wisecrowd.api:aggregate",

@@ -7,11 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS = {
+    "MajorityVote": "majority_vote",
+    "Wawa": "wawa",
+    "ZeroBasedSkill": "zero_based_skill",
+    "IWMV": "iwmv",
+    "CRH": "crh",
     "DawidSkene": "dawid_skene",
+    "OneCoin": "one_coin",
+    "ZenCrowd": "zen_crowd",
+    "ConfusionVector": "confusion_vector",
+    "FastDawidSkene": "fast_dawid_skene",
+    "MACE": "mace",
+    "GLAD": "glad",
+    "OneVsRest": "one_vs_rest",
 }
 
 if TYPE_CHECKING:
+    from wisecrowd.aggregation.confusion_vector import ConfusionVector as ConfusionVector
+    from wisecrowd.aggregation.crh import CRH as CRH
     from wisecrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene as FastDawidSkene
+    from wisecrowd.aggregation.glad import GLAD as GLAD
+    from wisecrowd.aggregation.iwmv import IWMV as IWMV
+    from wisecrowd.aggregation.mace import MACE as MACE
+    from wisecrowd.aggregation.majority_vote import MajorityVote as MajorityVote
+    from wisecrowd.aggregation.one_coin import OneCoin as OneCoin
+    from wisecrowd.aggregation.one_vs_rest import OneVsRest as OneVsRest
+    from wisecrowd.aggregation.wawa import Wawa as Wawa
+    from wisecrowd.aggregation.zen_crowd import ZenCrowd as ZenCrowd
+    from wisecrowd.aggregation.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,8 @@ from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
     as_confusion,
+    dirichlet_update,
     extrapolate_tables,
-    safe_log,
 )
 from wisecrowd.inference.priors import as_row_prior
 
@@ -73,7 +73,7 @@ class DawidSkene(ConfusionEM):
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
-        accelerate: bool = False,
+        accelerate: bool = True,
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -87,19 +87,13 @@ class DawidSkene(ConfusionEM):
         self.prior = prior
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._alpha = as_row_prior(self.prior).pseudo_counts(workers, n_classes)
+        self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)
 
     def _worker_update(
         self, counts: Floats, previous: dict[str, Any] | None
     ) -> tuple[Floats, float, dict[str, Any]]:
-        smoothed = counts + self._alpha
-        total = smoothed.sum(axis=2, keepdims=True)
-        # A class that a worker never met, without a prior: nothing is known, so uniform.
-        confusion = np.where(
-            total > 0, smoothed / np.where(total > 0, total, 1), 1 / counts.shape[1]
-        )
-        log_confusion = safe_log(confusion)
-        return log_confusion, float((self._alpha * log_confusion).sum()), {}
+        log_confusion, log_prior = dirichlet_update(counts, self._alpha)
+        return log_confusion, log_prior, {}
 
     def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
         """Extrapolate in the log domain and make it probabilities again."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
 import inspect
 import warnings
@@ -13,11 +14,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
+from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameters import as_generator, check_integer, check_number
 from wisecrowd.core.result import FitResult, choose_labels, confidence_of
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
-from wisecrowd.core.validation import as_crowd_labels, as_gold, suggestion
+from wisecrowd.core.validation import as_crowd_labels, suggestion
 
 Floats = NDArray[np.float64]
 
@@ -40,6 +42,8 @@ class Tags:
         It handles two classes only (OneVsRest makes more of it).
     exact_replication : bool
         An integer weight is the same as repeating the annotation.
+    stochastic : bool
+        It draws random numbers even from one start, so that renaming tasks changes the draws.
     """
 
     monotone: bool = False
@@ -48,6 +52,7 @@ class Tags:
     confusion: bool = False
     binary: bool = False
     exact_replication: bool = True
+    stochastic: bool = False
 
 
 class Aggregator:
@@ -77,10 +82,11 @@ class Aggregator:
     @classmethod
     def _parameter_names(cls) -> list[str]:
         parameters = inspect.signature(cls.__init__).parameters.values()
-        return [p.name for p in parameters if p.name != "self" and p.kind != p.VAR_KEYWORD]
+        open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        return [p.name for p in parameters if p.name != "self" and p.kind not in open_ended]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, and with ``deep`` those of a nested method as ``name__parameter``."""
+        """Return the parameters; with ``deep`` also a nested method's, as ``name__parameter``."""
         params = {name: getattr(self, name) for name in self._parameter_names()}
         if deep:
             for name, value in list(params.items()):
@@ -186,9 +192,7 @@ class Aggregator:
         if init is None:
             return None
         if isinstance(init, Aggregator):
-            if not init.__sklearn_is_fitted__():
-                init = init.fit(labels)
-            init = init.predict_proba(labels) if init.tags.inductive else init.probas_
+            init = _posterior_of(init, labels)
         start = np.asarray(init.toarray() if hasattr(init, "toarray") else init, dtype=np.float64)
         shape = (labels.n_tasks, labels.n_classes)
         if start.shape != shape:
@@ -198,9 +202,11 @@ class Aggregator:
             )
         if not np.isfinite(start).all() or (start < 0).any() or (start.sum(axis=1) <= 0).any():
             raise DataError("init must be finite, not negative, and not all zero in any row.")
-        return start / start.sum(axis=1, keepdims=True)
+        return np.asarray(start / start.sum(axis=1, keepdims=True))
 
     def _publish(self, labels: CrowdLabels, result: FitResult) -> None:
+        for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
+            delattr(self, name)  # what a former fit had and this one lacks must not linger
         codes, ties = choose_labels(result.probas, labels.class_totals)
         self.tasks_, self.workers_, self.classes_ = labels.tasks, labels.workers, labels.classes
         self.labels_ = labels.classes[codes]
@@ -281,10 +287,7 @@ class Aggregator:
                     f"{type(self).__name__} has no likelihood to score without truth; give truth."
                 )
             return self._log_likelihood(known) / max(_total_weight(known), 1e-300)
-        codes = as_gold(truth, known)
-        assert codes is not None
-        if not (codes >= 0).any():
-            raise DataError("The truth names none of these tasks; there is nothing to score.")
+        codes = as_truth(truth, known)
         if self.tags.inductive:
             probas = self._predict(known, as_task_prior(None, None, known))
         else:
@@ -362,9 +365,21 @@ class Aggregator:
         }
 
     def save(self, path: Any) -> None:
-        """Write the fitted method as a folder of JSON and npy files; read it with wisecrowd.load."""
+        """Write the fitted method as a folder of JSON and npy files; wisecrowd.load reads it."""
         self._require_fitted()
         importlib.import_module("wisecrowd.storage.methods").save(self, path)
+
+
+def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
+    """Return what a method, fitted to whatever data, says of these tasks in their class order."""
+    if not model.__sklearn_is_fitted__():
+        model = copy.deepcopy(model).fit(labels)  # the user's own object stays as it is
+    given = model.predict_proba(labels) if model.tags.inductive else model._known_posterior(labels)
+    given = given.toarray() if hasattr(given, "toarray") else given
+    column = lookup(labels.classes, model.classes_)
+    probas = np.zeros((labels.n_tasks, labels.n_classes))
+    probas[:, column >= 0] = given[:, column[column >= 0]]
+    return probas
 
 
 def _same(a: Any, b: Any) -> bool:

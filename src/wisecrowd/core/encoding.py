@@ -1,18 +1,37 @@
 """Turn columns of ids into int32 codes and a sorted vocabulary, without one object per row.
 
-Arrow's hash table does the work per row; everything else touches distinct values only.
+Arrow's hash table or :mod:`wisecrowd.core.numbered` does the work per row; everything else touches
+distinct values only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.arrow import (
+    as_arrow,
+    chunks_of,
+    first_valid_row,
+    indices_of,
+    is_text,
+    is_text_view,
+    kind_of,
+    to_numpy,
+    to_one_type,
+)
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.numbered import Shape, find_shape, leading_words, parse, text_order, texts_of
+from wisecrowd.core.order import dense_codes, recode
+from wisecrowd.core.short_text import WordTable, short_words
 
 MAX_IDS = np.iinfo(np.int32).max
+_TEXTS = 1 << 16  # so many texts are made at once
+_SORT_WORDS = 20_000  # distinct texts from which on sorting their beginnings first pays
+_TRY_NUMBERED = 1000  # rows from which on looking for numbered ids pays
 
 
 class Encoded(NamedTuple):
@@ -22,139 +41,293 @@ class Encoded(NamedTuple):
     vocabulary: NDArray[Any]
 
 
-def as_arrow(values: Any, role: str) -> Any:
-    """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error."""
-    import pyarrow as pa
-
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
-    if isinstance(values, np.ma.MaskedArray):
-        values = np.where(np.ma.getmaskarray(values), None, values.astype(object))
-    array = values if isinstance(values, np.ndarray) else _to_numpy(values)
-    if array.ndim != 1:
-        raise DataError(f"The {role} values have {array.ndim} dimensions; give one per annotation.")
-    if array.dtype.kind in "OT":
-        array = np.asarray(array, dtype=object)
-        _refuse_mixed_types(array, role)
-    try:
-        return pa.array(array, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        kinds = sorted({type(x).__name__ for x in array.ravel()[:1000]})
-        raise DataError(
-            f"The {role} values have types {', '.join(kinds)} that cannot serve as ids; "
-            "convert them to text or integers first."
-        ) from None
-
-
-def _to_numpy(values: Any) -> NDArray[Any]:
-    if isinstance(values, list | tuple):
-        # numpy would quietly turn [1, "a"] into text and [True, 2] into integers.
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-        return array
-    return np.asarray(values)
-
-
-def _refuse_mixed_types(array: NDArray[Any], role: str) -> None:
-    missing = _is_missing_object(array)
-    kinds = np.array([_kind(x) for x in array[~missing].tolist()], dtype=object)
-    distinct = sorted(set(kinds.tolist()))
-    if len(distinct) > 1:
-        rows = [int(np.flatnonzero(~missing)[np.argmax(kinds == kind)]) + 1 for kind in distinct]
-        seen = ", ".join(f"{kind} in row {row}" for kind, row in zip(distinct, rows, strict=True))
-        raise DataError(
-            f"The {role} values mix types ({seen}); convert the whole column to one type, "
-            "for instance to text."
-        )
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "bool"
-    for kind, name in ((int, "int"), (np.integer, "int"), (str, "str"), (float, "float")):
-        if isinstance(value, kind):
-            return name
-    return type(value).__name__
-
-
-def _is_missing_object(array: NDArray[Any]) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):
-        return np.array([x is None or x != x for x in array.tolist()], dtype=bool)
-
-
 def encode(values: Any, role: str) -> Encoded:
     """Encode a column of ids; the vocabulary is sorted and so independent of the row order.
 
     Text that is made of canonical integers only ("0", "1", ... "10") sorts by value, other text by
-    code point. Missing values and empty text become code ``-1``.
+    code point. Missing values and empty text become code ``-1``; floats that are all whole numbers
+    become integers.
+
+    Examples
+    --------
+    >>> encode(["b", "a", "", "b"], "worker")
+    Encoded(codes=array([ 1,  0, -1,  1], dtype=int32), vocabulary=array(['a', 'b'], dtype=object))
     """
+    if isinstance(values, Encoded):
+        return values
+    column = IdColumn(role)
+    for chunk in chunks_of(as_arrow(values, role)):
+        column.add(chunk)
+    return column.finish()
+
+
+class IdColumn:
+    """Collects the ids of one column chunk by chunk and encodes them.
+
+    Numbered text (see :mod:`wisecrowd.core.numbered`) is kept as integers and text with few
+    distinct values as codes, so that a file can be read without ever holding its text.
+    """
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+        self._ways: list[_Numbered | _Repeated | _Plain] = [_Numbered(), _Repeated(), _Plain(role)]
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, chunk: Any) -> None:
+        """Append an Arrow array."""
+        import pyarrow as pa
+
+        if len(chunk) == 0:
+            return
+        if pa.types.is_nested(chunk.type):
+            raise DataError(
+                f"The {self.role} column holds lists or records, first in row "
+                f"{self._size + first_valid_row(chunk) + 1}; give one plain value per annotation."
+            )
+        if isinstance(chunk.type, pa.BaseExtensionType):
+            raise DataError(
+                f"The {self.role} column is of type {chunk.type}, which cannot serve as ids; "
+                "convert it to text or integers first."
+            )
+        if is_text_view(chunk.type):
+            chunk = chunk.cast(pa.large_string())
+        self._size += len(chunk)
+        while not self._ways[0].add(chunk):  # the last way takes everything
+            former = self._ways.pop(0)
+            for part in former.texts():
+                self._ways[0].add(part)
+
+    def finish(self) -> Encoded:
+        """Return codes and vocabulary of everything that was added."""
+        encoded = self._ways[0].finish() if self._size else Encoded(*_NOTHING)
+        if len(encoded.vocabulary) > MAX_IDS:
+            raise DataError(
+                f"There are {len(encoded.vocabulary)} distinct {self.role} values; at most "
+                f"{MAX_IDS} fit."
+            )
+        return encoded
+
+
+_NOTHING = (np.empty(0, np.int32), np.empty(0, object))
+
+
+class _Growing:
+    """An integer array that grows at its end."""
+
+    def __init__(self) -> None:
+        self._data: NDArray[Any] = np.empty(1 << 12, dtype=np.int32)
+        self._size = 0
+
+    def extend(self, values: NDArray[Any]) -> None:
+        if values.dtype.itemsize > self._data.itemsize:
+            self._data = self._data.astype(values.dtype)
+        end = self._size + len(values)
+        if end > len(self._data):
+            # By an eighth: resize() writes zeros, and memory that is touched costs time.
+            self._data.resize(max(end, len(self._data) * 9 // 8), refcheck=False)
+        self._data[self._size : end] = values
+        self._size = end
+
+    def values(self) -> NDArray[Any]:
+        return self._data[: self._size]
+
+
+class _Numbered:
+    """Text as numbers, while every value has the same text around a number."""
+
+    def __init__(self) -> None:
+        self._shape: Shape | None = None
+        self._numbers = _Growing()
+        self._parts: list[int] = []  # sizes of the chunks
+        self._fewest, self._most, self._canonical = 99, 0, True
+
+    def add(self, chunk: Any) -> bool:
+        if not is_text(chunk.type):
+            return False
+        if not self._parts and len(chunk) >= _TRY_NUMBERED:
+            self._shape = find_shape(chunk)
+        numbers = None if self._shape is None else parse(chunk, self._shape)
+        if numbers is None:
+            return False
+        fewest = min(self._fewest, numbers.fewest_digits)
+        most = max(self._most, numbers.most_digits)
+        canonical = self._canonical and numbers.canonical
+        if fewest < most and not canonical:
+            return False  # 7 and 07 would be one number
+        self._fewest, self._most, self._canonical = fewest, most, canonical
+        self._numbers.extend(numbers.values)
+        self._parts.append(len(chunk))
+        return True
+
+    def _width(self) -> int | None:
+        return self._most if self._most == self._fewest else None
+
+    def texts(self) -> Iterator[Any]:
+        if self._shape is not None and self._parts:
+            ends = np.cumsum(self._parts)
+            for values in np.split(self._numbers.values(), ends[:-1]):
+                yield texts_of(values, self._shape, self._width())
+
+    def finish(self) -> Encoded:
+        assert self._shape is not None
+        codes, distinct = dense_codes(self._numbers.values(), overwrite=True)
+        order = text_order(distinct, self._shape) if self._width() is None else None
+        if order is not None:
+            code_of = np.empty(len(order), dtype=np.int32)
+            code_of[order] = np.arange(len(order), dtype=np.int32)
+            codes, distinct = recode(codes, code_of), distinct[order]
+        vocabulary = np.empty(len(distinct), dtype=object)
+        for start in range(0, len(distinct), _TEXTS):
+            block = slice(start, start + _TEXTS)
+            texts = texts_of(distinct[block], self._shape, self._width())
+            vocabulary[block] = texts.to_numpy(zero_copy_only=False)
+        return Encoded(codes, vocabulary)
+
+
+class _Repeated:
+    """Text that repeats itself, as codes into the distinct values seen so far."""
+
+    def __init__(self) -> None:
+        self._codes = _Growing()
+        self._parts: list[int] = []
+        self._code_of: dict[str | None, int] = {}
+        self._table: WordTable | None = None
+
+    def add(self, chunk: Any) -> bool:
+        if not is_text(chunk.type):
+            return False
+        words = short_words(chunk)
+        codes = None if words is None or self._table is None else self._table.codes(words)
+        if codes is None:
+            codes = self._general_codes(chunk)
+            if codes is None:
+                return False
+            if words is not None:
+                self._learn()
+        self._codes.extend(codes)
+        self._parts.append(len(chunk))
+        return True
+
+    def _general_codes(self, chunk: Any) -> NDArray[np.int32] | None:
+        encoded = chunk.dictionary_encode()
+        if len(encoded.dictionary) > max(len(chunk) // 8, 1000):
+            return None  # nearly all distinct: hashing the whole at once is cheaper
+        code_of = self._code_of
+        codes = [code_of.setdefault(x, len(code_of)) for x in encoded.dictionary.to_pylist()]
+        return np.array([*codes, -1], dtype=np.int32)[indices_of(encoded)]
+
+    def _learn(self) -> None:
+        """Make the table of short words anew from everything seen so far."""
+        import pyarrow as pa
+
+        known = short_words(pa.array(list(self._code_of), pa.large_string()))
+        self._table = None if known is None else WordTable(known)
+
+    def texts(self) -> Iterator[Any]:
+        import pyarrow as pa
+
+        distinct = pa.array(list(self._code_of), pa.large_string())
+        if self._parts:
+            ends = np.cumsum(self._parts)
+            for codes in np.split(self._codes.values(), ends[:-1]):
+                yield distinct.take(pa.array(codes, mask=codes < 0))
+
+    def finish(self) -> Encoded:
+        import pyarrow as pa
+
+        distinct = pa.array(list(self._code_of), pa.large_string())
+        return _sorted_vocabulary(self._codes.values(), distinct, "")
+
+
+class _Plain:
+    """Whatever comes: chunks are kept and encoded at the end."""
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._chunks: list[Any] = []
+
+    def add(self, chunk: Any) -> bool:
+        self._chunks.append(chunk)
+        return True
+
+    def texts(self) -> Iterator[Any]:
+        yield from self._chunks
+
+    def finish(self) -> Encoded:
+        import pyarrow as pa
+
+        types = {chunk.type for chunk in self._chunks}
+        chunks = self._chunks if len(types) == 1 else to_one_type(self._chunks, self._role)
+        column = pa.chunked_array(chunks)
+        self._chunks = chunks = []
+        if pa.types.is_integer(column.type) and not column.null_count:
+            return Encoded(*dense_codes(column.to_numpy()))
+        if not pa.types.is_dictionary(column.type):
+            column = column.dictionary_encode()
+        column = column.unify_dictionaries()
+        codes = np.concatenate(
+            [indices_of(chunk) for chunk in column.chunks]
+        )  # a copy: recoded below
+        distinct = column.chunks[0].dictionary
+        if is_text_view(distinct.type):
+            distinct = distinct.cast(pa.large_string())
+        return _sorted_vocabulary(codes, distinct, self._role)
+
+
+def _sorted_vocabulary(codes: NDArray[np.int32], distinct: Any, role: str) -> Encoded:
+    """Codes into the sorted vocabulary of those values that are used; codes are overwritten."""
+    used = np.zeros(len(distinct) + 1, dtype=bool)  # the last one serves code -1
+    used[codes] = True
+    if is_text(distinct.type):
+        numbers = None
+        missing = _blank(distinct)
+        order = _text_order(distinct)
+    else:
+        numbers, missing = _plain_numbers(distinct, role)
+        order = np.argsort(numbers, kind="stable")
+    order = order[(used[:-1] & ~missing)[order]]  # a category nobody used is no id
+    code_of = np.full(len(distinct) + 1, -1, dtype=np.int32)
+    code_of[order] = np.arange(len(order), dtype=np.int32)
+    if numbers is None:
+        return Encoded(recode(codes, code_of), _objects(distinct.take(order)))
+    vocabulary = numbers[order]
+    if len(order) > 1 and bool(np.any(vocabulary[1:] == vocabulary[:-1])):
+        vocabulary, code_of = _merge_equal(vocabulary, code_of)  # categories such as 1 and 1.0
+    return Encoded(recode(codes, code_of), vocabulary)
+
+
+def _merge_equal(
+    vocabulary: NDArray[Any], code_of: NDArray[np.int32]
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    is_first = np.append(True, vocabulary[1:] != vocabulary[:-1])
+    merged = np.append(np.cumsum(is_first) - 1, -1).astype(np.int32)
+    return vocabulary[is_first], merged[code_of]
+
+
+def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     import pyarrow as pa
 
-    codes, distinct = _dictionary(as_arrow(values, role))
+    missing = np.asarray(distinct.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    numbers = distinct.to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(distinct.type):
+        numbers = np.where(missing, False, numbers).astype(bool)
+    elif missing.any():
+        numbers = distinct.fill_null(distinct.drop_null()[0]).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(distinct.type):
-        numbers = distinct.to_numpy(zero_copy_only=False)
-        missing = np.isnan(numbers)
+        missing = missing | np.isnan(numbers)
         if np.isinf(numbers).any():
             raise DataError(f"The {role} values contain infinity; ids must be finite.")
         whole = numbers[~missing]
-        if len(whole) and np.all(whole == np.round(whole)) and np.abs(whole).max() < 2**53:
+        if np.all(whole == np.round(whole)) and np.abs(whole).max(initial=0) < 2**53:
             numbers = np.where(missing, 0, numbers).astype(np.int64)  # 1.0 once was 1
-    elif _is_text(distinct.type):
-        numbers = None
-        missing = np.asarray(_blank(distinct))
-    else:
-        numbers = distinct.to_numpy(zero_copy_only=False)
-        missing = np.zeros(len(numbers), dtype=bool)
-    order = _text_order(distinct) if numbers is None else np.argsort(numbers, kind="stable")
-    order = order[~missing[order]]
-    if len(order) > MAX_IDS:
-        raise DataError(f"There are {len(order)} distinct {role} values; at most {MAX_IDS} fit.")
-    new_code = np.full(len(distinct) + 1, -1, dtype=np.int32)  # the last one serves code -1
-    used = np.zeros(len(distinct) + 1, dtype=bool)
-    used[codes] = True
-    order = order[used[order]]  # a category nobody used is no id
-    new_code[order] = np.arange(len(order), dtype=np.int32)
-    if numbers is None:
-        vocabulary = distinct.take(pa.array(order)).to_numpy(zero_copy_only=False).astype(object)
-    else:
-        vocabulary = numbers[order]
-    return Encoded(new_code[codes], np.array(vocabulary))
+    return numbers, missing
 
 
-def _dictionary(array: Any) -> tuple[NDArray[np.int32], Any]:
-    """Return (codes with -1 for null, distinct values) of an Arrow array, chunked or not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if isinstance(array, pa.ChunkedArray):
-        if pa.types.is_dictionary(array.type):
-            array = array.unify_dictionaries()
-        else:
-            array = array.dictionary_encode()
-        chunks = array.chunks
-        if not chunks:
-            return np.empty(0, np.int32), pa.array([], array.type.value_type)
-        codes = np.concatenate([_indices(chunk) for chunk in chunks])
-        return codes, chunks[0].dictionary
-    if not pa.types.is_dictionary(array.type):
-        if pa.types.is_nested(array.type):
-            raise DataError("A column holds lists or records; give one plain value per annotation.")
-        array = pc.dictionary_encode(array)
-    return _indices(array), array.dictionary
-
-
-def _indices(chunk: Any) -> NDArray[np.int32]:
-    indices = chunk.indices
-    if indices.null_count:
-        indices = indices.fill_null(-1) if indices.type != "uint64" else indices.cast("int64")
-    return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
-
-
-def _is_text(arrow_type: Any) -> bool:
-    import pyarrow as pa
-
-    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    return any(check(arrow_type) for check in checks)
+def _objects(texts: Any) -> NDArray[Any]:
+    return np.asarray(texts.to_numpy(zero_copy_only=False), dtype=object)
 
 
 def _blank(distinct: Any) -> NDArray[np.bool_]:
@@ -175,17 +348,44 @@ def _text_order(distinct: Any) -> NDArray[np.int64]:
             return np.asarray(np.argsort(numbers.to_numpy(zero_copy_only=False), kind="stable"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         pass  # not integers: the ordinary case
-    return np.asarray(pc.sort_indices(distinct).to_numpy(zero_copy_only=False), dtype=np.int64)
+    return _code_point_order(distinct)
+
+
+def _code_point_order(distinct: Any) -> NDArray[np.int64]:
+    """Sort by the first eight bytes after what all share, and fully only where those tie."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(distinct) < _SORT_WORDS or distinct.null_count:
+        order = pc.sort_indices(distinct).to_numpy(zero_copy_only=False)
+        return np.asarray(order, dtype=np.int64)
+    key = leading_words(distinct)
+    order = np.argsort(key).astype(np.int64, copy=False)
+    same = key[order[1:]] == key[order[:-1]]
+    tied = np.append(same, False) | np.append(False, same)
+    if tied.any():
+        rows = order[tied]
+        inner = pc.sort_indices(distinct.take(pa.array(rows))).to_numpy(zero_copy_only=False)
+        order[tied] = rows[inner]
+    return order
 
 
 def lookup(values: Any, vocabulary: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the code of each value in ``vocabulary``, ``-1`` where it is unknown."""
+    """Return the code of each value in ``vocabulary``, ``-1`` where it is unknown.
+
+    Examples
+    --------
+    >>> lookup(["b", "x"], np.array(["a", "b"], dtype=object)).tolist()
+    [1, -1]
+    """
+    if values is vocabulary:
+        return np.arange(len(vocabulary), dtype=np.int32)
     position = {value: code for code, value in enumerate(vocabulary.tolist())}
-    asked = _to_numpy(values).tolist() if not isinstance(values, np.ndarray) else values.tolist()
-    kinds = {_kind(x) for x in vocabulary[:1].tolist()}
+    asked = to_numpy(values).tolist() if not isinstance(values, np.ndarray) else values.tolist()
+    kinds = {kind_of(x) for x in vocabulary[:1].tolist()}
     found = [
         # 1 == True == 1.0 for Python: the types must agree as well.
-        position.get(x, -1) if not kinds or _kind(x) in kinds else -1
+        position.get(x, -1) if not kinds or kind_of(x) in kinds else -1
         for x in asked
     ]
     return np.array(found, dtype=np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.order import stable_order as stable_order
+from wisecrowd.core.wording import describe_ids as describe_ids
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -21,7 +23,7 @@ ANNOTATION_COLUMNS = ("timestamp", "duration", "cost", "question")
 
 
 class WorkerView(NamedTuple):
-    """Annotations grouped by worker: those of worker ``j`` are ``order[indptr[j]:indptr[j + 1]]``."""
+    """Annotations by worker: those of worker ``j`` are ``order[indptr[j]:indptr[j + 1]]``."""
 
     indptr: NDArray[np.int64]
     order: NDArray[np.int64]
@@ -73,11 +75,11 @@ class CrowdLabels:
     frame_library: str | None = None  # "pandas", "polars" ...: results go back the way data came
 
     def __post_init__(self) -> None:
-        for array in (self.task, self.worker, self.label, self.weight, *self.columns.values()):
+        arrays = (self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
+                  self.weight, self.worker_kind, *self.columns.values())  # fmt: skip
+        for array in arrays:
             if array is not None:
                 array.flags.writeable = False
-        for vocabulary in (self.tasks, self.workers, self.classes):
-            vocabulary.flags.writeable = False
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -92,7 +94,7 @@ class CrowdLabels:
     @classmethod
     def from_arrays(
         cls, task: ArrayLike, worker: ArrayLike, label: ArrayLike, **options: Any
-    ) -> CrowdLabels:  # noqa: E501
+    ) -> CrowdLabels:
         """Build from three equally long arrays of ids.
 
         Parameters
@@ -151,7 +153,7 @@ class CrowdLabels:
         >>> CrowdLabels.from_matrix([[0, 1, -1], [1, 1, 0]], missing=-1)
         CrowdLabels(2 tasks, 3 workers, 2 classes, 5 annotations)
         """
-        from wisecrowd.core.validation import labels_from_matrix
+        from wisecrowd.core.matrix import labels_from_matrix
 
         return labels_from_matrix(matrix, **options)
 
@@ -278,23 +280,3 @@ def _row_pointers(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int6
     pointers = np.zeros(size + 1, dtype=np.int64)
     np.cumsum(np.bincount(codes, minlength=size), out=pointers[1:])
     return pointers
-
-
-def stable_order(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
-    """Return the stable sorting order of small integer codes, in linear time when there are many."""
-    if len(codes) == 0 or bool(np.all(codes[1:] >= codes[:-1])):
-        return np.arange(len(codes), dtype=np.int64)
-    if len(codes) < 200_000:
-        return np.argsort(codes, kind="stable").astype(np.int64, copy=False)
-    # A one-entry-per-row CSR matrix turned into CSC *is* a counting sort, in compiled code.
-    from scipy.sparse import csr_array
-
-    n = len(codes)
-    one_per_row = csr_array((np.empty(n, np.int8), codes, np.arange(n + 1)), shape=(n, size))
-    return np.asarray(one_per_row.tocsc().indices, dtype=np.int64)
-
-
-def describe_ids(ids: Sequence[Any] | NDArray[Any], limit: int = 5) -> str:
-    """Return the first few ids as text for a message."""
-    shown = ", ".join(repr(x) for x in list(np.asarray(ids, dtype=object)[:limit]))
-    return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")

@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import ParameterError
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
     """Require an integer of at least ``minimum`` (a bool is none)."""
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < minimum:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
         raise ParameterError(f"{name} is {value!r}; give an integer of at least {minimum}.")
 
 

@@ -67,7 +67,9 @@ def get_method(name: str) -> type[Any]:
     wanted = _plain(name)
     for class_name, module in _locations().items():
         if _plain(class_name) == wanted:
-            return getattr(importlib.import_module(f"wisecrowd.aggregation.{module}"), class_name)
+            loaded = importlib.import_module(f"wisecrowd.aggregation.{module}")
+            method: type[Any] = getattr(loaded, class_name)
+            return method
     known = method_names()
     raise ParameterError(
         f"There is no method {name!r}{suggestion(name, known)}; there are {', '.join(known)}."

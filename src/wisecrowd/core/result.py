@@ -54,11 +54,11 @@ def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32],
     by_frequency = np.argsort(-class_totals, kind="stable")
     if hasattr(probas, "tocsr"):
         return _choose_sparse(probas, by_frequency)
-    ranked = probas[:, by_frequency]
-    top = ranked.max(axis=1, keepdims=True)
-    near = ranked >= top - TIE
-    best = by_frequency[near.argmax(axis=1)].astype(np.int32)
-    return best, near.sum(axis=1) > 1
+    best = probas.argmax(axis=1).astype(np.int32)
+    near = probas >= confidence_of(probas, best)[:, None] - TIE
+    ties = near.sum(axis=1) > 1
+    best[ties] = by_frequency[near[ties][:, by_frequency].argmax(axis=1)]
+    return best, ties
 
 
 def _choose_sparse(

@@ -31,7 +31,7 @@ class TaskPrior:
     given: bool = False
 
     def dense(self, n_tasks: int) -> NDArray[np.float64]:
-        """Return the log prior of every task, ``(n_tasks, n_classes)``, as a read-only view if shared."""
+        """Return the log prior of every task, (n_tasks, n_classes); a read-only view if shared."""
         if self.index is None:
             return np.broadcast_to(self.rows[0], (n_tasks, self.rows.shape[1]))
         return self.rows[self.index]
@@ -66,7 +66,8 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
             f"The task prior has shape {shape}; give ({labels.n_classes},) for all tasks or "
             f"({labels.n_tasks}, {labels.n_classes}): one row per task, one column per class."
         )
-    require_memory(8 * int(np.prod(shape)), "The task prior", "give one row for all tasks")
+    size = 8 * int(np.prod(shape))
+    require_memory(size, "The rows of the task prior", "give one row for all tasks")
     if is_sparse:
         stored = prior.tocsr()
         logs = bool(stored.nnz) and stored.data.min() < 0
@@ -87,7 +88,7 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
     impossible = ~(rows > -np.inf).any(axis=1) | (rows == np.inf).any(axis=1)
     if impossible.any():
         raise DataError(
-            f"The task prior of row {int(np.argmax(impossible)) + 1} leaves no class possible or is "
-            "infinite; every row needs at least one positive probability."
+            f"The task prior of row {int(np.argmax(impossible)) + 1} leaves no class possible or "
+            "is infinite; every row needs at least one positive probability."
         )
     return rows

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from wisecrowd.engines.threads import get_threads
 
 MOST_BLOCKS = 16
 SMALLEST_BLOCK = 1 << 18  # annotations; below this a thread is not worth starting
-Stats = TypeVar("Stats", bound=tuple[Any, ...])
+Stats = TypeVar("Stats", bound=Any)  # a NamedTuple of arrays and numbers that add up
 LocalStep = Callable[["Block", Any, Any], tuple[Any, Stats]]
 
 
@@ -63,8 +64,11 @@ class MemoryEngine:
     def __init__(self, labels: CrowdLabels, prior: TaskPrior, table_size: int) -> None:
         self.n_tasks, self.n_annotations = labels.n_tasks, labels.n_annotations
         n_cells = labels.n_workers * labels.n_classes
-        code = np.int32 if n_cells <= np.iinfo(np.int32).max else np.int64
-        cell = labels.worker.astype(code) * code(labels.n_classes) + labels.label.astype(code)
+        cell: NDArray[np.integer[Any]]
+        if n_cells <= np.iinfo(np.int32).max:
+            cell = labels.worker * np.int32(labels.n_classes) + labels.label
+        else:
+            cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
         chosen = kernels.select(labels.n_annotations)
         size = max(SMALLEST_BLOCK, 4 * table_size)
         n_blocks = min(MOST_BLOCKS, max(1, labels.n_annotations // size))
@@ -74,9 +78,10 @@ class MemoryEngine:
         self._blocks = [
             Block(
                 slice(a, b), labels.indptr[a : b + 1], labels.worker, labels.label, cell,
-                labels.weight, prior.rows, None if prior.index is None else prior.index[a:b], chosen,
+                labels.weight, prior.rows, None if prior.index is None else prior.index[a:b],
+                chosen,
             )
-            for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+            for a, b in pairwise(cuts)
         ]  # fmt: skip
 
     def shards(self) -> Sequence[Block]:
@@ -90,10 +95,14 @@ class MemoryEngine:
         results = self._map(step, states, params)
         total = results[0][1]
         for _, stats in results[1:]:
-            total = type(total)(*(a + b for a, b in zip(total, stats, strict=True)))
+            total = total._make(a + b for a, b in zip(total, stats, strict=True))
         return [state for state, _ in results], total
 
-    def _map(self, step: LocalStep[Stats], states: Sequence[Any], params: Any) -> list[Any]:
+    def map_tasks(self, fill: Callable[[Block, Any], None], params: Any) -> None:
+        """Run ``fill(block, params)`` on every block, for steps that write per-task results."""
+        self._map(lambda block, _, params: fill(block, params), [None] * len(self._blocks), params)
+
+    def _map(self, step: Callable[..., Any], states: Sequence[Any], params: Any) -> list[Any]:
         threads = min(get_threads(), len(self._blocks))
         if threads == 1:
             pairs = zip(self._blocks, states, strict=True)

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.initial import condition, perturbed, vote_posterior
 from wisecrowd.inference.loop import Run, best_of, run, squarem
 
@@ -35,10 +35,16 @@ def safe_log(probabilities: Floats) -> Floats:
 
 
 class Stats(NamedTuple):
-    """Additive statistics of one pass: counts (J·K, K) over cells, class mass (K,), log-likelihood."""
+    """Additive statistics of a pass: counts (J·K, K) by cell, class mass (K,), log-likelihood."""
 
     counts: Floats
     mass: Floats
+    log_likelihood: float
+
+
+class Evidence(NamedTuple):
+    """Additive statistics of a pass that only fills posteriors."""
+
     log_likelihood: float
 
 
@@ -105,11 +111,11 @@ class ConfusionEM(Aggregator):
     # -------------------------------------------------------------------------- inference contract
 
     def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
-        """E-step and expected counts of one block."""
+        """E-step and expected counts of one block; ``state`` is where posteriors go, or None."""
         counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
         value = block.kernels.confusion_step(
             block.indptr, block.cell, block.weight, params.table, params.log_class,
-            block.prior_rows, block.prior_index, counts, mass, None, self._hard,
+            block.prior_rows, block.prior_index, counts, mass, state, self._hard,
         )  # fmt: skip
         return state, Stats(counts, mass, value)
 
@@ -132,8 +138,7 @@ class ConfusionEM(Aggregator):
     def _class_update(self, mass: Floats) -> Floats:
         if self._fixed_class is not None:
             return self._fixed_class
-        total = mass.sum()
-        return safe_log(mass / total) if total > 0 else np.full(len(mass), -np.log(len(mass)))
+        return log_shares(mass)
 
     # ------------------------------------------------------------------------------------- fit
 
@@ -148,21 +153,27 @@ class ConfusionEM(Aggregator):
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
+        self._class_ids = labels.classes
         self._prepare(labels.workers, K)
-        self._fixed_class = self._given_class_prior(prior, labels)
+        self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
         engine = MemoryEngine(labels, prior, table_size=J * K * K)
         own_start = self._start
 
         def attempt(number: int) -> Run:
             noise = rng if number > 0 else None
             params = self._first_params(engine, J, K, own_start, noise)
+            room = np.empty((labels.n_tasks, K))  # costs nothing until it is written
             return run(
                 self, engine, params,
                 max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate,
+                last_states=None if self._hard else [room[b.tasks] for b in engine.shards()],
             )  # fmt: skip
 
         best = best_of(attempt, self.n_init)
-        probas = posterior(engine, best.params, K, self._hard)
+        if best.states[0] is not None:
+            probas = best.states[0].base
+        else:
+            probas, _ = posterior(engine, best.params, K)
         return self._result(labels, best, probas)
 
     def _first_params(
@@ -177,6 +188,11 @@ class ConfusionEM(Aggregator):
         counts = np.zeros((n_workers * n_classes, n_classes))
         mass = np.zeros(n_classes)
         for block in engine.shards():
+            if given is None and rng is None and not block.prior_rows.any():
+                block.kernels.add_vote_counts(
+                    block.indptr, block.label, block.cell, block.weight, counts, mass
+                )
+                continue
             if given is None:
                 q = vote_posterior(block, n_classes)
             else:
@@ -187,31 +203,9 @@ class ConfusionEM(Aggregator):
             mass += q[np.diff(block.indptr) > 0].sum(axis=0)
         return self.global_step(Stats(counts, mass, 0.0), None)
 
-    def _given_class_prior(self, prior: TaskPrior, labels: CrowdLabels) -> Floats | None:
-        """Return the fixed log class prior, or None where it is to be estimated."""
-        n_classes = labels.n_classes
-        if isinstance(self.class_prior, str):
-            if self.class_prior not in ("auto", "estimate", "uniform"):
-                raise ParameterError(
-                    f"class_prior is {self.class_prior!r}; give 'auto', 'estimate', 'uniform' or "
-                    "one probability per class."
-                )
-            if self.class_prior == "uniform":
-                return np.full(n_classes, -np.log(n_classes))
-            if self.class_prior == "auto" and prior.given:
-                return np.zeros(n_classes)  # the task prior says it all
-            return None
-        given = np.asarray(self.class_prior, dtype=np.float64)
-        if given.shape != (n_classes,) or not (given >= 0).all() or not given.sum() > 0:
-            raise ParameterError(
-                f"class_prior must be {n_classes} probabilities, one per class, in the order of "
-                "the classes."
-            )
-        return safe_log(given / given.sum())
-
     def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
         params: Params = best.params
-        confusion = np.exp(as_confusion(params.table))
+        confusion = self._confusion_of(params)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
         per_class = as_confusion(best.stats.counts).sum(axis=2)  # (J, K) labels on each class
@@ -228,26 +222,33 @@ class ConfusionEM(Aggregator):
             extra=params.extra,
         )
 
+    def _confusion_of(self, params: Params) -> Floats:
+        """Return the (J, K, L) confusion matrices to publish; rows sum to one."""
+        return np.exp(as_confusion(params.table))
+
     # --------------------------------------------------------------------------------- predict
 
     def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        engine, params = self._known_params(labels, prior)
-        return posterior(engine, params, labels.n_classes, self._hard)
+        engine, params = self._known_params(labels, prior, self._known_log_confusion())
+        return posterior(engine, params, labels.n_classes)[0]
 
     def _log_likelihood(self, labels: CrowdLabels) -> float:
         prior = TaskPrior(np.zeros((1, labels.n_classes)))
-        engine, params = self._known_params(labels, prior)
-        _, stats = engine.map_reduce(self.local_step, [None] * len(engine.shards()), params)
-        return stats.log_likelihood
+        engine, params = self._known_params(labels, prior, safe_log(self.confusion_))
+        return posterior(engine, params, labels.n_classes)[1]
 
-    def _known_params(self, labels: CrowdLabels, prior: TaskPrior) -> tuple[MemoryEngine, Params]:
-        J, K = len(self.workers_), labels.n_classes
-        log_confusion = safe_log(self.confusion_)
-        if labels.n_workers > J:  # one more: the worker about whom nothing is known
+    def _known_params(
+        self, labels: CrowdLabels, prior: TaskPrior, log_confusion: Floats
+    ) -> tuple[MemoryEngine, Params]:
+        if labels.n_workers > len(log_confusion):  # one more: the unknown worker
             log_confusion = np.concatenate([log_confusion, safe_log(self._unknown_worker())])
-        log_class = np.zeros(K) if prior.given else safe_log(self.class_prior_)
+        log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
         engine = MemoryEngine(labels, prior, table_size=log_confusion.size)
         return engine, Params(as_table(log_confusion), log_class, 0.0, {})
+
+    def _known_log_confusion(self) -> Floats:
+        """Return the fitted log confusion (J, K, L) that the E-step of new tasks uses."""
+        return safe_log(self.confusion_)
 
     def _unknown_worker(self) -> Floats:
         """Return the (1, K, K) confusion of a worker without labels: uninformative."""
@@ -267,26 +268,55 @@ def as_confusion(table: Floats) -> Floats:
     return np.ascontiguousarray(table.reshape(-1, n_classes, n_classes).transpose(0, 2, 1))
 
 
-def posterior(engine: MemoryEngine, params: Params, n_classes: int, hard: bool) -> Floats:
-    """Return the (n_tasks, n_classes) posterior under ``params``: a local step without statistics."""
+def posterior(engine: MemoryEngine, params: Params, n_classes: int) -> tuple[Floats, float]:
+    """Return the (n_tasks, n_classes) posterior under ``params`` and the log-likelihood.
+
+    Always the soft one: a method that takes hard steps still owes honest probabilities.
+    """
     probas = np.empty((engine.n_tasks, n_classes))
 
-    def fill(block: Block, state: Any, params: Params) -> tuple[None, tuple[float]]:
+    def fill(block: Block, state: Any, params: Params) -> tuple[None, Evidence]:
         value = block.kernels.confusion_step(
             block.indptr, block.cell, block.weight, params.table, params.log_class,
-            block.prior_rows, block.prior_index, None, None, probas[block.tasks], hard,
+            block.prior_rows, block.prior_index, None, None, probas[block.tasks], False,
         )  # fmt: skip
-        return None, (value,)
+        return None, Evidence(value)
 
-    engine.map_reduce(fill, [None] * len(engine.shards()), params)
-    return probas
+    _, evidence = engine.map_reduce(fill, [None] * len(engine.shards()), params)
+    return probas, evidence.log_likelihood
+
+
+def dirichlet_update(counts: Floats, alpha: Floats) -> tuple[Floats, float]:
+    r"""Return the log confusion from (pseudo-)counts, and :math:`\sum \alpha \log\theta`."""
+    smoothed = counts + alpha
+    total = smoothed.sum(axis=2, keepdims=True)
+    # A class that a worker never met, without a prior: nothing is known, so uniform.
+    confusion = np.where(total > 0, smoothed / np.where(total > 0, total, 1), 1 / counts.shape[1])
+    log_confusion = safe_log(confusion)
+    return log_confusion, float((alpha * log_confusion).sum())
+
+
+def naive_bayes(
+    labels: CrowdLabels, prior: TaskPrior, confusion: Floats, class_prior: Floats
+) -> Floats:
+    """Return the posterior (n_tasks, n_classes) of new tasks under known confusion matrices.
+
+    Workers beyond those that ``confusion`` (J, K, K) has are unknown, and their labels say nothing.
+    """
+    extra = max(labels.n_workers - len(confusion), 0)
+    unknown = np.full((extra, *confusion.shape[1:]), 1 / labels.n_classes)
+    table = as_table(safe_log(np.concatenate([confusion, unknown])))
+    log_class = np.zeros(labels.n_classes) if prior.given else safe_log(class_prior)
+    engine = MemoryEngine(labels, prior, table_size=table.size)
+    return posterior(engine, Params(table, log_class, 0.0, {}), labels.n_classes)[0]
 
 
 def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tuple[Floats, Floats]:
-    r"""Worker accuracy :math:`\sum_k \pi_k \theta_{jkk}` and its standard error by the delta method.
+    r"""Worker accuracy :math:`\sum_k \pi_k \theta_{jkk}` and its standard error (delta method).
 
     The variance of :math:`\theta_{jkk}` is :math:`\theta (1 - \theta) / (n_{jk} + 1)`, with
-    :math:`n_{jk}` the expected number of labels on class ``k``, and 1/4 at most when there are none.
+    :math:`n_{jk}` the expected number of labels on class ``k``, and 1/4 at most where there are
+    none.
     """
     diagonal = np.diagonal(confusion, axis1=1, axis2=2)  # (J, K)
     spread = np.maximum(diagonal * (1 - diagonal), 1 / (per_class + 4))  # never claim certainty

@@ -12,9 +12,10 @@ Floats = NDArray[np.float64]
 
 
 def vote_posterior(block: Block, n_classes: int) -> Floats:
-    """Return the soft vote of a block's tasks, with tasks whose class is known set to it, (n, K)."""
-    votes = block.kernels.soft_votes(block.indptr, block.label, block.weight, n_classes)
-    return votes if block.prior_index is None else condition(votes, block)
+    """Return the soft vote of a block's tasks times their prior, (n, K): gold tasks get theirs."""
+    votes: Floats = block.kernels.soft_votes(block.indptr, block.label, block.weight, n_classes)
+    # One row for all tasks must start where the same row repeated for each task starts.
+    return condition(votes, block) if block.prior_rows.any() else votes
 
 
 def condition(probas: Floats, block: Block) -> Floats:

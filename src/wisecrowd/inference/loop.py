@@ -19,6 +19,8 @@ import numpy as np
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.inference.monitor import Progress, report
 
+LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
+
 
 class Model(Protocol):
     """The inference contract; see the module's text."""
@@ -62,11 +64,18 @@ def run(
     tol: float,
     accelerate: bool = False,
     states: Sequence[Any] | None = None,
+    last_states: Sequence[Any] | None = None,
+    settled: Callable[[Any, Any], bool] | None = None,
 ) -> Run:
     """Iterate from ``params`` until the objective's relative gain is at most ``tol``.
 
     One iteration is one pass over the annotations. The objective of pass ``t`` belongs to the
     parameters of pass ``t``, which are also the ones returned: the posterior under them is the fit.
+
+    ``last_states`` are given to the last permitted pass in place of ``states``: a model may use
+    them to write posteriors then and save itself a pass of their own.
+
+    ``settled(stats, params)`` replaces the test on the objective where there is a better one.
 
     With ``accelerate`` every third pass tries an extrapolation (SQUAREM) and falls back to the
     plain iterate when the objective there is lower than what has been reached, so that the
@@ -77,6 +86,8 @@ def run(
     path: list[Any] = []  # the iterates since the last extrapolation
     fallback: Any = None
     for iteration in range(1, max_iter + 1):
+        if iteration == max_iter and last_states is not None:
+            states = list(last_states)
         states, stats = engine.map_reduce(model.local_step, states, params)
         value = model.objective(stats, params)
         if fallback is not None and not value >= history[-1]:
@@ -86,7 +97,11 @@ def run(
         fallback = None
         history.append(value)
         report(Progress(iteration, max_iter, value))
-        converged = len(history) > 1 and abs(value - history[-2]) <= tol * max(1.0, abs(value))
+        if settled is not None:
+            converged = settled(stats, params)
+        else:
+            gain = abs(value - history[-2]) if len(history) > 1 else np.inf
+            converged = bool(gain <= tol * max(1.0, abs(value)))
         if converged or iteration == max_iter:
             break
         path.append(params)
@@ -100,7 +115,7 @@ def run(
 
 
 def best_of(attempt: Callable[[int], Run], n_init: int) -> Run:
-    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best objective, the first in a draw."""
+    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first in a draw."""
     best = attempt(0)
     for number in range(1, n_init):
         candidate = attempt(number)
@@ -123,5 +138,5 @@ def squarem(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndar
     norm_r, norm_v = float(np.linalg.norm(r)), float(np.linalg.norm(v))
     if norm_v == 0 or norm_r <= norm_v:
         return None
-    alpha = -norm_r / norm_v
+    alpha = -min(norm_r / norm_v, LONGEST_STEP)
     return np.asarray(first - 2 * alpha * r + alpha**2 * v)

@@ -1,12 +1,15 @@
 r"""What is believed of workers before their labels, as objects.
 
-In EM the parameters are pseudo-counts (MAP under a Dirichlet with parameters :math:`1 + \alpha`);
-methods that integrate read them as density parameters.
+One object serves every kind of inference: its parameters are pseudo-counts in EM (MAP under a
+Dirichlet with parameters :math:`1 + \alpha`) and density parameters wherever workers are integrated
+out: in mean field through ``posterior``, in belief propagation through ``rule``, and in simulators
+through ``sample``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,13 +17,109 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
+from wisecrowd.core.parameters import check_number
+from wisecrowd.core.wording import describe_ids
+from wisecrowd.inference.mixed_priors import Discrete as Discrete
+from wisecrowd.inference.mixed_priors import Mixture as Mixture
+from wisecrowd.inference.quadrature import (
+    Rule,
+    affordable,
+    as_row,
+    beta_rule,
+    centred_beta_rule,
+    dirichlet_rule,
+    enough_nodes,
+    product_rule,
+    simplex_rule,
+)
+from wisecrowd.inference.worker_prior import WorkerPosterior, WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 
 
+# ------------------------------------------------------------------------------------- one coin
+
+
+@dataclass(frozen=True)
+class OneCoin(WorkerPrior):
+    r"""Accuracy of a one-coin worker: :math:`p_j \sim Beta(a, b)`.
+
+    Parameters
+    ----------
+    a, b : float
+        Pseudo-counts of correct and wrong labels in EM, Beta parameters elsewhere.
+
+    Examples
+    --------
+    >>> rule = OneCoin(2, 1).rule(degree=3, n_classes=2)
+    >>> round(float(np.exp(rule.log_weight) @ rule.nodes), 6)  # the prior's mean
+    0.666667
+    """
+
+    a: float = 1.0
+    b: float = 0.5
+
+    @property
+    def coin(self) -> bool:
+        """Whether one accuracy describes a worker: yes."""
+        return True
+
+    def __post_init__(self) -> None:
+        check_number("a", self.a, 0.0)
+        check_number("b", self.b, 0.0)
+
+    def map_accuracy(self, correct: Floats, total: Floats) -> Floats:
+        """Return the MAP accuracy from correct and total counts; 0.5 if nothing is known."""
+        denominator = total + self.a + self.b
+        known = denominator > 0
+        ratio = (correct + self.a) / np.where(known, denominator, 1.0)
+        return np.where(known, ratio, 0.5)
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, n_classes, n_classes)."""
+        return coin_matrices(rng.beta(self.a, self.b, n_workers), n_classes)
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return accuracies (S,) and log weights, exact for up to about 40 labels."""
+        _proper(a=self.a, b=self.b)
+        if counts is None or self.exact(degree, n_classes):
+            return beta_rule(self.a, self.b, enough_nodes(degree))
+        correct = float(np.trace(counts))
+        wrong = float(counts.sum()) - correct
+        return centred_beta_rule(self.a, self.b, correct, wrong, max(size // 16, 8))
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether the Gauss-Jacobi rule has all the nodes that the degree asks for."""
+        return enough_nodes(degree) == (degree + 2) // 2
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the Beta posterior as confusion matrices."""
+        from scipy.special import betaln, psi
+
+        _proper(a=self.a, b=self.b)
+        K = counts.shape[1]
+        correct = np.trace(counts, axis1=1, axis2=2)
+        wrong = counts.sum(axis=(1, 2)) - correct
+        a, b = self.a + correct, self.b + np.maximum(wrong, 0.0)
+        spread = np.log(max(K - 1, 1))
+        right, off = psi(a) - psi(a + b), psi(b) - psi(a + b) - spread
+        same = np.eye(K, dtype=bool)
+        evidence = betaln(a, b) - betaln(self.a, self.b) - wrong * spread
+        return WorkerPosterior(
+            np.where(same, right[:, None, None], off[:, None, None]),
+            coin_matrices(a / (a + b), K),
+            evidence,
+        )
+
+
+# -------------------------------------------------------------------------------- Dirichlet rows
+
+
 @dataclass(frozen=True, eq=False)
-class DirichletRows:
-    r"""Independent Dirichlet rows of the confusion matrix: :math:`\theta_{jk\cdot} \sim Dir(\alpha_k)`.
+class DirichletRows(WorkerPrior):
+    r"""Independent Dirichlet rows: :math:`\theta_{jk\cdot} \sim Dir(\alpha_k)`.
 
     Parameters
     ----------
@@ -57,6 +156,42 @@ class DirichletRows:
             )
         return np.array(np.broadcast_to(alpha, square)) if alpha.ndim < 2 else alpha
 
+    def _square(self, n_classes: int) -> Floats:
+        alpha = self.pseudo_counts((), n_classes)
+        _proper(alpha=float(alpha.min()))
+        return alpha
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, n_classes, n_classes)."""
+        alpha = self._square(n_classes)
+        return np.stack([rng.dirichlet(row, n_workers) for row in alpha], axis=1)
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return confusion matrices (S, K, K) and log weights; exact where affordable."""
+        return dirichlet_rule(self._square(n_classes), degree, size, counts)
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether the product of Gauss-Jacobi rules is small enough to be used."""
+        return affordable(degree, n_classes)
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the Dirichlet posterior of every row."""
+        from scipy.special import gammaln, psi
+
+        alpha = self.pseudo_counts(counts, counts.shape[1])
+        _proper(alpha=float(alpha.min()))
+        shape = counts + alpha
+        total = shape.sum(axis=2, keepdims=True)
+
+        def log_beta(x: Floats) -> Floats:
+            return np.asarray((gammaln(x).sum(axis=-1) - gammaln(x.sum(axis=-1))).sum(axis=-1))
+
+        return WorkerPosterior(
+            psi(shape) - psi(total), shape / total, log_beta(shape) - log_beta(alpha)
+        )
+
 
 @dataclass(frozen=True)
 class WeakDiagonal:
@@ -68,6 +203,9 @@ class WeakDiagonal:
 
     strength: float = 2.0
 
+    def __post_init__(self) -> None:
+        check_number("strength", self.strength, 0.0)
+
     def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
         """Return the (n_classes, n_classes) pseudo-counts."""
         off = self.strength / n_classes
@@ -76,7 +214,7 @@ class WeakDiagonal:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What a former fit knew of these workers: its confusion matrices as ``strength`` labels per row.
+    """What a former fit knew of these workers, worth ``strength`` labels in every row.
 
     Workers that the former fit did not know get ``otherwise``.
 
@@ -91,16 +229,29 @@ class History:
     strength: float = 10.0
     otherwise: Any = WeakDiagonal()
 
-    def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
-        """Return the (n_workers, n_classes, n_classes) pseudo-counts."""
-        confusion = getattr(self.model, "confusion_", None)
-        if confusion is None:
+    def __post_init__(self) -> None:
+        check_number("strength", self.strength, 0.0)
+
+    def aligned(self, classes: Any) -> History:
+        """Return the same history with its classes in the order of these."""
+        if getattr(self.model, "confusion_", None) is None:
             raise NotFittedError("The history must be a fitted method that has confusion_.")
-        if confusion.shape[1] != n_classes:
+        known = self.model.classes_
+        order = lookup(np.asarray(classes), known)
+        if (order < 0).any() or len(order) != len(known):
             raise ParameterError(
-                f"The history has {confusion.shape[1]} classes and the labels have {n_classes}; "
-                "declare the same classes for both."
+                f"The history's classes ({describe_ids(known)}) are not those of the labels "
+                f"({describe_ids(classes)}); declare the same classes for both."
             )
+        confusion = self.model.confusion_[:, order][:, :, order]
+        model = SimpleNamespace(
+            workers_=self.model.workers_, classes_=known[order], confusion_=confusion
+        )
+        return replace(self, model=model)
+
+    def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
+        """Return the (n_workers, n_classes, n_classes) pseudo-counts, classes as aligned."""
+        confusion = self.model.confusion_
         base = self.otherwise.pseudo_counts(workers, n_classes)
         alpha = np.array(np.broadcast_to(base, (len(workers), n_classes, n_classes)))
         rows = lookup(np.asarray(workers), self.model.workers_)
@@ -109,8 +260,81 @@ class History:
         return alpha
 
 
-def as_row_prior(prior: Any) -> Any:
-    """Return a prior of confusion rows from "weak", None, a number, an array or a prior object."""
+@dataclass(frozen=True)
+class TwoCoin(WorkerPrior):
+    r"""Two classes, each with an accuracy of its own: independent Betas.
+
+    Parameters
+    ----------
+    a0, b0 : float
+        Beta parameters of the probability of label 0 on class 0 (specificity).
+    a1, b1 : float
+        Beta parameters of the probability of label 1 on class 1 (sensitivity).
+    """
+
+    a0: float = 2.0
+    b0: float = 1.0
+    a1: float = 2.0
+    b1: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("a0", "b0", "a1", "b1"):
+            check_number(name, getattr(self, name), 0.0)
+
+    def _rows(self, n_classes: int) -> DirichletRows:
+        if n_classes != 2:
+            raise ParameterError(
+                f"A two-coin prior is for two classes and there are {n_classes}; use DirichletRows."
+            )
+        return DirichletRows([[self.a0, self.b0], [self.b1, self.a1]])
+
+    def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
+        """Return the (2, 2) pseudo-counts."""
+        return self._rows(n_classes).pseudo_counts(workers, n_classes)
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, 2, 2)."""
+        return self._rows(n_classes).sample(n_workers, n_classes, rng)
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return the tensor product of two Gauss-Jacobi rules, exact up to about 40 labels."""
+        rows = self._rows(n_classes)
+        if counts is None or self.exact(degree, n_classes):
+            n_nodes = min(enough_nodes(degree), 32)
+            return product_rule([simplex_rule(row, n_nodes) for row in rows._square(2)])
+        n_nodes = max(size // 32, 8)
+        return product_rule(
+            [
+                as_row(centred_beta_rule(row[0], row[1], seen[0], seen[1], n_nodes))
+                for row, seen in zip(rows._square(2), counts, strict=True)
+            ]
+        )
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether the product rule has all the nodes that the degree asks for."""
+        return enough_nodes(degree) == (degree + 2) // 2
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the two Beta posteriors."""
+        return self._rows(counts.shape[1]).posterior(counts)
+
+
+def _proper(**parameters: float) -> None:
+    """Refuse density parameters that are not positive."""
+    for name, value in parameters.items():
+        if not value > 0:
+            raise ParameterError(f"{name} is {value!r}; as a density it must be above 0.")
+
+
+def as_row_prior(prior: Any, classes: Any = None) -> Any:
+    """Return a prior of confusion rows from "weak", None, a number, an array or a prior object.
+
+    ``classes`` are the ids of the labels' classes, to which a history is aligned.
+    """
+    if isinstance(prior, History):
+        return prior.aligned(classes)
     if prior is None:
         return DirichletRows(0.0)
     if isinstance(prior, str):
@@ -122,32 +346,6 @@ def as_row_prior(prior: Any) -> Any:
     return prior if hasattr(prior, "pseudo_counts") else DirichletRows(prior)
 
 
-@dataclass(frozen=True)
-class OneCoin:
-    r"""Accuracy of a one-coin worker: :math:`p_j \sim Beta(a, b)`.
-
-    Parameters
-    ----------
-    a, b : float
-        Pseudo-counts of correct and wrong labels.
-    """
-
-    a: float = 1.0
-    b: float = 0.5
-
-    def __post_init__(self) -> None:
-        for name, value in (("a", self.a), ("b", self.b)):
-            if not np.isfinite(value) or value < 0:
-                raise ParameterError(f"{name} is {value!r}; give a finite number of at least 0.")
-
-    def map_accuracy(self, correct: Floats, total: Floats) -> Floats:
-        """Return the MAP accuracy from expected correct and total counts; 0.5 if nothing is known."""
-        denominator = total + self.a + self.b
-        known = denominator > 0
-        ratio = (correct + self.a) / np.where(known, denominator, 1.0)
-        return np.where(known, ratio, 0.5)
-
-
 def as_coin_prior(prior: Any) -> OneCoin:
     """Return a one-coin prior from "weak", None, (a, b) or a OneCoin."""
     if prior is None:
@@ -155,7 +353,23 @@ def as_coin_prior(prior: Any) -> OneCoin:
     if isinstance(prior, str) and prior == "weak":
         return OneCoin()
     if isinstance(prior, tuple | list) and len(prior) == 2:
-        return OneCoin(float(prior[0]), float(prior[1]))
+        return OneCoin(*prior)
     if isinstance(prior, OneCoin):
         return prior
     raise ParameterError(f"prior is {prior!r}; give 'weak', None, a pair (a, b) or a OneCoin.")
+
+
+def as_worker_prior(prior: Any) -> WorkerPrior:
+    """Return a density over workers from "weak", (a, b), an array of alpha or a prior object."""
+    if isinstance(prior, WorkerPrior):
+        return prior
+    if isinstance(prior, str) and prior == "weak":
+        return OneCoin(2.0, 1.0)
+    if isinstance(prior, tuple) and len(prior) == 2:
+        return OneCoin(*prior)
+    if prior is not None and not isinstance(prior, str) and np.ndim(prior) >= 2:
+        return DirichletRows(prior)
+    raise ParameterError(
+        f"prior is {prior!r}; give 'weak', a pair (a, b), a matrix of Dirichlet parameters or a "
+        "prior object such as OneCoin(2, 1)."
+    )

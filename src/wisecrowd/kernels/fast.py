@@ -11,80 +11,41 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.compiling import compiled, exp_below_zero, prefetch_row
 from wisecrowd.kernels.reference import soft_votes
 
-__all__ = ["add_counts", "confusion_step", "soft_votes"]
+__all__ = ["add_counts", "add_vote_counts", "confusion_step", "soft_votes"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
+Lanes = tuple[int, ...] | NDArray[np.int8]
 
 CHUNK = 64  # tasks whose scores stay in the first-level cache
-MOST_LANES = 7  # up to here every K gets its own unrolled code; beyond, vector loops do better
-_njit = nb.njit(cache=True, nogil=True, error_model="numpy", boundscheck=False)
-_inline = nb.njit(inline="always", error_model="numpy")
+AHEAD = 8  # annotations between asking for a row of a table and using it
+LONG_ROW = 8  # classes from which a row fills a cache line and asking early pays
+MOST_LANES = 10  # up to here every K gets its own unrolled code; beyond, vector loops do better
 
 
-@intrinsic
-def _from_bits(typing_context: Any, value: Any) -> Any:
-    """Reinterpret an int64 as the float64 with the same bits."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.bitcast(arguments[0], ir.DoubleType())
-
-    return nb.float64(nb.int64), generate
-
-
-@_inline
-def _exp(x: float) -> float:
-    """exp(x) for x <= 0 to 4e-15, without a call, so that a loop of it becomes vector code.
-
-    x = n log 2 + r with abs(r) <= log(2) / 2; a Taylor polynomial of degree 13 does the rest.
-    Results below the smallest normal number are 0.
-    """
-    floor = -708.0
-    y = x if x > floor else floor
-    n = np.floor(y * 1.4426950408889634 + 0.5)
-    r = y - n * 0.693147180369123816490 - n * 1.90821492927058770002e-10
-    p = 1.6059043836821613e-10
-    p = p * r + 2.08767569878681e-09
-    p = p * r + 2.505210838544172e-08
-    p = p * r + 2.755731922398589e-07
-    p = p * r + 2.7557319223985893e-06
-    p = p * r + 2.48015873015873e-05
-    p = p * r + 0.0001984126984126984
-    p = p * r + 0.001388888888888889
-    p = p * r + 0.008333333333333333
-    p = p * r + 0.041666666666666664
-    p = p * r + 0.16666666666666666
-    p = p * r + 0.5
-    p = p * r + 1.0
-    p = p * r + 1.0
-    scaled = p * _from_bits((np.int64(n) + 1023) << 52)
-    return scaled if x > floor else 0.0
-
-
-@_njit
-def _chunk_scores(lanes, indptr, cell, weight, table, log_class, prior_rows, prior_index, first,
-                  scores):  # fmt: skip
+@compiled
+def _chunk_scores(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None, table: Floats,
+                  log_class: Floats, prior_rows: Floats, prior_index: Ints | None, first: int,
+                  scores: Floats) -> float:  # fmt: skip
     """Fill the log scores of one chunk of tasks, minus their maximum; return the maxima's sum."""
     K = len(lanes)
+    last = cell.shape[0] - 1
     total = 0.0
     for b in range(scores.shape[0]):
         i = first + b
-        if prior_index is None:
-            row = 0
-        else:
-            row = prior_index[i]
+        row = 0 if prior_index is None else prior_index[i]
         for k in range(K):
             scores[b, k] = log_class[k] + prior_rows[row, k]
         for e in range(indptr[i], indptr[i + 1]):
             c = cell[e]
+            if K >= LONG_ROW:
+                prefetch_row(table, cell[min(e + AHEAD, last)])
             if weight is None:
                 for k in range(K):
                     scores[b, k] += table[c, k]
@@ -101,13 +62,17 @@ def _chunk_scores(lanes, indptr, cell, weight, table, log_class, prior_rows, pri
     return total
 
 
-@_njit
-def _add_rows(lanes, indptr, cell, weight, first, probas, counts):
+@compiled
+def _add_rows(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None, first: int,
+              probas: Floats, counts: Floats) -> None:  # fmt: skip
     """Add the posteriors of a chunk to the counts of the cells it touches."""
     K = len(lanes)
+    last = cell.shape[0] - 1
     for b in range(probas.shape[0]):
         for e in range(indptr[first + b], indptr[first + b + 1]):
             c = cell[e]
+            if K >= LONG_ROW:
+                prefetch_row(counts, cell[min(e + AHEAD, last)])
             if weight is None:
                 for k in range(K):
                     counts[c, k] += probas[b, k]
@@ -116,8 +81,8 @@ def _add_rows(lanes, indptr, cell, weight, first, probas, counts):
                     counts[c, k] += weight[e] * probas[b, k]
 
 
-@_njit
-def _harden(scores):
+@compiled
+def _harden(scores: Floats) -> None:
     """Replace log scores (maximum 0) by the argmax, shared among ties."""
     for b in range(scores.shape[0]):
         best = 0
@@ -127,14 +92,15 @@ def _harden(scores):
             scores[b, k] = 1.0 / best if scores[b, k] >= -1e-9 else 0.0
 
 
-@_njit
-def _soften(lanes, indptr, first, scores):
+@compiled
+def _soften(lanes: Lanes, indptr: Ints, first: int, scores: Floats) -> float:
     """Turn log scores (maximum 0) into probabilities; return the sum of the log normalisers."""
     K = len(lanes)
-    total = 0.0
     flat = scores.reshape(-1)
     for x in range(flat.shape[0]):
-        flat[x] = _exp(flat[x])
+        flat[x] = exp_below_zero(flat[x])
+    total = 0.0
+    product = 1.0  # one logarithm for many normalisers, each between 1 and K
     for b in range(scores.shape[0]):
         s = 0.0
         for k in range(K):
@@ -143,13 +109,18 @@ def _soften(lanes, indptr, first, scores):
         for k in range(K):
             scores[b, k] *= inverse
         if indptr[first + b + 1] > indptr[first + b]:
-            total += np.log(s)
-    return total
+            product *= s
+            if product > 1e200:
+                total += np.log(product)
+                product = 1.0
+    return total + float(np.log(product))
 
 
-@_njit
-def _confusion_step(lanes, indptr, cell, weight, table, log_class, prior_rows, prior_index, counts,
-                    mass, probas, hard):  # fmt: skip
+@compiled
+def _confusion_step(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None, table: Floats,
+                    log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
+                    counts: Floats | None, mass: Floats | None, probas: Floats | None,
+                    hard: bool) -> float:  # fmt: skip
     K = len(lanes)
     n = indptr.shape[0] - 1
     buffer = np.empty((CHUNK, K))
@@ -162,7 +133,7 @@ def _confusion_step(lanes, indptr, cell, weight, table, log_class, prior_rows, p
             _harden(q)
         else:
             log_likelihood += _soften(lanes, indptr, first, q)
-        if counts is not None:
+        if counts is not None and mass is not None:
             _add_rows(lanes, indptr, cell, weight, first, q, counts)
             for b in range(q.shape[0]):
                 if indptr[first + b + 1] > indptr[first + b]:
@@ -173,14 +144,88 @@ def _confusion_step(lanes, indptr, cell, weight, table, log_class, prior_rows, p
     return log_likelihood
 
 
-@_njit
-def _add_counts(lanes, indptr, cell, weight, probas, counts):
+@compiled
+def _two_class_step(indptr: Ints, cell: Ints, weight: Floats | None, table: Floats,
+                    log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
+                    counts: Floats | None, mass: Floats | None,
+                    probas: Floats | None) -> float:  # fmt: skip
+    """Two classes: a posterior is one number, and one exponential of the log-odds gives it."""
+    n = indptr.shape[0] - 1
+    gap = np.empty(CHUNK)  # log-odds of class 1
+    small = np.empty(CHUNK)  # exp(-abs(gap))
+    q = np.empty((CHUNK, 2))
+    total = mass_zero = mass_one = 0.0
+    for first in range(0, n, CHUNK):
+        size = min(CHUNK, n - first)
+        for b in range(size):
+            i = first + b
+            row = 0 if prior_index is None else prior_index[i]
+            zero = log_class[0] + prior_rows[row, 0]
+            one = log_class[1] + prior_rows[row, 1]
+            for e in range(indptr[i], indptr[i + 1]):
+                c = cell[e]
+                if weight is None:
+                    zero += table[c, 0]
+                    one += table[c, 1]
+                else:
+                    zero += weight[e] * table[c, 0]
+                    one += weight[e] * table[c, 1]
+            gap[b] = one - zero
+            total += max(zero, one) if indptr[i + 1] > indptr[i] else 0.0
+        for b in range(size):
+            small[b] = exp_below_zero(-abs(gap[b]))
+        for b in range(size):
+            larger = 1.0 / (1.0 + small[b])
+            smaller = small[b] * larger
+            q[b, 0] = larger if gap[b] < 0 else smaller
+            q[b, 1] = smaller if gap[b] < 0 else larger
+        product = 1.0  # one logarithm for the chunk: at most 2 to the power CHUNK
+        for b in range(size):
+            if indptr[first + b + 1] > indptr[first + b]:
+                product *= 1.0 + small[b]
+                mass_zero += q[b, 0]
+                mass_one += q[b, 1]
+        total += np.log(product)
+        if counts is not None:
+            _add_rows((0, 0), indptr, cell, weight, first, q[:size], counts)
+        if probas is not None:
+            probas[first : first + size] = q[:size]
+    if mass is not None:
+        mass[0] += mass_zero
+        mass[1] += mass_one
+    return total
+
+
+@compiled
+def _add_counts(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None, probas: Floats,
+                counts: Floats) -> None:  # fmt: skip
     for first in range(0, probas.shape[0], CHUNK):
         last = min(first + CHUNK, probas.shape[0])
         _add_rows(lanes, indptr, cell, weight, first, probas[first:last], counts)
 
 
-def _lanes(n_classes: int) -> tuple[int, ...] | NDArray[np.int8]:
+@compiled
+def _add_vote_counts(indptr: Ints, label: Ints, cell: Ints, weight: Floats | None, counts: Floats,
+                     mass: Floats) -> None:  # fmt: skip
+    votes = np.zeros(mass.shape[0])
+    for i in range(indptr.shape[0] - 1):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            w = 1.0 if weight is None else weight[e]
+            votes[label[e]] += w
+            total += w
+        # Each distinct label of the task is handled once: by its first annotation.
+        for e in range(indptr[i], indptr[i + 1]):
+            share = votes[label[e]] / total if total > 0 else 0.0
+            if share > 0:
+                votes[label[e]] = 0.0
+                mass[label[e]] += share
+                for f in range(indptr[i], indptr[i + 1]):
+                    w = 1.0 if weight is None else weight[f]
+                    counts[cell[f], label[e]] += w * share
+
+
+def _lanes(n_classes: int) -> Lanes:
     return (0,) * n_classes if n_classes <= MOST_LANES else np.empty(n_classes, np.int8)
 
 
@@ -198,10 +243,10 @@ def confusion_step(
     hard: bool,
 ) -> float:
     """See :func:`wisecrowd.kernels.reference.confusion_step`."""
-    return float(
-        _confusion_step(_lanes(table.shape[1]), indptr, cell, weight, table, log_class, prior_rows,
-                        prior_index, counts, mass, probas, hard)
-    )  # fmt: skip
+    arrays = (indptr, cell, weight, table, log_class, prior_rows, prior_index, counts, mass, probas)
+    if table.shape[1] == 2 and not hard:
+        return float(_two_class_step(*arrays))
+    return float(_confusion_step(_lanes(table.shape[1]), *arrays, hard))
 
 
 def add_counts(
@@ -209,3 +254,15 @@ def add_counts(
 ) -> None:
     """See :func:`wisecrowd.kernels.reference.add_counts`."""
     _add_counts(_lanes(counts.shape[1]), indptr, cell, weight, probas, counts)
+
+
+def add_vote_counts(
+    indptr: Ints,
+    label: Ints,
+    cell: Ints,
+    weight: Floats | None,
+    counts: Floats,
+    mass: Floats,
+) -> None:
+    """See :func:`wisecrowd.kernels.reference.add_vote_counts`."""
+    _add_vote_counts(indptr, label, cell, weight, counts, mass)

@@ -23,7 +23,7 @@ Ints = NDArray[np.integer[Any]]
 
 
 def log_normalise(scores: Floats) -> tuple[Floats, Floats]:
-    """Return (probabilities, log normaliser) of log scores along the last axis, ``(n, K)``, ``(n,)``."""
+    """Return the probabilities (n, K) and log normalisers (n,) of log scores (n, K)."""
     top = scores.max(axis=1)
     probas = np.exp(scores - top[:, None])
     total = probas.sum(axis=1)
@@ -60,9 +60,9 @@ def confusion_step(
         - \log Z_i, \qquad
         \text{counts}[c, k] \mathrel{+}= \sum_{e: \text{cell}_e = c} w_e q_{i(e)}(k)
 
-    Adds to ``counts`` (J·K, K) and ``mass`` (K,), fills ``probas`` (n, K), each unless it is None, and
-    returns :math:`\sum_i \log Z_i`. With ``hard`` the posterior is its argmax (ties shared) and the
-    log of its joint probability is returned instead.
+    Adds to ``counts`` (J·K, K) and ``mass`` (K,) and fills ``probas`` (n, K), each unless it is
+    None; returns :math:`\sum_i \log Z_i`. With ``hard`` the posterior is its argmax (ties shared)
+    and the log of its joint probability is returned instead.
     """
     rows, task = _edges(indptr)
     cells, n = cell[rows], len(indptr) - 1
@@ -108,3 +108,20 @@ def soft_votes(indptr: Ints, label: Ints, weight: Floats | None, n_classes: int)
     total = votes.sum(axis=1, keepdims=True)
     uniform = np.full((1, n_classes), 1 / n_classes)
     return np.where(total > 0, votes / np.where(total > 0, total, 1), uniform)
+
+
+def add_vote_counts(
+    indptr: Ints,
+    label: Ints,
+    cell: Ints,
+    weight: Floats | None,
+    counts: Floats,
+    mass: Floats,
+) -> None:
+    """Add the counts (J·K, K) and class mass (K,) of the soft vote: where EM starts by default."""
+    rows, task = _edges(indptr)
+    votes = soft_votes(indptr, label, weight, len(mass))
+    total = np.bincount(task, None if weight is None else weight[rows], len(indptr) - 1)
+    votes[total == 0] = 0.0
+    add_counts(indptr, cell, weight, votes, counts)
+    mass += votes.sum(axis=0)

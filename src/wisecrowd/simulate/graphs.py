@@ -179,8 +179,9 @@ class Bernoulli(Assignment):
         while last < size - 1:
             expected = (size - 1 - last) * self.p
             n_steps = min(int(expected + 4 * expected**0.5) + 8, _BLOCK_ENTRIES)
-            # A tiny p can step beyond any pair; clipped, the sum cannot overflow.
-            pair = last + np.cumsum(np.minimum(rng.geometric(self.p, size=n_steps), size))
+            # A tiny p can step far beyond the last pair; clipped just behind it, the sum cannot
+            # overflow.
+            pair = last + np.cumsum(np.minimum(rng.geometric(self.p, size=n_steps), size + 1))
             last = int(pair[-1])
             task, worker = np.divmod(pair[pair < size], n_workers)
             tasks.append(task.astype(np.int32))

@@ -179,15 +179,18 @@ def _build(text: str, registry: Mapping[str, Callable[..., T]], what: str) -> T:
 def _arguments(text: str, allowed: list[str], name: str) -> dict[str, object]:
     """Read ``5,exponent=1.2``: values by position first, then by name."""
     given: dict[str, object] = {}
+    named = False
     for position, part in enumerate(text.split(",") if text.strip() else []):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals:
-            if len(given) != position or position >= len(allowed):
+            if named or position >= len(allowed):
                 raise ParameterError(
-                    f"{part.strip()!r} has no place in the parameters of {name!r}, which are: "
-                    f"{_listed(allowed)}."
+                    f"{part.strip()!r} has no place in the parameters of {name!r} (by position "
+                    f"first, then by name), which are: {_listed(allowed)}."
                 )
             key, value = allowed[position], key
+        else:
+            named = True
         if key not in allowed:
             raise ParameterError(
                 f"{name!r} has no parameter {key!r}; its parameters are: {_listed(allowed)}."

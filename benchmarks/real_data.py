@@ -1,0 +1,96 @@
+"""Accuracy on real crowds, beside crowd-kit's methods of the same name."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import wisecrowd as wc
+from benchmarks.rows import Row
+from wisecrowd.io.tables import read, read_truth
+
+SETS = (
+    "bluebird", "dog", "rte", "temp", "trec", "face", "product", "sp_amt", "cf", "zc_us", "leaves9",
+    "music_genre", "sentiment_polarity", "labelme", "cifar10n",
+)  # fmt: skip
+NAMESAKES = {
+    "majority-vote": "MajorityVote",
+    "wawa": "Wawa",
+    "zero-based-skill": "ZeroBasedSkill",
+    "dawid-skene": "DawidSkene",
+    "one-coin": "OneCoinDawidSkene",
+    "glad": "GLAD",
+    "mace": "MACE",
+}
+TARGETS = {"bluebird": 0.888, "dog": 0.840, "rte": 0.925}
+WORSE = 0.005
+
+
+def data_folder() -> Path | None:
+    folder = Path(os.environ.get("WISECROWD_DATA", "../shared/data"))
+    return folder if folder.is_dir() else None
+
+
+def crowd_kit_accuracy(name: str, labels: wc.CrowdLabels, truth: dict) -> float | None:
+    """Return the accuracy of crowd-kit's method, or None where it fails on this data."""
+    import crowdkit.aggregation as theirs
+    import pandas as pd
+
+    frame = pd.DataFrame(labels.to_dict())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            predicted = getattr(theirs, name)().fit_predict(frame)
+        except Exception:  # whatever it is, crowd-kit has no answer here
+            return None
+    known = [task for task in truth if task in predicted.index]
+    return float(np.mean([predicted[task] == truth[task] for task in known]))
+
+
+def table() -> tuple[list[str], list[Row]]:
+    """Return the lines of a markdown table and the rows that judge it."""
+    folder = data_folder()
+    if folder is None:
+        return [], [Row("accuracy on real data", "", "no data: set WISECROWD_DATA")]
+    names = wc.core.registry.method_names()
+    lines = ["| set | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+    worse, compared, rows = [], 0, []
+    for name in SETS:
+        labels = read(folder / name / "answers.csv")
+        truth = read_truth(folder / name / "truth.csv")
+        truth = {task: label for task, label in truth.items() if task in set(labels.tasks)}
+        cells = []
+        for method in names:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                ours = wc.core.registry.get_method(method)().fit(labels).score(labels, truth)
+            cell = f"{ours:.3f}"
+            if method in NAMESAKES:
+                theirs = crowd_kit_accuracy(NAMESAKES[method], labels, truth)
+                cell += " (–)" if theirs is None else f" ({theirs:.3f})"
+                if theirs is not None:
+                    compared += 1
+                    if ours < theirs - WORSE:
+                        worse.append(f"{method} on {name} {ours:.3f} against {theirs:.3f}")
+            if method == "dawid-skene" and name in TARGETS:
+                bar = TARGETS[name]
+                rows.append(Row(f"Dawid-Skene on {name}", f"≥ {bar}", f"{ours:.4f}", ours >= bar))
+            cells.append(cell)
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    what = f"worse than the crowd-kit namesake by over 0.5 points, of {compared} pairs"
+    rows.append(Row(what, "none", "; ".join(worse) or "none", not worse))
+    return lines, rows
+
+
+def run() -> list[Row]:
+    lines, rows = table()
+    print("\nAccuracy on real crowds (crowd-kit's in brackets)\n")
+    print("\n".join(lines) + "\n")
+    return rows
+
+
+if __name__ == "__main__":
+    print("\n".join(row.line() for row in run()))

@@ -1,0 +1,243 @@
+"""Belief propagation with workers integrated out: the posterior without point estimates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_choice, check_integer, check_number
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.families.confusion import naive_bayes
+from wisecrowd.families.message_passing import (
+    MessagePassing,
+    Nodes,
+    Params,
+    beliefs,
+    centred_nodes,
+    expected_counts,
+    find_edges,
+    inexact_workers,
+    log_evidence,
+    rules_for,
+)
+from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.inference.loop import Run, run
+from wisecrowd.inference.priors import as_worker_prior
+from wisecrowd.inference.quadrature import Rule
+from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
+
+Floats = NDArray[np.float64]
+
+RULE_ERROR = 1e-6  # log evidence of a worker: twice the nodes must agree to this
+NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
+MOST_REFINEMENTS = 3
+
+
+class BeliefPropagation(Aggregator):
+    r"""Sum-product on the task-worker graph, with each worker's matrix integrated out exactly.
+
+    .. math::
+        \mu_{j \to i}(k) \propto E_{\theta_j}\Big[\theta_j[k, y_{ij}]
+        \prod_{i' \neq i} \langle \theta_j[\cdot, y_{i'j}], m_{i' \to j} \rangle\Big], \qquad
+        q_i(k) \propto h_i(k) \prod_j \mu_{j \to i}(k)
+
+    Use it when workers have few labels each, or when some label very much and at random: it weighs
+    what is not known about a worker instead of fixing an estimate. Cost per iteration:
+    O(annotations × nodes), where a worker with r one-coin labels needs (r + 2) / 2 nodes.
+
+    Parameters
+    ----------
+    prior : prior object, (a, b) or (n_classes, n_classes) array
+        ``OneCoin(2, 1)`` by default; any of :mod:`wisecrowd.inference.priors`.
+    class_prior : "uniform", "estimate", "auto" or (n_classes,) probabilities
+    max_iter, tol : int, float
+        Stop after so many rounds, or when no message moved by more than ``tol`` as probabilities.
+    damping : "auto" or float
+        Share of the old message that is kept; "auto" is 0, and 1/2 if messages do not settle.
+    n_nodes : int
+        Points of quasi-Monte Carlo rules, where no exact rule is affordable.
+    rule : "best" or "monte-carlo"
+        "monte-carlo" draws ``n_nodes`` matrices from the prior, as the paper does.
+    random_state : int, Generator or None
+        Used by "monte-carlo" only.
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        Posterior mean.
+    log_evidence_ : float
+        Bethe approximation, exact on trees: compare priors by it.
+    history_ : the log evidence after each round
+
+    Notes
+    -----
+    The paper draws new samples in every iteration; a fixed rule makes the messages deterministic,
+    and for one-coin and two-coin workers exact. Its equation (20) must leave out the task itself.
+    Label switching is settled by the prior: it says whether most workers are better than chance.
+
+    References
+    ----------
+    Q. Liu, J. Peng and A. Ihler (2012). Variational inference for crowdsourcing. NIPS 25.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
+    >>> BeliefPropagation().fit(labels).labels_
+    array([0, 1, 0, 1])
+    """
+
+    tags: ClassVar[Tags] = Tags(inductive=False, confusion=True)
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "weak",
+        class_prior: Any = "uniform",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        damping: Any = "auto",
+        n_nodes: int = 512,
+        rule: str = "best",
+        random_state: Any = 0,
+    ) -> None:
+        self.prior = prior
+        self.class_prior = class_prior
+        self.max_iter = max_iter
+        self.tol = tol
+        self.damping = damping
+        self.n_nodes = n_nodes
+        self.rule = rule
+        self.random_state = random_state
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_integer("n_nodes", self.n_nodes, 2)
+        check_choice("rule", self.rule, ("best", "monte-carlo"))
+        if self.damping != "auto":
+            check_number("damping", self.damping, 0.0, 0.999)
+        as_worker_prior(self.prior)
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        workers = as_worker_prior(self.prior)
+        K = labels.n_classes
+        edges = find_edges(labels)
+        coin = workers.coin and edges.single and self.rule == "best"
+        fixed = fixed_class_prior(self.class_prior, prior, K)
+        steps = MessagePassing(edges, coin, 0.0, self.tol, estimate_class=fixed is None)
+        rules, rule_of = self._rules(workers, labels, coin, rng)
+        nodes = Nodes.build(rules, rule_of)
+        engine = MemoryEngine(labels, prior, table_size=len(nodes.log_weight))
+        log_class = np.full(K, -np.log(K)) if fixed is None else fixed
+        params = Params(nodes, np.exp(nodes.log_weight), log_class, update=False)
+        done = self._converge(steps, engine, params, steps.no_messages(engine, K))
+        warnings: tuple[str, ...] = ()
+        inexact = inexact_workers(workers, labels) if self.rule == "best" else np.empty(0, np.intp)
+        if len(inexact):
+            known = rules, rule_of, inexact
+            done, warnings = self._refine(workers, labels, steps, engine, done, *known)
+        return self._result(done, beliefs(steps, engine, done, K), warnings)
+
+    def _refine(
+        self,
+        workers: WorkerPrior,
+        labels: CrowdLabels,
+        steps: MessagePassing,
+        engine: MemoryEngine,
+        done: Run,
+        rules: list[Rule],
+        rule_of: NDArray[np.intp],
+        inexact: NDArray[np.intp],
+    ) -> tuple[Run, tuple[str, ...]]:
+        """Centre the rules of active workers on their posteriors until twice the nodes agree."""
+        size = self.n_nodes
+        error = np.inf
+        for _ in range(MOST_REFINEMENTS):
+            counts = expected_counts(
+                labels, beliefs(steps, engine, done, labels.n_classes), inexact
+            )
+            coarse, fine = (
+                centred_nodes(workers, rules, rule_of, inexact, counts, points, steps.coin)
+                for points in (size, 2 * size)
+            )
+            before, _ = log_evidence(steps, engine, done, coarse)
+            after, params = log_evidence(steps, engine, done, fine)
+            error = float(np.abs(after - before)[inexact].max())
+            more = self._converge(steps, engine, params, done.states)
+            done = replace(more, history=done.history + more.history)
+            if error <= RULE_ERROR:
+                return done, ()
+            size *= 2
+        if error <= NOTABLE_ERROR:
+            return done, ()
+        return done, (
+            f"The integration over active workers is accurate to {error:.1g} nats of their log "
+            f"evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior.",
+        )
+
+    def _rules(
+        self, workers: WorkerPrior, labels: CrowdLabels, coin: bool, rng: np.random.Generator
+    ) -> tuple[list[Rule], NDArray[np.intp]]:
+        K = labels.n_classes
+        if self.rule == "monte-carlo":
+            drawn = workers.sample(self.n_nodes, K, rng)
+            flat = Rule(np.maximum(drawn, 1e-12), np.full(self.n_nodes, -np.log(self.n_nodes)))
+            return [flat], np.zeros(labels.n_workers, dtype=np.intp)
+        rules, rule_of = rules_for(workers, labels.labels_per_worker, K, self.n_nodes)
+        if workers.coin and not coin:
+            rules = [Rule(coin_matrices(r.nodes, K), r.log_weight) for r in rules]
+        return rules, rule_of
+
+    def _converge(
+        self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
+    ) -> Run:
+        """Run rounds until messages settle; if they do not and may, damp them and go on."""
+        given = None if self.damping == "auto" else float(self.damping)
+        steps = replace(steps, damping=given or 0.0)
+
+        def rounds(steps: MessagePassing, params: Params, states: list[Floats]) -> Run:
+            return run(
+                steps, engine, params,
+                max_iter=self.max_iter + 1, tol=self.tol, states=states, settled=steps.settled,
+            )  # fmt: skip
+
+        first = rounds(steps, params, states)
+        if first.converged or given is not None:
+            return first
+        again = rounds(replace(steps, damping=0.5), first.params, first.states)
+        return replace(again, history=first.history + again.history)
+
+    def _result(self, done: Run, probas: Floats, warnings: tuple[str, ...]) -> FitResult:
+        params: Params = done.params
+        share, _ = params.nodes.per_worker(done.stats.node_sums)
+        confusion, variance = params.nodes.mean(share, probas.shape[1])
+        class_prior = np.exp(params.log_class - params.log_class.max())
+        class_prior = class_prior / class_prior.sum()
+        accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior
+        coin = params.nodes.values.ndim == 1
+        error = np.sqrt(variance[:, 0] if coin else variance @ class_prior**2)
+        return FitResult(
+            probas,
+            accuracy,
+            error,
+            class_prior=class_prior,
+            confusion=confusion,
+            n_iter=len(done.history),
+            converged=done.converged,
+            history=done.history,
+            warnings=warnings,
+            extra={"log_evidence": done.history[-1]},
+        )
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
+        """Posterior of new tasks under the workers' posterior mean confusion."""
+        return naive_bayes(labels, prior, self.confusion_, self.class_prior_)

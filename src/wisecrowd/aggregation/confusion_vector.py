@@ -1,0 +1,147 @@
+"""One accuracy per worker and class, fitted by EM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Tags
+from wisecrowd.families.confusion import (
+    ConfusionEM,
+    Params,
+    as_confusion,
+    extrapolate_tables,
+    safe_log,
+)
+from wisecrowd.inference.priors import as_coin_prior
+
+Floats = NDArray[np.float64]
+
+
+class ConfusionVector(ConfusionEM):
+    r"""One accuracy per worker and class; wrong labels are spread evenly.
+
+    .. math::
+        p(y_{ij} = l \mid z_i = k) = w_{jk} \;\text{if}\; l = k, \quad
+        \frac{1 - w_{jk}}{K - 1} \;\text{otherwise}, \qquad
+        w_{jk} = \frac{\sum_{i: y_{ij} = k} q_i(k) + a}{\sum_{i \in N_j} q_i(k) + a + b}
+
+    Use it when workers know some classes better than others but have too few labels for a full
+    confusion matrix: K numbers each instead of K². Cost per iteration: O(annotations × classes);
+    memory: workers × classes².
+
+    Parameters
+    ----------
+    prior : "weak", None, (a, b) or OneCoin
+        Pseudo-counts of right and wrong labels on each class. "weak" is (1, 0.5); None is maximum
+        likelihood.
+    class_prior, max_iter, tol, n_init, accelerate, random_state
+        See :class:`~wisecrowd.families.confusion.ConfusionEM`.
+
+    Attributes
+    ----------
+    class_accuracy_ : (n_workers, n_classes)
+        :math:`w_{jk}`; 1 / n_classes for a class that a worker never met, without a prior.
+    confusion_ : (n_workers, n_classes, n_classes)
+    class_prior_ : (n_classes,)
+
+    Notes
+    -----
+    With two classes and no prior this is Dawid and Skene's model. The objective adds
+    :math:`\sum_{jk} a \log w_{jk} + b \log (1 - w_{jk})` to the log-likelihood.
+
+    References
+    ----------
+    Y. Zhang, X. Chen, D. Zhou and M. I. Jordan (2016). Spectral methods meet EM: a provably optimal
+    algorithm for crowdsourcing. Journal of Machine Learning Research 17(102), 1-44. (The models
+    between one-coin and full confusion matrices.)
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 0, 1]])
+    >>> model = ConfusionVector().fit(labels)
+    >>> model.labels_
+    array([0, 1, 0, 1, 0])
+    >>> model.class_accuracy_[2].round(2)  # the third worker leans towards 1
+    array([0.45, 0.86])
+    """
+
+    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+
+    def __init__(
+        self,
+        *,
+        prior: Any = "weak",
+        class_prior: Any = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        n_init: int = 1,
+        accelerate: bool = False,
+        random_state: Any = 0,
+    ) -> None:
+        super().__init__(
+            class_prior=class_prior,
+            max_iter=max_iter,
+            tol=tol,
+            n_init=n_init,
+            accelerate=accelerate,
+            random_state=random_state,
+        )
+        self.prior = prior
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        as_coin_prior(self.prior)
+
+    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
+        self._coin = as_coin_prior(self.prior)
+
+    def _worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        n_classes = counts.shape[1]
+        if n_classes == 1:  # there is no wrong label
+            return np.zeros(counts.shape), 0.0, {"class_accuracy": np.ones(counts.shape[:2])}
+        right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
+        # Summed, not subtracted from the total: 1 - w would lose what a good worker got wrong.
+        wrong = (counts * (1 - np.eye(n_classes))).sum(axis=2)
+        total = right + wrong + self._coin.a + self._coin.b
+        divisor = np.where(total > 0, total, 1.0)
+        accuracy = np.where(total > 0, (right + self._coin.a) / divisor, 1 / n_classes)
+        error = np.where(total > 0, (wrong + self._coin.b) / divisor, 1 - 1 / n_classes)
+        log_confusion = vector_log_confusion(accuracy, error)
+        return log_confusion, self._log_prior(log_confusion), {"class_accuracy": accuracy}
+
+    def _log_prior(self, log_confusion: Floats) -> float:
+        log_right = np.diagonal(log_confusion, axis1=1, axis2=2)
+        log_wrong = log_confusion[:, :, 0].copy()  # all wrong labels of a row are alike
+        log_wrong[:, 0] = log_confusion[:, 0, 1]
+        log_wrong += np.log(log_confusion.shape[1] - 1)
+        return float((self._coin.a * log_right + self._coin.b * log_wrong).sum())
+
+    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
+        """Extrapolate in the log domain, where rows whose wrong labels are alike stay so."""
+        moved = extrapolate_tables(first, second, third)
+        if moved is None or len(moved.log_class) == 1:
+            return None
+        log_confusion = as_confusion(moved.table)
+        accuracy = np.exp(np.diagonal(log_confusion, axis1=1, axis2=2))
+        return replace(
+            moved,
+            log_prior=self._log_prior(log_confusion),
+            extra={"class_accuracy": accuracy},
+        )
+
+
+def vector_log_confusion(accuracy: Floats, error: Floats) -> Floats:
+    """(J, K) shares of right and wrong labels → (J, K, K) log confusion, wrong labels alike."""
+    n_classes = accuracy.shape[1]
+    log_wrong = safe_log(error / (n_classes - 1))
+    table = np.repeat(log_wrong[:, :, None], n_classes, axis=2)
+    diagonal = np.arange(n_classes)
+    table[:, diagonal, diagonal] = safe_log(accuracy)
+    return table

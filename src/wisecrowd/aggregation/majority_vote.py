@@ -1,0 +1,87 @@
+"""One worker, one vote."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_number
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.received import accuracy_error
+from wisecrowd.families.weighting import Votes
+
+
+class MajorityVote(Aggregator):
+    r"""The class with the most labels; the shares of the votes are the probabilities.
+
+    .. math::
+        q_i(k) \propto h_i(k) \Bigl( \sum_{j: y_{ij} = k} w_{ij} + \alpha \Bigr)
+
+    Use it when workers are about equally good, or as the yardstick for everything else. Cost:
+    O(annotations), once, for any number of classes; memory: about 20 bytes per annotation.
+
+    Parameters
+    ----------
+    smoothing : float
+        Votes :math:`\alpha` that every class of every task has from the start. With 1, three votes
+        to none in two classes are 0.8, not certainty.
+
+    Attributes
+    ----------
+    probas_ : (n_tasks, n_classes)
+        Shares of the votes; a task without labels has its prior. Dense up to 5·10⁷ numbers. Beyond,
+        sparse (CSR) over the labels that a task received, its gold label, and two tied classes
+        where it received none; rows then sum to one minus what all other classes share.
+    worker_accuracy_ : (n_workers,)
+        Expected agreement with the vote, :math:`\sum_i q_i(y_{ij}) / n_j`, the worker's own vote
+        included: optimistic where tasks have few labels, pessimistic where they have many.
+
+    Notes
+    -----
+    Shares of votes are no posterior of a model: three of five workers are 0.6 however good they
+    are. A task prior :math:`h` multiplies them, so that gold labels and impossible classes are
+    respected; where all labels of a task are impossible, the prior decides. A tie goes to the class
+    that is more common overall, then to the first in class order, and is marked in ``ties_``. A
+    start (``init``) changes nothing: there is nothing to iterate.
+
+    References
+    ----------
+    J. A. N. de Caritat, Marquis de Condorcet (1785). Essai sur l'application de l'analyse à la
+    probabilité des décisions rendues à la pluralité des voix. Imprimerie royale, Paris.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1, 0], [1, 1, 0, 1], [0, 1, 1, 0]])
+    >>> model = MajorityVote().fit(labels)
+    >>> model.probas_
+    array([[0.75, 0.25],
+           [0.25, 0.75],
+           [0.5 , 0.5 ]])
+    >>> model.ties_
+    array([False, False,  True])
+    """
+
+    tags: ClassVar[Tags] = Tags(inductive=True)
+
+    def __init__(self, *, smoothing: float = 0.0) -> None:
+        self.smoothing = smoothing
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("smoothing", self.smoothing, 0.0)
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        votes = Votes(labels, prior, self.smoothing)
+        agreement = votes.round(np.ones(labels.n_workers), hard=False)
+        accuracy = votes.share(agreement)
+        return FitResult(votes.posterior(), accuracy, accuracy_error(accuracy, votes.total))
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+        votes = Votes(labels, prior, self.smoothing)
+        votes.round(np.ones(labels.n_workers), hard=False)
+        return votes.posterior()

@@ -1,0 +1,230 @@
+"""OneVsRest: many classes with a method for two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator, check_choice
+from wisecrowd.core.registry import get_method
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.inference.class_prior import fixed_class_prior
+
+Floats = NDArray[np.float64]
+DEFAULT = "dawid-skene"
+
+
+class OneVsRest(Aggregator):
+    r"""One two-class problem per class, "this one or another", by any method.
+
+    .. math::
+        p(z_i = k) = \frac{p_k(z_i = k)}{\sum_{k'} p_{k'}(z_i = k')}
+
+    with :math:`p_k` the method's posterior when every label other than ``k`` counts as "rest".
+
+    Use it when a method handles two classes only, or when workers who tell one class from the rest
+    are not those who tell another. Cost: that of the method, times the number of classes.
+
+    Parameters
+    ----------
+    method : method or its name
+        Dawid-Skene by default, which makes two error rates per worker and class. Its own parameters
+        are reached as ``method__tol`` and so on.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        Of the classes, not of one against the rest; "auto" leaves it to the method, which sees the
+        share of one class at a time.
+
+    Attributes
+    ----------
+    methods_ : list of fitted methods, one per class
+        A single one, fitted to the labels as they are, where there are two classes or fewer.
+    class_prior_ : (n_classes,)
+        From the methods' shares of each class against its rest, if they have them.
+    worker_accuracy_ : (n_workers,)
+        Expected share of correct labels under the posterior, 1 / n_classes for workers without
+        labels; the method's own with two classes.
+
+    Notes
+    -----
+    With two classes this is the method itself. Gold, task priors and starts are passed on, with
+    the probabilities of all other classes added up as those of the rest.
+
+    References
+    ----------
+    D. R. Karger, S. Oh and D. Shah (2013). Efficient crowdsourcing for multi-class labeling.
+    SIGMETRICS, 81-92.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [2, 2, 2], [2, 2, 1], [0, 0, 0]])
+    >>> OneVsRest("dawid-skene").fit(labels).labels_
+    array([0, 1, 2, 2, 0])
+    >>> OneVsRest().set_params(method__max_iter=7)
+    OneVsRest(method=DawidSkene(max_iter=7))
+    """
+
+    tags: ClassVar[Tags] = Tags()
+
+    def __init__(self, method: Any = DEFAULT, *, class_prior: Any = "auto") -> None:
+        self._use(method)
+        self.class_prior = class_prior
+
+    def _use(self, method: Any) -> None:
+        self.method = get_method(method)() if isinstance(method, str) else method
+        nested = getattr(self.method, "tags", None)
+        if isinstance(nested, Tags):
+            # What this object promises depends on the method inside, so each has its own tags.
+            self.__dict__["tags"] = replace(
+                nested, monotone=False, likelihood=False, confusion=False, binary=False
+            )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name; a method may be given by its name as well."""
+        if "method" in params:
+            self._use(params.pop("method"))
+        return super().set_params(**params)
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        if not isinstance(self.method, Aggregator):
+            raise ParameterError(
+                f"method is {self.method!r}; give a method such as {get_method(DEFAULT)()!r}, or "
+                f"its name."
+            )
+        self._fresh_method()._validate_parameters()
+        if isinstance(self.class_prior, str):
+            check_choice("class_prior", self.class_prior, ("auto", "uniform"))
+
+    def _fresh_method(self) -> Aggregator:
+        """Return an unfitted copy: the given method itself is never touched."""
+        copy: Aggregator = type(self.method)(**self.method.get_params(deep=False))
+        return copy
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        prior = self._with_class_prior(prior)
+        if labels.n_classes <= 2:
+            fitted, result = self._fit_one(labels, prior, self._start)
+            return replace(result, extra={**result.extra, "methods": [fitted]})
+        parts = [
+            self._fit_one(
+                _against_rest(labels, k), _prior_against_rest(prior, k), self._start_of(k)
+            )
+            for k in range(labels.n_classes)
+        ]
+        probas = _normalised([result.probas for _, result in parts], prior)
+        accuracy, error = _expected_accuracy(labels, probas)
+        return FitResult(
+            probas,
+            accuracy,
+            error,
+            class_prior=_class_shares([result.class_prior for _, result in parts]),
+            n_iter=max(result.n_iter for _, result in parts),
+            converged=all(result.converged for _, result in parts),
+            warnings=tuple(
+                f"Class {label!r} against the rest: {message}"
+                for label, (_, result) in zip(labels.classes.tolist(), parts, strict=True)
+                for message in result.warnings
+            ),
+            extra={"methods": [fitted for fitted, _ in parts]},
+        )
+
+    def _with_class_prior(self, prior: TaskPrior) -> TaskPrior:
+        """Return the task prior times the given class prior, if there is one."""
+        fixed = fixed_class_prior(self.class_prior, prior, prior.rows.shape[1])
+        return prior if fixed is None else TaskPrior(prior.rows + fixed, prior.index, given=True)
+
+    def _start_of(self, k: int) -> Floats | None:
+        if self._start is None:
+            return None
+        return np.stack([1 - self._start[:, k], self._start[:, k]], axis=1)
+
+    def _fit_one(
+        self, labels: CrowdLabels, prior: TaskPrior, start: Floats | None
+    ) -> tuple[Aggregator, FitResult]:
+        """Fit a fresh copy of the method, as its own ``fit`` would after checking the data."""
+        fitted = self._fresh_method()
+        fitted._validate_parameters()
+        fitted._start = start
+        try:
+            rng = as_generator(getattr(fitted, "random_state", None))
+            result = fitted._fit(labels, prior, rng)
+        finally:
+            fitted._start = None
+        fitted._publish(labels, replace(result, warnings=()))  # told once, by the whole
+        return fitted, result
+
+    # --------------------------------------------------------------------------------- predict
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+        prior = self._with_class_prior(prior)
+        if labels.n_classes <= 2:
+            return self.methods_[0]._predict(labels, prior)
+        parts = [
+            fitted._predict(_against_rest(labels, k), _prior_against_rest(prior, k))
+            for k, fitted in enumerate(self.methods_)
+        ]
+        return _normalised(parts, prior)
+
+
+def _against_rest(labels: CrowdLabels, k: int) -> CrowdLabels:
+    """Return the labels with class ``k`` as 1 and all others as 0."""
+    return replace(
+        labels,
+        label=(labels.label == k).astype(np.int32),
+        classes=np.array(["rest", "class"], dtype=object),
+    )
+
+
+def _prior_against_rest(prior: TaskPrior, k: int) -> TaskPrior:
+    """Return the log prior of (rest, class ``k``): that of the rest is added up."""
+    others = np.delete(prior.rows, k, axis=1)
+    rows = np.stack([np.logaddexp.reduce(others, axis=1), prior.rows[:, k]], axis=1)
+    if not prior.given:  # rows that say nothing say nothing of the two either; gold still does
+        rows[np.isfinite(prior.rows).all(axis=1)] = 0.0
+    return TaskPrior(rows, prior.index, prior.given)
+
+
+def _normalised(parts: list[Any], prior: TaskPrior) -> Floats:
+    """Return the posterior (N, K) from the K posteriors (N, 2) of class against rest."""
+    scores = np.stack([_dense(part)[:, 1] for part in parts], axis=1)
+    total = scores.sum(axis=1)
+    if (total > 0).all():
+        return np.asarray(scores / total[:, None])
+    # Every class was certainly "rest": only the prior is left.
+    log_prior = prior.dense(len(scores))
+    fallback = np.exp(log_prior - log_prior.max(axis=1, keepdims=True))
+    scores = np.where(total[:, None] > 0, scores, fallback)
+    return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+
+def _dense(probas: Any) -> Floats:
+    return np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
+
+
+def _class_shares(parts: list[Floats | None]) -> Floats | None:
+    shares = np.array([0.0 if part is None else part[1] for part in parts])
+    if any(part is None for part in parts) or not shares.sum() > 0:
+        return None
+    return np.asarray(shares / shares.sum())
+
+
+def _expected_accuracy(labels: CrowdLabels, probas: Floats) -> tuple[Floats, Floats]:
+    """Return each worker's expected share of correct labels and its standard error."""
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    right = np.bincount(
+        labels.worker, weight * probas[labels.task, labels.label], minlength=labels.n_workers
+    )
+    total = np.bincount(labels.worker, weight, minlength=labels.n_workers)
+    accuracy = np.where(total > 0, right / np.where(total > 0, total, 1), 1 / labels.n_classes)
+    spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))  # never claim certainty
+    return accuracy, np.sqrt(np.minimum(spread / (total + 1), 0.25))

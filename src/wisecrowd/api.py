@@ -1,0 +1,180 @@
+"""The short way: annotations in, a frame of labels out."""
+
+from __future__ import annotations
+
+import copy
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from wisecrowd._version import __version__
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.wording import suggestion
+
+RESULT_COLUMNS = ("task", "label", "confidence")
+
+
+def aggregate(
+    data: Any,
+    method: str | Aggregator = "dawid-skene",
+    *,
+    gold: Any = None,
+    task_prior: Any = None,
+    init: Any = None,
+    **params: Any,
+) -> Any:
+    """Return the most probable label of every task, in the dataframe library the data came in.
+
+    Parameters
+    ----------
+    data : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
+        pandas and polars give back their own kind of frame; anything else a pyarrow table.
+    method : str or method
+        One of the names that ``wisecrowd.methods()`` lists, or a method with its parameters, such
+        as ``OneVsRest("glad")``, which is left as it is.
+    gold, task_prior, init
+        See ``Aggregator.fit``.
+    **params
+        Parameters of the method, such as ``max_iter=20``.
+
+    Returns
+    -------
+    frame
+        One row per task: ``task``, ``label`` and ``confidence``, the probability of the label.
+
+    Examples
+    --------
+    >>> votes = (["t1", "t1", "t1", "t2"], ["ann", "bob", "cem", "ann"], ["x", "x", "y", "y"])
+    >>> table = aggregate(votes, "dawid-skene", max_iter=10)
+    >>> table.column_names, table["label"].to_pylist()
+    (['task', 'label', 'confidence'], ['x', 'y'])
+    """
+    if isinstance(method, str):
+        model = make_method(method, params)
+    elif isinstance(method, Aggregator):
+        model = copy.deepcopy(method).set_params(**params)
+    else:
+        raise ParameterError(
+            f"method is {method!r}; give a name such as 'dawid-skene', or a method."
+        )
+    labels = as_crowd_labels(data)
+    model.fit(labels, gold=gold, task_prior=task_prior, init=init)
+    table = model.task_table()
+    return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
+
+
+def make_method(name: str, params: Mapping[str, Any]) -> Aggregator:
+    """Return an unfitted method by name; an unknown parameter is an error with a suggestion.
+
+    Those of a method inside another are written ``method__tol``.
+
+    Examples
+    --------
+    >>> make_method("dawid-skene", {"max_iter": 20})
+    DawidSkene(max_iter=20)
+    """
+    cls = get_method(name)
+    known = cls._parameter_names()
+    for given in params:
+        own = given.partition("__")[0]
+        if own not in known:
+            raise ParameterError(
+                f"{kebab_case(cls.__name__)} has no parameter {own!r}"
+                + (suggestion(own, known) or f"; it has {', '.join(known) or 'none'}.")
+            )
+    try:
+        method: Aggregator = cls(**{key: value for key, value in params.items() if "__" not in key})
+    except TypeError as error:  # a parameter without default was left out
+        raise ParameterError(f"Cannot set up {kebab_case(cls.__name__)}: {error}.") from None
+    for key, value in params.items():
+        own, _, nested = key.partition("__")
+        if nested and not hasattr(getattr(method, own), "set_params"):
+            raise ParameterError(f"{own} of {kebab_case(cls.__name__)} has no parameters: {key}.")
+        if nested:
+            method.set_params(**{key: value})
+    return method
+
+
+def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
+    """Return columns as a frame of a library by name, through Arrow; a pyarrow table for None."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    arrow = pa.table({name: pa.array(values) for name, values in table.items()})
+    if library in (None, "pyarrow"):
+        return arrow
+    backend: Any = library
+    return nw.from_arrow(arrow, backend=backend).to_native()
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the fitted method that ``method.save(path)`` wrote; nothing in the files is run."""
+    from wisecrowd.storage.methods import load as load_method
+
+    return load_method(path)
+
+
+class Versions(Mapping[str, str]):
+    """Versions of everything that can change a result; shows itself as a small table.
+
+    Examples
+    --------
+    >>> Versions({"wisecrowd": "1.0", "numpy": "2.0"})
+    wisecrowd  1.0
+    numpy      2.0
+    """
+
+    def __init__(self, found: Mapping[str, str]) -> None:
+        self._found = dict(found)
+
+    def __getitem__(self, name: str) -> str:
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __repr__(self) -> str:
+        width = max(map(len, self._found), default=0)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in self._found.items())
+
+
+def show_versions() -> Versions:
+    """Return the versions of wisecrowd, Python and the libraries it uses, for a bug report.
+
+    Nothing is imported to find them out.
+
+    Examples
+    --------
+    >>> "numpy" in show_versions()
+    True
+    """
+    from wisecrowd.engines.threads import get_threads
+
+    libraries = (
+        "numpy", "scipy", "numba", "narwhals", "pyarrow", "typer", "rich",
+        "pandas", "polars", "scikit-learn", "torch",
+    )  # fmt: skip
+    return Versions(
+        {
+            "wisecrowd": __version__,
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "threads": str(get_threads()),
+            **{name: _installed(name) for name in libraries},
+        }
+    )
+
+
+def _installed(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,221 @@
+"""``wisecrowd aggregate``: from raw annotations to trusted labels and worker quality."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+from wisecrowd.cli.options import Reading
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.storage.manifest import Manifest
+
+
+Method = Annotated[
+    str, typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods`.")
+]
+Workers = Annotated[
+    str | None,
+    typer.Option("--workers", metavar="FILE", help="Write the quality of every worker here."),
+]
+Gold = Annotated[
+    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
+]
+Soft = Annotated[
+    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
+]
+Save = Annotated[
+    str | None,
+    typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
+]
+
+
+def aggregate(
+    context: typer.Context,
+    files: options.Files,
+    output: options.Output = None,
+    workers: Workers = None,
+    method: Method = "dawid-skene",
+    parameter: options.Parameters = None,
+    gold: Gold = None,
+    soft: Soft = False,
+    save: Save = None,
+    task: options.TaskColumn = None,
+    worker: options.WorkerColumn = None,
+    label: options.LabelColumn = None,
+    timestamp: options.TimestampColumn = None,
+    weight: options.WeightColumn = None,
+    format: options.Format = "auto",
+    classes: options.Classes = None,
+    abstain: options.Abstain = None,
+    duplicates: options.Duplicates = "last",
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Infer the label of every task, and how good every worker is.
+
+    The result has one row per task: task, label, confidence, tie, n_labels.
+    """
+    reading = Reading(
+        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
+        classes=classes, abstain=abstain, duplicates=duplicates,
+    )  # fmt: skip
+    outputs = {"labels": None if output == "-" else output, "workers": workers, "model": save}
+    if as_json and workers == "-":
+        outputs["workers"] = None
+    _run(
+        context.obj, files, reading, outputs,
+        method=method, parameters=parameter or [], gold=gold, soft=soft, as_json=as_json,
+        seed=seed, threads=threads, quiet=quiet,
+    )  # fmt: skip
+
+
+def _run(
+    command: list[str],
+    files: list[str],
+    reading: Reading,
+    outputs: dict[str, str | None],
+    *,
+    method: str,
+    parameters: list[str],
+    gold: str | None,
+    soft: bool,
+    as_json: bool,
+    seed: int | None,
+    threads: int | None,
+    quiet: bool,
+) -> None:
+    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.cli.progress import working
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.engines.threads import set_threads
+    from wisecrowd.storage.manifest import Manifest
+
+    if outputs["labels"] is None and outputs["workers"] == "-" and not as_json:
+        raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
+    set_threads(threads)
+    sources = [*files, *([gold] if gold else [])]
+    check_outputs([outputs["labels"], outputs["workers"]], sources, folder=outputs["model"])
+    model = configured_method(method, parameters, seed)
+    with Notes(quiet) as notes:
+        labels = read_labels(files, reading, notes)
+        known = None if gold is None else read_gold(gold)
+        with working(f"fitting {method}", quiet=quiet):
+            model.fit(labels, gold=known)
+        _note_fit(method, model, labels, seed, notes)
+        manifest = Manifest.describe(
+            method=method,
+            parameters=model.get_params(deep=False),
+            seed=_seed_of(model),
+            inputs=source_files(sources),
+            command=["wisecrowd", *command],
+        )
+        _write(model, labels, outputs, manifest, notes, soft=soft, as_json=as_json)
+
+
+def _write(
+    model: Aggregator,
+    labels: CrowdLabels,
+    outputs: dict[str, str | None],
+    manifest: Manifest,
+    notes: Notes,
+    *,
+    soft: bool,
+    as_json: bool,
+) -> None:
+    """Write the method, the tables, and what remains of them to standard output."""
+    from wisecrowd.cli.outputs import print_json, write_result
+    from wisecrowd.storage.manifest import write_manifest
+
+    tables = {"labels": _task_table(model, soft), "workers": model.worker_table()}
+    if outputs["model"] is not None:
+        model.save(outputs["model"])
+        write_manifest(outputs["model"], manifest)
+        notes(f"saved the method in {outputs['model']}")
+    for name, table in tables.items():
+        if outputs[name] is not None or (name == "labels" and not as_json):
+            write_result(table, outputs[name], manifest, notes)
+    if as_json:
+        print_json(_summary(model, labels, manifest, notes, tables, outputs))
+
+
+def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
+    from wisecrowd.cli.scores import dense_rows
+    from wisecrowd.core.memory import require_memory
+
+    table: dict[str, Any] = dict(model.task_table())
+    if soft:
+        n_classes = len(model.classes_)
+        require_memory(
+            8 * len(model.tasks_) * n_classes, "The probabilities of all classes would",
+            "leave out --soft",
+        )  # fmt: skip
+        dense = dense_rows(model.probas_)
+        table |= {f"p_{c}": dense[:, k] for k, c in enumerate(model.classes_.tolist())}
+    return table
+
+
+def _note_fit(
+    method: str, model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes
+) -> None:
+    from wisecrowd.cli.parameters import seeds_of
+
+    if seed is not None and not seeds_of(model):
+        notes(f"{method} has nothing random: --seed makes no difference")
+    steps = f"{model.n_iter_} iteration{'s' if model.n_iter_ != 1 else ''}"
+    if not model.converged_:
+        steps += ", not converged: raise -p max_iter or accept it"
+    ties = int(model.ties_.sum())
+    notes(
+        f"{method}: {labels.n_tasks} tasks, {labels.n_workers} workers, "
+        f"{labels.n_classes} classes, {labels.n_annotations} labels; {steps}"
+        + (f"; {ties} tie{'s' if ties > 1 else ''}" if ties else "")
+    )
+
+
+def _seed_of(model: Aggregator) -> int | None:
+    from wisecrowd.cli.parameters import seeds_of
+
+    seed = next(iter(seeds_of(model).values()), None)
+    return seed if isinstance(seed, int) else None
+
+
+def _summary(
+    model: Aggregator,
+    labels: CrowdLabels,
+    manifest: Manifest,
+    notes: Notes,
+    tables: dict[str, Any],
+    outputs: dict[str, str | None],
+) -> dict[str, Any]:
+    """Return the run as one object; tables that went to a file are named, not repeated."""
+    from wisecrowd.cli.outputs import rows_of
+
+    facts: dict[str, Any] = {
+        "method": manifest.method,
+        "parameters": manifest.parameters,
+        "seed": manifest.seed,
+        "wisecrowd": manifest.wisecrowd,
+        "n_tasks": labels.n_tasks,
+        "n_workers": labels.n_workers,
+        "n_labels": labels.n_annotations,
+        "classes": labels.classes,
+        "n_iter": model.n_iter_,
+        "converged": model.converged_,
+        "objective": model.history_[-1] if len(model.history_) else None,
+        "n_ties": int(model.ties_.sum()),
+        "notes": notes.said,
+    }
+    for name, table in tables.items():
+        facts[name] = outputs[name] if outputs[name] is not None else rows_of(table)
+    return facts

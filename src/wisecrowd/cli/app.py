@@ -1,0 +1,54 @@
+"""The commands, put together; their modules load what they need when they run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wisecrowd._version import __version__
+from wisecrowd.cli.aggregate import aggregate
+from wisecrowd.cli.compare import compare
+from wisecrowd.cli.convert import convert
+from wisecrowd.cli.evaluate import evaluate
+from wisecrowd.cli.methods import methods
+from wisecrowd.cli.simulate import simulate
+from wisecrowd.cli.versions import versions
+
+COMMANDS = (aggregate, compare, evaluate, methods, simulate, convert, versions)
+EXIT_CODES = "Exit codes: 0 done, 2 wrong option or parameter, 3 unusable data or file, 130 Ctrl-C."
+
+
+def build_command() -> Any:
+    """Return the whole command line as typer runs it."""
+    app = typer.Typer(
+        help="Trusted labels and worker quality from noisy crowd annotations.",
+        epilog=EXIT_CODES,
+        add_completion=False,
+        rich_markup_mode=None,  # plain help: half the start-up time, and it can be grepped
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    )
+    app.callback()(root)
+    for command in COMMANDS:
+        app.command()(command)
+    return typer.main.get_command(app)
+
+
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the version and leave.",
+            is_eager=True,
+            callback=lambda wanted: _print_version(wanted),
+        ),
+    ] = False,
+) -> None:
+    """Trusted labels and worker quality from noisy crowd annotations."""
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"wisecrowd {__version__}")
+        raise typer.Exit

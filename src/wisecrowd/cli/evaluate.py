@@ -1,0 +1,97 @@
+"""``wisecrowd evaluate``: how right a file of labels is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.scores import Truth
+
+
+def evaluate(
+    context: typer.Context,
+    labels: Annotated[
+        str, typer.Argument(metavar="LABELS", help="Any table with a task and a label column.")
+    ],
+    truth: Annotated[
+        str, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
+    ],
+    output: options.Output = None,
+    task: options.TaskColumn = None,
+    label: options.LabelColumn = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Score a file of labels against the truth.
+
+    Probabilities are scored too where the file has them: columns p_CLASS give log loss, Brier score
+    and calibration error (ECE), a confidence column alone gives these for two classes, and the
+    calibration error for more.
+    """
+    from wisecrowd.cli.inputs import read_result, read_truth, source_files
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.storage.manifest import Manifest
+
+    check_outputs([output], [labels, truth])
+    with Notes(quiet) as notes:
+        result = read_result(labels, task, label, notes)
+        known = read_truth(truth, result.tasks, notes)
+        scores = _scores(result, known)
+        manifest = Manifest.describe(
+            method="evaluate",
+            inputs=source_files([labels, truth]),
+            command=["wisecrowd", *context.obj],
+        )
+        _show(scores, known, len(result.tasks), output, as_json, manifest, notes)
+
+
+def _scores(result: Any, truth: Truth) -> dict[str, float]:
+    import numpy as np
+
+    from wisecrowd.cli.scores import label_scores, probability_scores, spread_confidence
+
+    scores = label_scores(truth, result.labels)
+    if result.probas is not None:
+        return scores | probability_scores(truth, result.probas, result.classes)
+    if result.confidence is not None:
+        seen = {*result.labels.tolist(), *truth.classes.tolist()}
+        classes = np.empty(len(seen), dtype=object)
+        classes[:] = sorted(seen, key=str)
+        table = spread_confidence(result.labels, result.confidence, classes)
+        found = probability_scores(truth, table, classes)
+        # How a confidence spreads over the other classes is not known unless there is only one.
+        kept = found if len(classes) <= 2 else {"expected_calibration_error"}
+        scores |= {name: found[name] for name in kept}
+    return scores
+
+
+def _show(
+    scores: dict[str, float],
+    truth: Truth,
+    n_labels: int,
+    output: str | None,
+    as_json: bool,
+    manifest: Any,
+    notes: Any,
+) -> None:
+    import numpy as np
+
+    from wisecrowd.cli.outputs import is_standard, print_json, print_text, write_result
+    from wisecrowd.cli.scores import HEADINGS
+    from wisecrowd.cli.terminal import text_table
+
+    notes(f"{len(truth.rows)} of {n_labels} tasks have a truth")
+    if not is_standard(output):
+        names = np.array(list(scores), dtype=object)
+        write_result({"score": names, "value": np.array(list(scores.values()))}, output, manifest,
+                     notes)  # fmt: skip
+    if as_json:
+        print_json({"n_scored": len(truth.rows), "n_labels": n_labels, **scores})
+    elif is_standard(output):
+        rows = [[HEADINGS[name], value] for name, value in scores.items()]
+        print_text(text_table(["score", "value"], rows) + "\n")

@@ -1,0 +1,143 @@
+"""Reading what the command line names, and saying what was decided on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.cli.options import Reading
+from wisecrowd.cli.progress import working
+from wisecrowd.cli.scores import Truth
+from wisecrowd.core.exceptions import DataError
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.labels import CrowdLabels
+
+
+PROBABILITY = "p_"  # in front of a class: the column of its probability
+
+
+class Result(NamedTuple):
+    """A file of labels: what was chosen, and how sure it is where the file says so."""
+
+    tasks: NDArray[Any]
+    labels: NDArray[Any]
+    confidence: NDArray[np.float64] | None
+    probas: NDArray[np.float64] | None
+    classes: NDArray[Any]
+
+
+def source_files(paths: list[str]) -> list[str]:
+    """Return the files behind paths and globs, for the manifest to hash.
+
+    Standard input and other pipes are gone once they have been read.
+    """
+    from wisecrowd.io.sources import find_sources
+
+    found = [source.path for source in find_sources(paths) if source.path is not None]
+    return list(dict.fromkeys(str(path) for path in found if path.is_file()))
+
+
+def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
+    """Read annotations as the options say, and note what was recognised, dropped or merged."""
+    from wisecrowd.io.tables import read
+
+    shown = files[0] if len(files) == 1 else f"{len(files)} files"
+    classes = reading.classes
+    with working(f"reading {shown}", quiet=notes.quiet):
+        labels = read(
+            files[0] if len(files) == 1 else files,
+            format=reading.format,
+            task=reading.task,
+            worker=reading.worker,
+            label=reading.label,
+            timestamp=reading.timestamp,
+            weight=reading.weight,
+            classes=None if classes is None else [name.strip() for name in classes.split(",")],
+            abstain=reading.abstain or (),
+            duplicates=reading.duplicates,
+        )
+    for note in labels.notes:
+        notes(note)
+    return labels
+
+
+def read_gold(path: str) -> dict[Any, Any]:
+    """Read known classes as a mapping from task to class; the fit checks them."""
+    return dict(zip(*_read_pairs(path), strict=True))
+
+
+def read_truth(path: str, tasks: NDArray[Any], notes: Notes) -> Truth:
+    """Read true classes and match them to tasks; those of other tasks are counted and left out."""
+    truth = Truth(*_read_pairs(path), tasks)
+    if truth.n_unknown:
+        notes(f"{truth.n_unknown} tasks of {path} are not among the labelled ones and do not count")
+    return truth
+
+
+def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:
+    """Read a file of labels, with its confidence and p_CLASS columns if it has them."""
+    from wisecrowd.core.columns import find_columns
+    from wisecrowd.io.tables import read_frame
+
+    frame = read_frame(path)
+    found, note = find_columns(list(frame.column_names), {"task": task, "label": label})
+    if note:
+        notes(note)
+    tasks = _ids(frame[found["task"]])
+    labels = _ids(frame[found["label"]])
+    _require_one_label_each(tasks, labels, path)
+    names = [name for name in frame.column_names if name.startswith(PROBABILITY)]
+    classes = _ids([name.removeprefix(PROBABILITY) for name in names])
+    confidence = _numbers(frame, "confidence", path) if "confidence" in frame.column_names else None
+    probas = np.column_stack([_numbers(frame, n, path) for n in names]) if names else None
+    return Result(tasks, labels, confidence, probas, classes)
+
+
+def _require_one_label_each(tasks: NDArray[Any], labels: NDArray[Any], path: str) -> None:
+    if len(tasks) == 0:
+        raise DataError(f"{path} has a header but no rows; give one row per task.")
+    row_of: dict[Any, int] = {}
+    for row, (task, label) in enumerate(zip(tasks.tolist(), labels.tolist(), strict=True), 1):
+        if task in (None, "") or label in (None, ""):
+            raise DataError(
+                f"Row {row} of {path} has no task or no label; fill it in or remove it."
+            )
+        if row_of.setdefault(task, row) != row:
+            raise DataError(
+                f"Task {task!r} has a label in rows {row_of[task]} and {row} of {path}; keep one."
+            )
+
+
+def _read_pairs(path: str) -> tuple[list[Any], list[Any]]:
+    """Return tasks and their classes, each task once; the reader refuses contradictions."""
+    from wisecrowd.io.tables import read_truth as read_table
+
+    table = read_table(path)
+    pairs = dict(zip(table["task"].to_pylist(), table["label"].to_pylist(), strict=True))
+    return list(pairs), list(pairs.values())
+
+
+def _ids(values: Any) -> NDArray[Any]:
+    listed = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
+
+
+def _numbers(frame: Any, name: str, path: str) -> NDArray[np.float64]:
+    """Return a column of probabilities, or say which row is none."""
+    try:
+        values = np.array(frame[name].to_pylist(), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"The column {name!r} of {path} holds text; give probabilities.") from None
+    bad = ~((values >= 0) & (values <= 1 + 1e-9))
+    if bad.any():
+        raise DataError(
+            f"The column {name!r} of {path} is no probability in row {int(np.argmax(bad)) + 1}; "
+            "give a number between 0 and 1."
+        )
+    return values

@@ -1,0 +1,113 @@
+"""The entry point: runs a command and turns what goes wrong into one sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import cast
+
+from wisecrowd.cli.terminal import forget_output, harmless
+from wisecrowd.core.exceptions import ParameterError, WisecrowdError
+
+OK = 0
+USAGE = 2
+BAD_DATA = 3
+INTERRUPTED = 130  # 128 + SIGINT, as shells say it
+READER_LEFT = 141  # 128 + SIGPIPE: what `yes | head` gives
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    0 is success, 2 a wrong option or parameter, 3 data or files that cannot be used, 130 Ctrl-C.
+    An error in wisecrowd itself is not caught: it shows where it happened.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        By default those of the process.
+    """
+    if arguments is None:
+        sys.meta_path.insert(0, _NoPandas)
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        code = _invoke(given)
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be explained
+    except KeyboardInterrupt:
+        return _fail("Interrupted.", INTERRUPTED)
+    except BrokenPipeError:
+        forget_output()
+        return READER_LEFT
+    except MemoryError as error:
+        reason = f" ({error})" if str(error) else ""
+        return _fail(f"There is not enough memory for this{reason}; use less data.", BAD_DATA)
+    except OSError as error:
+        forget_output()
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}.", BAD_DATA)
+    except WisecrowdError as error:
+        return _fail(str(error), USAGE if isinstance(error, ParameterError) else BAD_DATA)
+    return code
+
+
+class _NoPandas:
+    """Keeps pandas out of this process.
+
+    Where it is installed, pyarrow imports it at the first array, only to ask whether the array is
+    one of its series: three times the cost of NumPy for a question whose answer here is no.
+    """
+
+    @staticmethod
+    def find_spec(name: str, *where: object) -> None:
+        """Say that there is no pandas, and nothing about any other module."""
+        if name == "pandas":
+            raise ModuleNotFoundError("The command line works without pandas.", name=name)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Run the command; a wrong use of the command line is explained here."""
+    # Imported here, so that Ctrl-C is quiet from the first moment on.
+    import typer
+
+    from wisecrowd.cli.app import build_command
+
+    command = build_command()
+    # Its place moved between typer's versions, its descendants did not.
+    usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])
+    _accept_any_character()
+    if not arguments:
+        with command.make_context("wisecrowd", [], resilient_parsing=True) as context:
+            print(context.get_help(), file=sys.stderr)
+        return USAGE
+    try:
+        with command.make_context("wisecrowd", list(arguments), obj=arguments) as context:
+            command.invoke(context)
+    except typer.Exit as leave:
+        return leave.exit_code
+    except typer.Abort:
+        raise KeyboardInterrupt from None
+    except usage_error as error:
+        return _explain_usage(error)
+    return OK
+
+
+def _explain_usage(error: BaseException) -> int:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "wisecrowd"
+    message = error.format_message() if hasattr(error, "format_message") else str(error)
+    message = f"{message} See" if message.endswith("?") else f"{message.rstrip('.')}; see"
+    return _fail(f"{message} {where} --help.", USAGE)
+
+
+def _fail(sentence: str, code: int) -> int:
+    with suppress(OSError):
+        print(f"wisecrowd: {harmless(sentence)}", file=sys.stderr)
+    return code
+
+
+def _accept_any_character() -> None:
+    """Let a terminal that lacks a character show its code instead of stopping the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,40 @@
+"""``wisecrowd methods``: what there is, what each is for, and where it comes from."""
+
+from __future__ import annotations
+
+from wisecrowd.cli import options
+
+
+def methods(as_json: options.Json = False) -> None:
+    """List the methods: name, what it is for, paper."""
+    from dataclasses import asdict
+
+    from wisecrowd.cli.outputs import print_json, print_text
+    from wisecrowd.cli.terminal import terminal_width
+    from wisecrowd.core.registry import methods as all_methods
+
+    found = all_methods()
+    if as_json:
+        print_json({"methods": [asdict(method) for method in found]})
+        return
+    width = terminal_width()
+    blocks = [
+        _described(method.name, [method.summary, method.use, method.reference], width)
+        for method in found
+    ]
+    print_text("\n".join(blocks))
+
+
+def _described(name: str, sentences: list[str], width: int | None) -> str:
+    """Return a method's name and, indented below it, one paragraph per sentence."""
+    import textwrap
+
+    lines = [name]
+    for sentence in filter(None, sentences):
+        lines += textwrap.wrap(
+            sentence,
+            width=max(40, min(width, 100)) if width is not None else 100_000,
+            initial_indent="    ",
+            subsequent_indent="    ",
+        )
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,94 @@
+"""Options that several commands share, each defined once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        help="Annotations: csv, tsv, jsonl or parquet, csv also as .gz; several, a glob, or - for "
+        "standard input.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help="Write the result here instead of standard output."
+    ),
+]
+Truth = Annotated[
+    str | None, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
+]
+TaskColumn = Annotated[
+    str | None, typer.Option("--task", metavar="COLUMN", help="Column of the task.")
+]
+WorkerColumn = Annotated[
+    str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the worker.")
+]
+LabelColumn = Annotated[
+    str | None, typer.Option("--label", metavar="COLUMN", help="Column of the label.")
+]
+TimestampColumn = Annotated[
+    str | None,
+    typer.Option("--timestamp", metavar="COLUMN", help="Column that says which repeat is last."),
+]
+WeightColumn = Annotated[
+    str | None, typer.Option("--weight", metavar="COLUMN", help="Column of how often a row counts.")
+]
+Format = Annotated[
+    str,
+    typer.Option("--format", metavar="FORMAT", help="csv, tsv, jsonl or parquet; auto: by name."),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option("--classes", metavar="A,B,C", help="All classes, also those nobody chose."),
+]
+Abstain = Annotated[
+    list[str] | None,
+    typer.Option("--abstain", metavar="LABEL", help="A label that counts as none; repeatable."),
+]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        "--duplicates",
+        metavar="last|keep|error",
+        help="When a worker labelled a task twice: the last counts, all count, or stop.",
+    ),
+]
+Parameters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the method; repeatable."
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Seed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, metavar="N", help="Seed of whatever is random; default 0."),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, metavar="N", help="Default: all cores; same bits either way."),
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing but the result and errors.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file of annotations is to be read, as the options say it."""
+
+    task: str | None = None
+    worker: str | None = None
+    label: str | None = None
+    timestamp: str | None = None
+    weight: str | None = None
+    format: str = "auto"
+    classes: str | None = None
+    abstain: list[str] | None = None
+    duplicates: str = "last"

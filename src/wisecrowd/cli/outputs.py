@@ -1,0 +1,144 @@
+"""Where results go: a file that is complete or not there, with its manifest, or standard output."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.cli.terminal import Notes, forget_output, harmless
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.storage.atomic import clear_write_errors
+from wisecrowd.storage.manifest import Manifest, write_manifest
+
+Table = Mapping[str, NDArray[Any]]
+
+
+def check_outputs(
+    tables: Iterable[str | None], inputs: Iterable[str], folder: str | None = None
+) -> None:
+    """Refuse, before any work is done, outputs that cannot be or would destroy an input."""
+    taken = {os.path.realpath(path): path for path in inputs if path != "-"}
+    files = [table for table in tables if table is not None and not is_standard(table)]
+    for output in (*files, *([folder] if folder is not None else [])):
+        place = os.path.realpath(output)
+        if place in taken:
+            raise ParameterError(
+                f"{output} would overwrite {taken[place]}; give the output another name."
+            )
+        taken[place] = output
+        parent = Path(output).parent
+        if not parent.is_dir():
+            raise DataError(
+                f"Cannot write {output}: the directory {parent} does not exist; create it first."
+            )
+    for output in files:
+        _check_format(output)
+
+
+def _check_format(output: str) -> None:
+    from wisecrowd.io.formats import SUFFIXES
+    from wisecrowd.io.sources import Source
+
+    if not _is_device(output) and Source(Path(output)).suffix not in SUFFIXES:
+        raise ParameterError(
+            f"The format of {output} cannot be told from its name; end it in .csv, .tsv, .jsonl or "
+            ".parquet."
+        )
+
+
+def _is_device(output: str) -> bool:
+    return os.path.exists(output) and not os.path.isfile(output) and not os.path.isdir(output)
+
+
+def is_standard(output: str | None) -> bool:
+    """Whether an output means standard output."""
+    return output is None or output == "-"
+
+
+def write_result(table: Table, output: str | None, manifest: Manifest, notes: Notes) -> None:
+    """Write a table to a file, with its manifest beside it, or as csv to standard output."""
+    from wisecrowd.io.tables import write_table
+
+    if is_standard(output):
+        print_csv(table)
+        return
+    assert output is not None
+    # A device or a pipe has no suffix that could tell a format.
+    write_table(output, table, "csv" if _is_device(output) else "auto")
+    write_manifest(output, manifest)
+    notes(f"wrote {output} ({len(next(iter(table.values())))} rows)")
+
+
+def print_csv(table: Table) -> None:
+    """Write a table to standard output as csv.
+
+    On a terminal control characters are shown as their codes; a pipe gets what is in the data.
+    """
+    from wisecrowd.io.tables import write_table
+
+    if sys.stdout.isatty():
+        table = {harmless(name): _harmless_cells(values) for name, values in table.items()}
+    with _explained():
+        write_table("-", table)
+
+
+def _harmless_cells(values: NDArray[Any]) -> NDArray[Any]:
+    if values.dtype.kind not in "OU":
+        return values
+    cells = np.empty(len(values), dtype=object)
+    cells[:] = [harmless(str(value)) for value in values.tolist()]
+    return cells
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object on one line; NaN becomes null, for JSON has none."""
+    print_text(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Write text to standard output at once, as UTF-8 wherever it goes."""
+    with _explained():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """Explain a full disk in the same words as for a file; a closed pipe needs none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        forget_output()
+        with clear_write_errors("standard output"):
+            raise error
+
+
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    """Return a table as one mapping per row, for JSON."""
+    columns = [values.tolist() for values in table.values()]
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    return str(value)

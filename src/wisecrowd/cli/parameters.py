@@ -1,0 +1,105 @@
+"""``-p name=value``: from text to a method's parameter."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.core.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from wisecrowd.core.base import Aggregator
+
+_WORDS = {"none": None, "null": None, "true": True, "false": False}
+
+
+def configured_method(name: str, given: Sequence[str], seed: int | None) -> Aggregator:
+    """Return the method with the parameters of the command line.
+
+    Parameters
+    ----------
+    name : str
+        Command-line name of the method.
+    given : sequence of str
+        ``name=value`` each.
+    seed : int, optional
+        Becomes ``random_state`` where the method, or one inside it, has one.
+
+    Examples
+    --------
+    >>> configured_method("dawid-skene", ["max_iter=20", "prior=none"], seed=None)
+    DawidSkene(prior=None, max_iter=20)
+    """
+    from wisecrowd.api import make_method
+    from wisecrowd.core.registry import get_method
+
+    signature = inspect.signature(get_method(name).__init__).parameters
+    values: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ParameterError(
+                f"-p {text!r} is not of the form NAME=VALUE; write -p max_iter=20."
+            )
+        if key in values:
+            raise ParameterError(f"-p {key} is given twice; give it once.")
+        default = signature[key].default if key in signature else None
+        values[key] = parse_value(key, value.strip(), default)
+    if seed is not None and "random_state" in values:
+        raise ParameterError("--seed and -p random_state say the same; give one of them.")
+    method = make_method(name, values)
+    if seed is not None:
+        method.set_params(**dict.fromkeys(seeds_of(method), seed))
+    method._validate_parameters()  # before a large file is read, not after
+    return method
+
+
+def seeds_of(method: Aggregator) -> dict[str, Any]:
+    """Return the method's random states by parameter name, those of a method inside it too."""
+    found = method.get_params()
+    return {key: value for key, value in found.items() if key.split("__")[-1] == "random_state"}
+
+
+def parse_value(name: str, text: str, default: Any) -> Any:
+    """Return the value that a text means for a parameter with this default.
+
+    none, true, false, numbers and JSON lists are what they look like; anything else is text. A
+    parameter whose default is a flag or a number takes nothing else (unless it is "none", which
+    the method judges).
+
+    Examples
+    --------
+    >>> parse_value("tol", "1e-3", 1e-6), parse_value("prior", "[[3, 1], [1, 3]]", "weak")
+    (0.001, [[3, 1], [1, 3]])
+    """
+    value = _literal(text)
+    if value is None:
+        return None
+    if isinstance(default, bool):
+        if not isinstance(value, bool):
+            raise ParameterError(f"Parameter {name} is {text!r}; give true or false.")
+    elif isinstance(default, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ParameterError(f"Parameter {name} is {text!r}; give a number.")
+        if isinstance(default, float):
+            return float(value)
+    return value
+
+
+def _literal(text: str) -> Any:
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    if text[:1] in ("[", "{", '"'):
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ParameterError(f"{text!r} looks like JSON and is not ({error}).") from None
+    return text

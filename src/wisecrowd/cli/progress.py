@@ -1,0 +1,118 @@
+"""A progress bar for whatever takes longer than two seconds, on a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from wisecrowd.inference.monitor import Progress, reporting
+
+DELAY = 2.0  # seconds without a bar
+
+
+@contextmanager
+def working(what: str, *, quiet: bool) -> Iterator[None]:
+    """Show a bar while the block runs, if it runs for long and standard error is a terminal.
+
+    Parameters
+    ----------
+    what : str
+        The activity, such as "reading answers.csv".
+    quiet : bool
+        Show nothing.
+    """
+    if quiet or not sys.stderr.isatty():
+        yield
+        return
+    bar = Bar(what)
+    try:
+        with reporting(bar.update):
+            yield
+    finally:
+        bar.stop()
+
+
+class Bar:
+    """A bar that appears after a delay; iterations move it, and it shows objective and rate.
+
+    Parameters
+    ----------
+    what : str
+    delay : float, optional
+        Seconds before it appears; by default :data:`DELAY`.
+    """
+
+    def __init__(self, what: str, delay: float | None = None) -> None:
+        self._what = what
+        self._lock = threading.Lock()
+        self._stopped = False
+        self._shown: Any = None
+        self._latest: Progress | None = None
+        self._start = time.monotonic()
+        self._timer = threading.Timer(DELAY if delay is None else delay, self._show)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def update(self, progress: Progress) -> None:
+        """Take in one more iteration."""
+        if self._latest is None or progress.iteration <= self._latest.iteration:
+            self._start = time.monotonic()  # a new run, such as a restart
+        self._latest = progress
+        if self._shown is not None:
+            self._draw()
+
+    def stop(self) -> None:
+        """Remove the bar, and leave no trace of it."""
+        self._timer.cancel()
+        with self._lock:
+            self._stopped = True
+            if self._shown is not None:
+                with suppress(OSError):
+                    self._shown.stop()
+
+    def _show(self) -> None:
+        # rich is loaded here, in the timer's thread: who is done in two seconds never pays for it.
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as RichProgress
+
+        with self._lock:
+            if self._stopped:
+                return
+            shown = RichProgress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TextColumn("{task.fields[facts]}", markup=False),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+                redirect_stdout=False,
+            )
+            self._task = shown.add_task(self._what, total=None, facts="")
+            self._shown = shown
+            with suppress(OSError):
+                shown.start()
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._latest is not None:
+            self._shown.update(
+                self._task,
+                total=self._latest.max_iter,
+                completed=self._latest.iteration,
+                facts=self._facts(self._latest),
+            )
+
+    def _facts(self, now: Progress) -> str:
+        seconds = max(time.monotonic() - self._start, 1e-9)
+        facts = [f"{now.iteration}/{now.max_iter}"]
+        if now.iteration > 1:
+            facts.append(f"{(now.iteration - 1) / seconds:.3g} iterations/s")
+        if now.objective is not None:
+            facts.append(f"objective {now.objective:.8g}")
+        return ", ".join(facts)

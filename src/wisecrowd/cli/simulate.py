@@ -1,0 +1,137 @@
+"""``wisecrowd simulate``: a crowd whose truth is known, as a folder of files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+
+_EXAMPLE = "40*one-coin:8,2 + 10*spammers"
+
+
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Where answers.csv, truth.csv go.")]
+Tasks = Annotated[int, typer.Option("--tasks", min=1, metavar="N", help="Tasks.")]
+Workers = Annotated[str, typer.Option("--workers", metavar="CROWD", help="Who labels; see --list.")]
+NWorkers = Annotated[
+    int | None,
+    typer.Option("--n-workers", min=1, metavar="N", help="Where CROWD does not say how many."),
+]
+Graph = Annotated[
+    str, typer.Option("--assignment", metavar="GRAPH", help="Who labels what; see --list.")
+]
+Difficulty = Annotated[
+    str | None, typer.Option("--difficulty", metavar="D", help="How hard tasks are; see --list.")
+]
+Classes = Annotated[
+    str, typer.Option("--classes", metavar="K|A,B,C", help="How many classes, or their names.")
+]
+ClassPrior = Annotated[
+    str | None, typer.Option("--class-prior", metavar="P,P,...", help="How common each class is.")
+]
+Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed.")]
+List = Annotated[
+    bool,
+    typer.Option(
+        "--list", is_eager=True, help="List the names.", callback=lambda on: _list_names(on)
+    ),
+]
+
+
+def simulate(
+    context: typer.Context,
+    folder: Folder,
+    tasks: Tasks = 1000,
+    workers: Workers = _EXAMPLE,
+    n_workers: NWorkers = None,
+    assignment: Graph = "per-task:5",
+    difficulty: Difficulty = None,
+    classes: Classes = "2",
+    class_prior: ClassPrior = None,
+    seed: Seed = 0,
+    names: List = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Simulate a crowd whose truth is known.
+
+    Writes answers.csv, truth.csv and SOURCE.md into a folder.
+
+    CROWD composes populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
+    """
+    from wisecrowd import simulate as simulator
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.storage.manifest import Manifest, write_manifest
+
+    crowd = simulator.crowd(
+        tasks,
+        workers,
+        assignment,
+        n_workers=n_workers,
+        **_classes(classes),
+        class_prior=None if class_prior is None else _numbers(class_prior),
+        difficulty=difficulty,
+        random_state=seed,
+    )
+    crowd.write(folder)
+    manifest = Manifest.describe(
+        method="simulate",
+        parameters=crowd.settings,
+        seed=seed,
+        command=["wisecrowd", *context.obj],
+    )
+    write_manifest(folder, manifest)
+    labels = crowd.labels
+    Notes(quiet)(
+        f"wrote {folder}: {labels.n_annotations} labels by {labels.n_workers} workers of "
+        f"{labels.n_tasks} tasks, {labels.n_classes} classes; true worker accuracy "
+        f"{crowd.worker_accuracy.mean():.3f} on average"
+    )
+
+
+def _classes(text: str) -> dict[str, Any]:
+    if text.strip().isdigit():
+        return {"n_classes": int(text)}
+    return {"classes": [name.strip() for name in text.split(",")]}
+
+
+def _numbers(text: str) -> list[float]:
+    from wisecrowd.core.exceptions import ParameterError
+
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ParameterError(
+            f"--class-prior is {text!r}; give one number per class, such as 0.7,0.3."
+        ) from None
+
+
+def _list_names(wanted: bool) -> None:
+    if not wanted:
+        return
+    import inspect
+
+    from wisecrowd import simulate as simulator
+    from wisecrowd.cli.outputs import print_text
+
+    groups = {
+        "CROWD": simulator.POPULATIONS,
+        "GRAPH": simulator.ASSIGNMENTS,
+        "D": simulator.DIFFICULTIES,
+    }
+    lines = []
+    for heading, registry in groups.items():
+        lines.append(heading)
+        for name, factory in registry.items():
+            parameters = ", ".join(map(str, _signature(factory)))
+            summary = (inspect.getdoc(factory) or "").split("\n")[0]
+            lines.append(f"    {name}({parameters})  {summary}")
+    print_text("\n".join(lines) + "\n")
+    raise typer.Exit
+
+
+def _signature(factory: Any) -> list[str]:
+    import inspect
+
+    parameters = inspect.signature(factory).parameters.values()
+    return [p.name if p.default is p.empty else f"{p.name}={p.default}" for p in parameters]

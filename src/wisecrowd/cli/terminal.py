@@ -1,0 +1,153 @@
+"""What people read: notes on standard error, tables, and nothing that could steer a terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+import textwrap
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, Self
+
+from wisecrowd.core.exceptions import WisecrowdWarning
+
+# Control characters, and the invisible ones that reorder or hide text.
+_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+
+
+def harmless(text: str) -> str:
+    r"""Return text in which control characters are shown as their codes.
+
+    Ids come from strangers: one with an escape sequence must not clear the screen.
+
+    Examples
+    --------
+    >>> print(harmless("worker\x1b[2J"))
+    worker\x1b[2J
+    """
+    return _STEERING.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+class Notes:
+    """What the user should know besides the result, on standard error; nothing when quiet.
+
+    As a context manager it also turns the library's warnings into notes. Nothing is said twice.
+
+    Parameters
+    ----------
+    quiet : bool
+
+    Attributes
+    ----------
+    said : list of str
+        Everything so far, also when quiet.
+    about : str
+        Put in front of warnings, for instance the method that runs.
+    """
+
+    def __init__(self, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._catcher = warnings.catch_warnings()
+        self.said: list[str] = []
+        self.about = ""
+
+    @property
+    def quiet(self) -> bool:
+        """Whether nothing is shown."""
+        return self._quiet
+
+    def __call__(self, text: str) -> None:
+        """Show a note, unless it was shown before."""
+        if text in self.said:
+            return
+        self.said.append(text)
+        if not self._quiet:
+            with suppress(OSError):  # notes are a courtesy: no reason to fail
+                print(harmless(text), file=sys.stderr)
+
+    def __enter__(self) -> Self:
+        self._catcher.__enter__()
+        warnings.filterwarnings("always", category=WisecrowdWarning)
+        self._show_others = warnings.showwarning
+        warnings.showwarning = self._show_warning
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._catcher.__exit__(kind, error, traceback)
+
+    def _show_warning(
+        self, message: Warning | str, category: type[Warning], *place: Any, **more: Any
+    ) -> None:
+        if issubclass(category, WisecrowdWarning):
+            self(f"{self.about}: {message}" if self.about else str(message))
+        else:
+            self._show_others(message, category, *place, **more)
+
+
+def text_table(
+    header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
+) -> str:
+    """Return rows as aligned text: numbers to the right, long last cells folded to ``width``.
+
+    Without ``width`` every row stays on one line, which is what a pipe wants.
+
+    Examples
+    --------
+    >>> print(text_table(["method", "accuracy"], [["vote", 0.5], ["dawid-skene", 0.75]]))
+    method       accuracy
+    vote           0.5000
+    dawid-skene    0.7500
+    """
+    cells = [[_cell(value) for value in row] for row in rows]
+    right = [any(isinstance(row[c], float | int) for row in rows) for c in range(len(header))]
+    widths = [
+        max(len(name), *(len(row[c]) for row in cells)) if cells else len(name)
+        for c, name in enumerate(header)
+    ]
+    before = sum(widths[:-1]) + 2 * (len(header) - 1)
+    room = max(20, width - before) if width is not None else None
+    lines = [_line(list(header), widths, right)]
+    for row in cells:
+        *fixed, last = row
+        folded = textwrap.wrap(last, room) if room is not None and len(last) > room else [last]
+        lines.append(_line([*fixed, folded[0]], widths, right))
+        lines += [" " * before + more for more in folded[1:]]
+    return "\n".join(lines)
+
+
+def _line(cells: list[str], widths: list[int], right: list[bool]) -> str:
+    padded = [
+        cell.rjust(size) if to_right else cell.ljust(size)
+        for cell, size, to_right in zip(cells, widths, right, strict=True)
+    ]
+    return "  ".join(padded).rstrip()
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return harmless(str(value))
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal, or None when the output goes elsewhere."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def forget_output() -> None:
+    """Send what is still buffered nowhere, or Python would complain about it once more at exit."""
+    with suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

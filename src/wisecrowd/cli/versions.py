@@ -1,0 +1,17 @@
+"""``wisecrowd versions``: what a bug report needs."""
+
+from __future__ import annotations
+
+from wisecrowd.cli import options
+
+
+def versions(as_json: options.Json = False) -> None:
+    """Print the versions that a bug report needs."""
+    from wisecrowd.api import show_versions
+    from wisecrowd.cli.outputs import print_json, print_text
+
+    found = show_versions()
+    if as_json:
+        print_json(found)
+    else:
+        print_text(f"{found!r}\n")

@@ -1,0 +1,160 @@
+"""Columns as Arrow arrays: where every kind of input becomes one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+
+
+def as_arrow(values: Any, role: str) -> Any:
+    """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        values = unmasked(values)
+    array = values if isinstance(values, np.ndarray) else to_numpy(values)
+    if array.ndim != 1:
+        raise DataError(f"The {role} values have {array.ndim} dimensions; give one per annotation.")
+    if array.dtype.kind == "T":
+        array = array.astype(object)
+    try:
+        arrow = pa.array(array, from_pandas=True)
+        if isinstance(arrow.type, pa.BaseExtensionType):
+            raise pa.ArrowTypeError  # UUID objects, for instance, are neither hashed nor sorted
+    except (pa.ArrowException, OverflowError, UnicodeError):
+        _refuse_mixed_types(array, role)
+        kinds = sorted({type(x).__name__ for x in array[:1000].tolist()})
+        raise DataError(
+            f"The {role} values have types {', '.join(kinds)} that cannot serve as ids; "
+            "convert them to text or integers first."
+        ) from None
+    if array.dtype == object and not (is_text(arrow.type) or pa.types.is_boolean(arrow.type)):
+        _refuse_mixed_types(array, role)  # for Arrow True may be 1 and text may be bytes
+    return arrow
+
+
+def unmasked(values: Any) -> NDArray[Any]:
+    """Return a masked array as objects, None where it is masked."""
+    objects = np.array(np.ma.getdata(values), dtype=object)
+    objects[np.ma.getmaskarray(values)] = None
+    return objects
+
+
+def to_numpy(values: Any) -> NDArray[Any]:
+    """Return a column as a NumPy array, lists as objects."""
+    if isinstance(values, list | tuple):
+        # numpy would quietly turn [1, "a"] into text and [True, 2] into integers.
+        array = np.empty(len(values), dtype=object)
+        array[:] = values
+        return array
+    return np.asarray(values)
+
+
+def _refuse_mixed_types(array: NDArray[Any], role: str) -> None:
+    kinds: dict[str, int] = {}
+    for row, value in enumerate(array.tolist()):
+        if not is_missing(value):
+            kinds.setdefault(kind_of(value), row + 1)
+    if set(kinds) == {"int", "float"} and _exact_as_floats(array):
+        return
+    if len(kinds) > 1:
+        seen = ", ".join(f"{kind} in row {row}" for kind, row in sorted(kinds.items()))
+        raise DataError(
+            f"The {role} values mix types ({seen}); convert the whole column to one type, "
+            "for instance to text."
+        )
+
+
+def _exact_as_floats(array: NDArray[Any]) -> bool:
+    return all(is_missing(x) or abs(x) < 2**53 for x in array.tolist())
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value stands for "none": None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    same = value == value
+    return not isinstance(same, bool | np.bool_) or not bool(same)
+
+
+def kind_of(value: Any) -> str:
+    """Return the name of a value's type, the same for Python's and NumPy's numbers."""
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    for kind, name in ((int, "int"), (np.integer, "int"), (str, "str"), (float, "float")):
+        if isinstance(value, kind):
+            return name
+    return type(value).__name__
+
+
+def chunks_of(array: Any) -> Iterator[Any]:
+    """Yield the chunks of an Arrow array, with one dictionary if it has any."""
+    import pyarrow as pa
+
+    if isinstance(array, pa.ChunkedArray):
+        if pa.types.is_dictionary(array.type) and array.num_chunks:
+            array = array.unify_dictionaries()
+        yield from array.chunks
+    else:
+        yield array
+
+
+def to_one_type(chunks: list[Any], role: str) -> list[Any]:
+    """Bring chunks of several types (files, batches) to one, if no value changes by that."""
+    import pyarrow as pa
+
+    plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in chunks]
+    plain = [c.cast(pa.large_string()) if is_text(c.type) else c for c in plain]
+    types = sorted({str(c.type) for c in plain if not pa.types.is_null(c.type)})
+    numeric = all(t.startswith(("int", "uint", "float", "double")) for t in types)
+    if len(types) > 1 and not numeric:
+        raise DataError(
+            f"The {role} values mix types ({', '.join(types)}) between parts of the data; convert "
+            "the whole column to one type, for instance to text."
+        )
+    common = next((c.type for c in plain if not pa.types.is_null(c.type)), pa.null())
+    if len(types) > 1:
+        common = pa.int64() if all("int" in t for t in types) else pa.float64()
+    try:
+        return [c.cast(common) for c in plain]
+    except pa.ArrowInvalid:
+        raise DataError(
+            f"The {role} values are too large for one numeric type ({', '.join(types)}) in all "
+            "parts of the data; convert the column to text."
+        ) from None
+
+
+def indices_of(chunk: Any) -> NDArray[np.int32]:
+    """Return the codes of a dictionary array, -1 for null."""
+    indices = chunk.indices
+    if not indices.null_count:
+        return np.asarray(indices.to_numpy(), dtype=np.int32)
+    codes = np.array(indices.fill_null(0).to_numpy(), dtype=np.int32)
+    codes[np.asarray(indices.is_null().to_numpy(zero_copy_only=False))] = -1
+    return codes
+
+
+def first_valid_row(chunk: Any) -> int:
+    """Return the first row that is not null."""
+    return int(np.argmax(np.asarray(chunk.is_valid().to_numpy(zero_copy_only=False))))
+
+
+def is_text(arrow_type: Any) -> bool:
+    """Tell whether values are text in one buffer."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
+
+
+def is_text_view(arrow_type: Any) -> bool:
+    """Tell whether values are text in pieces."""
+    import pyarrow as pa
+
+    return bool(pa.types.is_string_view(arrow_type))

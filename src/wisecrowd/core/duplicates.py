@@ -1,0 +1,150 @@
+"""Annotations in their final order, and what to do if a worker labelled a task more than once."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
+from wisecrowd.core.order import SortedAnnotations, sort_annotations
+from wisecrowd.core.wording import Places
+
+DUPLICATES = ("last", "keep", "error")
+Codes = NDArray[np.int32]
+
+
+class Arranged(NamedTuple):
+    """Codes sorted by (task, worker), the columns that go with them, and a note if rows went."""
+
+    task: Codes
+    worker: Codes
+    label: Codes
+    extra: dict[str, NDArray[Any]]
+    note: str | None
+
+
+def arrange(
+    codes: tuple[Codes, Codes, Codes],
+    sizes: tuple[int, int, int],
+    rows: NDArray[np.int64] | None,
+    extra: Mapping[str, NDArray[Any]],
+    policy: str,
+    places: Places,
+) -> Arranged:
+    """Sort annotations and apply the policy for duplicates. The code arrays are overwritten.
+
+    Parameters
+    ----------
+    codes, sizes
+        Codes of task, worker and label, and how many there are of each.
+    rows : (n,) int64, optional
+        The input rows that the codes stand for, ascending; None if all.
+    extra : mapping of role to array
+        One value per input row.
+    policy : {"last", "keep", "error"}
+        "last" is by timestamp if there is one, else by row.
+    places : Places
+        What rows are called.
+    """
+    ordered = sort_annotations(*codes, sizes)
+    table = _Table(ordered, rows, extra, places)
+    kept, note = table.resolve(policy)
+    chosen = (ordered.task, ordered.worker, ordered.label)
+    if kept is not None:
+        chosen = (chosen[0][kept], chosen[1][kept], chosen[2][kept])
+    return Arranged(*chosen, table.columns(kept), note)
+
+
+class _Table:
+    """Sorted annotations and the columns, still in the order of the input, that go with them."""
+
+    def __init__(
+        self,
+        ordered: SortedAnnotations,
+        rows: NDArray[np.int64] | None,
+        extra: Mapping[str, NDArray[Any]],
+        places: Places,
+    ) -> None:
+        self.ordered = ordered
+        self.kept_rows = rows
+        self.extra = extra
+        self.places = places
+
+    def rows(self, positions: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """Return the input rows of all annotations, or of those at some sorted positions."""
+        rows = self.ordered.rows if positions is None else self.ordered.rows[positions]
+        return rows if self.kept_rows is None else self.kept_rows[rows]
+
+    def columns(self, kept: NDArray[np.int64] | None) -> dict[str, NDArray[Any]]:
+        if not self.extra:
+            return {}
+        rows = self.rows(kept)
+        return {role: values[rows] for role, values in self.extra.items()}
+
+    def resolve(self, policy: str) -> tuple[NDArray[np.int64] | None, str | None]:
+        """Return the sorted positions to keep, in order (None: all as they are), and a note."""
+        task, worker = self.ordered.task, self.ordered.worker
+        same = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+        if not same.any():
+            return None, None
+        repeated = np.flatnonzero(np.append(same, False) | np.append(False, same))
+        if policy == "keep":
+            return self._arrange(repeated, ("weight", "timestamp"), by_label=True), None
+        first, second = self.rows(np.flatnonzero(same)[0] + np.arange(2))
+        if policy == "error":
+            pair = self.places.rows(np.array([first, second]))
+            raise DataError(
+                f"The same worker labelled the same task in {pair}; remove one of them, or "
+                "choose duplicates='last' or duplicates='keep'."
+            )
+        self._refuse_several_questions(repeated)
+        how = "the last in the table counts"
+        order = np.arange(len(task))
+        if "timestamp" in self.extra:
+            how = "the latest timestamp counts"
+            order = self._arrange(repeated, ("timestamp",), by_label=False)
+        note = (
+            f"{int(same.sum())} annotations repeat a (task, worker) pair: {how} "
+            "(duplicates='keep' counts all, duplicates='error' refuses)"
+        )
+        warnings.warn(note, WisecrowdWarning, stacklevel=5)
+        return order[np.append(~same, True)], note
+
+    def _arrange(
+        self, repeated: NDArray[np.int64], by: tuple[str, ...], *, by_label: bool
+    ) -> NDArray[np.int64]:
+        """Positions with the repeated pairs put in an order that the input's does not change."""
+        rows = self.rows(repeated)
+        keys = [_sortable(self.extra[role][rows]) for role in by if role in self.extra][::-1]
+        if by_label:
+            keys.append(self.ordered.label[repeated])
+        keys += [self.ordered.worker[repeated], self.ordered.task[repeated]]
+        positions = np.arange(len(self.ordered.task), dtype=np.int64)
+        positions[repeated] = repeated[np.lexsort(keys)]
+        return positions
+
+    def _refuse_several_questions(self, repeated: NDArray[np.int64]) -> None:
+        if "question" not in self.extra:
+            return
+        questions = self.extra["question"][self.rows(repeated)]
+        task, worker = self.ordered.task[repeated], self.ordered.worker[repeated]
+        pair = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+        differs = np.flatnonzero(pair & (questions[1:] != questions[:-1]))
+        if len(differs):
+            at = differs[0]
+            raise DataError(
+                f"One worker labelled one task for two questions, {questions[at]!r} and "
+                f"{questions[at + 1]!r} ({self.places.rows(self.rows(repeated[at : at + 2]))}); "
+                "keep the rows of one question, or make task and question together the task."
+            )
+
+
+def _sortable(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers or times as keys in which a missing value comes first."""
+    if values.dtype.kind == "M":
+        return values.view(np.int64)  # NaT is the smallest integer
+    return np.where(np.isnan(values), -np.inf, values)

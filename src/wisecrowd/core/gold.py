@@ -1,0 +1,121 @@
+"""Known classes of tasks: gold labels and truth, from whatever form the user has them in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import is_missing
+from wisecrowd.core.columns import find_columns
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.wording import describe_ids, suggestion
+
+
+def as_pairs(values: Any, labels: CrowdLabels, what: str) -> tuple[NDArray[np.int32], Any]:
+    """Return (task codes, class values) from a mapping, a (task, label) frame or an aligned array.
+
+    The class values are a list aligned to ``labels.tasks`` for an array, else a pair of lists: the
+    task ids as given (code ``-1`` where unknown) and their classes.
+    """
+    if isinstance(values, Mapping):
+        ids, classes = list(values.keys()), list(values.values())
+    elif hasattr(values, "items") and hasattr(values, "index") and not hasattr(values, "columns"):
+        ids, classes = list(values.index), list(values)  # a pandas Series by task
+    elif hasattr(values, "columns") or hasattr(values, "column_names"):
+        import narwhals as nw
+
+        frame = nw.from_native(values, eager_only=True)
+        found, _ = find_columns([str(c) for c in frame.columns], {"task": None, "label": None})
+        ids, classes = frame[found["task"]].to_list(), frame[found["label"]].to_list()
+    else:
+        array = np.asarray(values)
+        if array.shape != (labels.n_tasks,):
+            raise DataError(
+                f"The {what} array has shape {array.shape}; give one class per task "
+                f"({labels.n_tasks}), or a mapping from task to class."
+            )
+        return np.arange(labels.n_tasks, dtype=np.int32), array.tolist()
+    return lookup(ids, labels.tasks), (ids, classes)
+
+
+def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
+    """Return gold as one class code per task, ``-1`` where unknown; ``None`` if there is none.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
+    >>> as_gold({"t2": "cat"}, labels).tolist()
+    [-1, 0]
+    """
+    if gold is None:
+        return None
+    codes, values = as_pairs(gold, labels, "gold")
+    ids, classes = values if isinstance(values, tuple) else (labels.tasks.tolist(), values)
+    present = np.array([not is_missing(x) for x in classes], dtype=bool)
+    unknown_task = (codes < 0) & present
+    if unknown_task.any():
+        task = ids[int(np.argmax(unknown_task))]
+        raise DataError(
+            f"Gold names task {task!r}, which has no row in the labels"
+            f"{suggestion(task, labels.tasks)}; remove it from the gold or add the task."
+        )
+    class_codes = lookup(_whole(classes), labels.classes)
+    unknown = (class_codes < 0) & present
+    if unknown.any():
+        where = int(np.argmax(unknown))
+        raise DataError(
+            f"Gold gives task {ids[where]!r} the class {classes[where]!r}, which is not among the "
+            f"classes ({describe_ids(labels.classes)})"
+            f"{suggestion(classes[where], labels.classes)}; "
+            "declare it with classes=[...] or correct the gold."
+        )
+    result = np.full(labels.n_tasks, -1, dtype=np.int32)
+    codes, class_codes = codes[present], class_codes[present]
+    result[codes] = class_codes
+    if (result[codes] != class_codes).any():
+        where = int(np.argmax(result[codes] != class_codes))
+        raise DataError(
+            f"Gold gives task {labels.tasks[codes[where]]!r} two classes, "
+            f"{labels.classes[class_codes[where]]!r} and {labels.classes[result[codes[where]]]!r}; "
+            "keep one."
+        )
+    return result
+
+
+def as_truth(truth: Any, labels: CrowdLabels) -> NDArray[np.int32]:
+    """Return the truth for scoring, one class code per task: ``-1`` where it is not known.
+
+    Unlike gold it may name other tasks, which do not count, and classes that no label can have,
+    which get the code ``n_classes``: such a task is always wrong.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
+    >>> as_truth({"t2": "cow", "t9": "cat"}, labels).tolist()
+    [-1, 2]
+    """
+    codes, values = as_pairs(truth, labels, "truth")
+    classes = _whole(values[1] if isinstance(values, tuple) else values)
+    known = (codes >= 0) & np.array([not is_missing(x) for x in classes], dtype=bool)
+    if not known.any():
+        given = values[0] if isinstance(values, tuple) else []
+        hint = suggestion(given[0], labels.tasks) if len(given) else ""
+        raise DataError(f"The truth names none of these tasks{hint}; there is nothing to score.")
+    class_codes = lookup(classes, labels.classes)
+    class_codes[class_codes < 0] = labels.n_classes
+    result = np.full(labels.n_tasks, -1, dtype=np.int32)
+    result[codes[known]] = class_codes[known]
+    return result
+
+
+def _whole(classes: list[Any]) -> list[Any]:
+    """Undo what missing entries do to integers in a frame: 1.0 once was 1."""
+    floats = [x for x in classes if isinstance(x, float) and x == x]
+    if not floats or not all(x.is_integer() for x in floats):
+        return classes
+    return [int(x) if isinstance(x, float) and x == x else x for x in classes]

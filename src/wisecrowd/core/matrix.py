@@ -1,0 +1,160 @@
+"""Wide tables: one row per task, one column per worker, gaps where nobody labelled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import as_arrow, is_missing, unmasked
+from wisecrowd.core.encoding import Encoded, IdColumn, encode
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.validation import labels_from_arrays
+
+
+def labels_from_matrix(
+    matrix: Any,
+    *,
+    tasks: Any = None,
+    workers: Any = None,
+    classes: Any = None,
+    missing: Any = None,
+) -> CrowdLabels:
+    """Build CrowdLabels from a wide matrix; see :meth:`CrowdLabels.from_matrix`."""
+    library = None
+    label: Any
+    if hasattr(matrix, "columns") or hasattr(matrix, "column_names"):
+        columns, tasks, workers, library = _open_wide_frame(matrix, tasks, workers)
+        n_tasks = len(columns[0]) if columns else 0
+        task, worker, label = _long_from_columns(columns, missing)
+        shape = (n_tasks, len(columns))
+    else:
+        array = _as_matrix(matrix)
+        shape = array.shape
+        present = _present(array, missing)
+        task, worker = (codes.astype(np.int32) for codes in np.nonzero(present))
+        label = array[present]
+    tasks = np.arange(shape[0]) if tasks is None else list(tasks)
+    workers = np.arange(shape[1]) if workers is None else list(workers)
+    _check_sides(shape, tasks, workers)
+    if not len(task):
+        raise DataError("There are no annotations: every entry of the matrix is missing.")
+    task_side, worker_side = _side(tasks, "tasks"), _side(workers, "workers")
+    return labels_from_arrays(
+        Encoded(task_side.codes[task], task_side.vocabulary),
+        Encoded(worker_side.codes[worker], worker_side.vocabulary),
+        label,
+        classes=classes,
+        frame_library=library,
+    )
+
+
+def _as_matrix(matrix: Any) -> NDArray[Any]:
+    if isinstance(matrix, np.ma.MaskedArray):
+        matrix = unmasked(matrix)
+    elif not isinstance(matrix, np.ndarray):
+        # Through objects: numpy would quietly turn [["a", None]] and [[1, "a"]] into text.
+        rows = [list(row) for row in matrix if np.ndim(row) == 1]
+        if len({len(row) for row in rows}) > 1:
+            raise DataError("The rows of the matrix differ in length; give tasks × workers.")
+        matrix = np.array(rows, dtype=object) if rows else np.asarray(matrix)
+    if matrix.ndim != 2:
+        raise DataError(f"The matrix has {matrix.ndim} dimensions; give tasks × workers.")
+    return np.asarray(matrix)
+
+
+def _present(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
+    if matrix.dtype.kind == "f":
+        present = ~np.isnan(matrix)
+    elif matrix.dtype == object:
+        present = np.array([not is_missing(x) for x in matrix.ravel().tolist()], dtype=bool)
+        present = present.reshape(matrix.shape)
+    else:
+        present = np.ones(matrix.shape, dtype=bool)
+    absent = [""] if matrix.dtype.kind in "OUT" else []
+    for value in absent if missing is None else [*absent, missing]:
+        # Where it is missing anyway the comparison may have no answer: pandas' NA.
+        present[present] = np.asarray(matrix[present] != value, dtype=bool)
+    return present
+
+
+def _check_sides(shape: tuple[int, ...], tasks: Any, workers: Any) -> None:
+    if (len(tasks), len(workers)) != shape:
+        raise DataError(
+            f"The matrix is {shape[0]} × {shape[1]} but there are {len(tasks)} task ids and "
+            f"{len(workers)} worker ids; give one id per row and one per column."
+        )
+
+
+def _side(ids: Any, what: str) -> Encoded:
+    side = encode(ids, what)
+    if len(side.vocabulary) != len(side.codes) or (side.codes < 0).any():
+        raise DataError(f"The {what} of the matrix must be distinct and not empty.")
+    return side
+
+
+def _open_wide_frame(frame: Any, tasks: Any, workers: Any) -> tuple[list[Any], Any, Any, str]:
+    """Return the label columns as Arrow arrays, the ids of both sides and the frame's library."""
+    import narwhals as nw
+
+    native = nw.from_native(frame, eager_only=True)
+    library = str(native.implementation).rsplit(".", 1)[-1].lower()
+    names = list(native.columns)
+    if isinstance(tasks, str):
+        if tasks not in names:
+            raise ParameterError(f"There is no column {tasks!r} for the tasks; there are {names}.")
+        names.remove(tasks)
+        tasks = native.get_column(tasks).to_list()
+    elif tasks is None and hasattr(frame, "index") and not callable(frame.index):
+        tasks = list(frame.index)
+    columns = []
+    for name in names:
+        series = native.get_column(name)
+        try:
+            columns.append(series.to_arrow())
+        except Exception:
+            # Mixed Python objects: the object path says which rows disagree.
+            columns.append(as_arrow(series.to_numpy(), f"label of {name!r}"))
+    return columns, tasks, names if workers is None else workers, library
+
+
+def _long_from_columns(
+    columns: list[Any], missing: Any
+) -> tuple[NDArray[np.int32], NDArray[np.int32], Encoded]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    labels = IdColumn("label")
+    tasks, workers = [], []
+    for j, column in enumerate(columns):
+        array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+        array = array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+        present = _present_in_column(array, missing)
+        task = np.flatnonzero(present).astype(np.int32)
+        tasks.append(task)
+        workers.append(np.full(len(task), j, dtype=np.int32))
+        if len(task):
+            labels.add(pc.filter(array, pa.array(present)))
+    empty = np.empty(0, dtype=np.int32)
+    return np.concatenate([empty, *tasks]), np.concatenate([empty, *workers]), labels.finish()
+
+
+def _present_in_column(array: Any, missing: Any) -> NDArray[np.bool_]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    present = array.is_valid()
+    if pa.types.is_floating(array.type):
+        present = pc.and_(present, pc.invert(pc.is_nan(array)))
+    absent: list[Any] = [] if missing is None else [missing]
+    if str(array.type) in ("string", "large_string", "string_view"):
+        absent.append("")
+    for value in absent:
+        try:
+            scalar = pa.scalar(value).cast(array.type)
+        except pa.ArrowException:
+            continue  # a value of another type is not in this column
+        present = pc.and_(present, pc.not_equal(array, scalar))
+    return np.asarray(present.fill_null(False).to_numpy(zero_copy_only=False), dtype=bool)

@@ -1,0 +1,181 @@
+"""Orders of integer codes, by sorting one packed 64-bit key instead of many columns.
+
+NumPy sorts plain 64-bit integers with vector instructions, several times faster than it computes an
+``argsort`` or than a counting sort with its scattered memory access. So the codes and the row
+number are packed into one key, and what belongs to a row travels with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Codes = NDArray[np.int32]
+_KEY_BITS = 63
+_BLOCK = 1 << 16
+
+
+def recode(codes: Codes, code_of: Codes) -> Codes:
+    """Replace every code in place by its new one; ``code_of[-1]`` serves code -1."""
+    for start in range(0, len(codes), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        codes[block] = code_of[codes[block]]
+    return codes
+
+
+class SortedAnnotations(NamedTuple):
+    """Annotations in the order of (task, worker, row)."""
+
+    task: Codes
+    worker: Codes
+    label: Codes
+    key: NDArray[np.int64]
+    row_shift: int
+    row_bits: int
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """(n,) the row that each annotation came from."""
+        return (self.key >> self.row_shift) & ((1 << self.row_bits) - 1)
+
+
+def bits_for(size: int) -> int:
+    """Return how many bits hold the integers ``0 .. size - 1``."""
+    return max(int(size) - 1, 0).bit_length()
+
+
+def stable_order(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
+    """Return the stable sorting order of codes from ``0 .. size - 1``.
+
+    Examples
+    --------
+    >>> stable_order(np.array([2, 0, 2, 1]), 3).tolist()
+    [1, 3, 0, 2]
+    """
+    n = len(codes)
+    if n == 0 or bool(np.all(codes[1:] >= codes[:-1])):
+        return np.arange(n, dtype=np.int64)
+    row_bits = bits_for(n)
+    if bits_for(size) + row_bits > _KEY_BITS:
+        return np.argsort(codes, kind="stable").astype(np.int64, copy=False)
+    key = codes.astype(np.int64) << row_bits
+    key |= np.arange(n, dtype=np.int64)
+    key.sort()
+    key &= (1 << row_bits) - 1
+    return key
+
+
+def sort_annotations(
+    task: Codes, worker: Codes, label: Codes, sizes: tuple[int, int, int]
+) -> SortedAnnotations:
+    """Sort by (task, worker), equal pairs in the given order. The arrays are overwritten.
+
+    Parameters
+    ----------
+    task, worker, label : (n,) int32
+        Codes.
+    sizes : (n_tasks, n_workers, n_classes)
+        How many codes of each there can be.
+    """
+    n = len(task)
+    task_bits, worker_bits, label_bits = (bits_for(size) for size in sizes)
+    row_bits = bits_for(n)
+    if _is_sorted(task, worker):
+        rows = np.arange(n, dtype=np.int64)
+        return SortedAnnotations(task, worker, label, rows, 0, row_bits)
+    if task_bits + worker_bits + row_bits + label_bits > _KEY_BITS:
+        rows = stable_order(worker, sizes[1])
+        rows = rows[stable_order(task[rows], sizes[0])]
+        return SortedAnnotations(task[rows], worker[rows], label[rows], rows, 0, row_bits)
+    # Block by block and in place: fresh memory costs more than the arithmetic.
+    key = np.empty(n, dtype=np.int64)
+    for start in range(0, n, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        part = key[block]
+        np.left_shift(task[block], worker_bits, out=part, dtype=np.int64)
+        part |= worker[block]
+        part <<= row_bits
+        part |= np.arange(start, start + len(part), dtype=np.int64)
+        part <<= label_bits
+        part |= label[block]
+    key.sort()
+    for start in range(0, n, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        part = key[block]
+        label[block] = part & ((1 << label_bits) - 1)
+        part = part >> (label_bits + row_bits)
+        worker[block] = part & ((1 << worker_bits) - 1)
+        part >>= worker_bits
+        task[block] = part
+    return SortedAnnotations(task, worker, label, key, label_bits, row_bits)
+
+
+def _is_sorted(task: Codes, worker: Codes) -> bool:
+    if bool(np.any(task[1:] < task[:-1])):
+        return False
+    return bool(np.all((task[1:] > task[:-1]) | (worker[1:] >= worker[:-1])))
+
+
+def dense_codes(
+    values: NDArray[np.integer[Any]], *, overwrite: bool = False
+) -> tuple[Codes, NDArray[np.integer[Any]]]:
+    """Return the codes of integers and the distinct integers in ascending order.
+
+    With ``overwrite`` an int32 array may become the codes itself: fresh memory costs more than the
+    work on it.
+
+    Examples
+    --------
+    >>> codes, distinct = dense_codes(np.array([70, 7, 70]))
+    >>> codes.tolist(), distinct.tolist()
+    ([1, 0, 1], [7, 70])
+    """
+    n = len(values)
+    if n == 0:
+        return np.empty(0, np.int32), values
+    low, high = int(values.min()), int(values.max())
+    span = high - low + 1
+    if span <= max(4 * n, 1 << 16):
+        return _codes_by_table(values, low, span, overwrite=overwrite)
+    row_bits = bits_for(n)
+    if bits_for(span) + row_bits <= _KEY_BITS and low > -(2**62) and high < 2**62:
+        return _codes_by_sorting(values, low, row_bits)
+    distinct, codes = np.unique(values, return_inverse=True)
+    return codes.astype(np.int32), distinct
+
+
+def _codes_by_table(
+    values: NDArray[np.integer[Any]], low: int, span: int, *, overwrite: bool
+) -> tuple[Codes, NDArray[np.integer[Any]]]:
+    n = len(values)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
+    present = np.zeros(span, dtype=bool)
+    for block in blocks:
+        present[values[block] - low] = True
+    distinct = np.flatnonzero(present)
+    code_of = np.cumsum(present, dtype=np.int32)
+    code_of -= 1
+    in_place = overwrite and values.dtype == np.int32
+    codes: Codes = values.view(np.int32) if in_place else np.empty(n, dtype=np.int32)
+    for block in blocks:
+        codes[block] = code_of[values[block] - low]
+    return codes, (distinct + low).astype(values.dtype, copy=False)
+
+
+def _codes_by_sorting(
+    values: NDArray[np.integer[Any]], low: int, row_bits: int
+) -> tuple[Codes, NDArray[np.integer[Any]]]:
+    key = values.astype(np.int64)
+    key -= low
+    key <<= row_bits
+    key |= np.arange(len(values), dtype=np.int64)
+    key.sort()
+    rows = key & ((1 << row_bits) - 1)
+    key >>= row_bits
+    is_first = np.ones(len(key), dtype=bool)
+    np.not_equal(key[1:], key[:-1], out=is_first[1:])
+    codes = np.empty(len(key), dtype=np.int32)
+    codes[rows] = np.cumsum(is_first, dtype=np.int32) - 1
+    return codes, (key[is_first] + low).astype(values.dtype, copy=False)

@@ -1,0 +1,75 @@
+"""How messages speak of ids, rows and columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_SEARCHED = 100_000  # a near name is looked for among so many; more would take seconds
+
+
+def describe_ids(ids: Sequence[Any] | NDArray[Any], limit: int = 5) -> str:
+    """Return the first few ids as text for a message.
+
+    Examples
+    --------
+    >>> describe_ids(["a", "b", "c"], limit=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(x) for x in np.asarray(ids, dtype=object)[:limit].tolist())
+    return shown + (f" and {len(ids) - limit} more" if len(ids) > limit else "")
+
+
+def describe_rows(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
+    """Return row numbers, counted from 1, for rows counted from 0.
+
+    Examples
+    --------
+    >>> describe_rows(np.array([0, 4]))
+    'rows 1, 5'
+    """
+    shown = ", ".join(str(row + 1) for row in rows[:limit].tolist())
+    more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
+
+
+def suggestion(value: Any, known: Iterable[Any]) -> str:
+    """Return '; did you mean …?' when a known id is close to ``value``, else nothing.
+
+    Examples
+    --------
+    >>> suggestion("wroker", ["task", "worker"])
+    "; did you mean 'worker'?"
+    """
+    known = known.tolist() if isinstance(known, np.ndarray) else known
+    texts = {str(x): x for x in known}
+    if str(value) in texts:
+        match = texts[str(value)]
+        return (
+            f"; there is {match!r} of type {type(match).__name__}, "
+            f"not {type(value).__name__}: convert one of them"
+        )
+    if len(texts) > _SEARCHED:
+        return ""
+    close = difflib.get_close_matches(str(value), list(texts), n=1)
+    return f"; did you mean {texts[close[0]]!r}?" if close else ""
+
+
+class Places(NamedTuple):
+    """What columns and rows are called where the data came from."""
+
+    names: Mapping[str, str]
+    rows: Callable[[NDArray[np.integer[Any]]], str] = describe_rows
+
+    def column(self, role: str) -> str:
+        """Return the role, with the column's own name where that differs."""
+        name = self.names.get(role, role)
+        return role if name == role else f"{role} ({name!r})"
+
+    def where(self, mask: NDArray[np.bool_]) -> str:
+        """Return the rows where the mask is true."""
+        return self.rows(np.flatnonzero(mask))

@@ -1,0 +1,291 @@
+r"""Belief propagation between tasks and workers whose confusion matrices are integrated out.
+
+The factor of worker ``j`` couples all its tasks,
+
+.. math:: g_j(z) = \int p(\theta_j) \prod_{i \in j} \theta_j[z_i, y_{ij}] \, d\theta_j,
+
+and becomes a finite sum over the nodes of the prior's integration rule, which is exact for the
+priors and degrees that have one. Node sums per worker add up over blocks of tasks; the messages
+from workers to tasks are the blocks' state.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.inference.class_prior import log_shares
+from wisecrowd.inference.loop import Run
+from wisecrowd.inference.quadrature import Rule
+from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """The integration rules of all workers, laid end to end.
+
+    Attributes
+    ----------
+    rule_start : (J,) where worker ``j``'s rule begins in ``values``
+    node_start : (J + 1,) where its own node sums begin
+    values : (n,) accuracies or (n, L, K) confusion matrices with the true class last
+    log_weight : (node_start[-1],) log weights, one copy per worker
+    """
+
+    rule_start: Ints
+    node_start: Ints
+    values: Floats
+    log_weight: Floats
+
+    @classmethod
+    def build(cls, rules: list[Rule], rule_of: NDArray[np.integer[Any]]) -> Nodes:
+        """Lay out distinct rules and say which worker uses which."""
+        sizes = np.array([len(rule.log_weight) for rule in rules])
+        starts = np.cumsum(sizes) - sizes
+        node_start = np.concatenate([[0], np.cumsum(sizes[rule_of])]).astype(np.int64)
+        values = np.concatenate([rule.nodes for rule in rules])
+        if values.ndim == 3:
+            values = np.ascontiguousarray(values.transpose(0, 2, 1))
+        weights = np.concatenate([rules[r].log_weight for r in rule_of])
+        return cls(starts[rule_of].astype(np.int64), node_start, values, weights)
+
+    def per_worker(self, sums: Floats) -> tuple[Floats, Floats]:
+        """Return each worker's node shares (nodes,) with maximum 1, and log evidence (J,)."""
+        scores = sums + self.log_weight
+        begin = self.node_start[:-1]
+        sizes = np.diff(self.node_start)
+        top = np.maximum.reduceat(scores, begin)
+        share = np.exp(scores - np.repeat(top, sizes))
+        return share, top + np.log(np.add.reduceat(share, begin))
+
+    def mean(self, share: Floats, n_classes: int) -> tuple[Floats, Floats]:
+        """Return the posterior mean (J, K, K) of the confusion and the variance of its diagonal."""
+        sizes = np.diff(self.node_start)
+        begin = self.node_start[:-1]
+        worker = np.repeat(np.arange(len(sizes)), sizes)
+        weight = share / np.add.reduceat(share, begin)[worker]
+        at = np.repeat(self.rule_start - begin, sizes) + np.arange(len(share))
+        if self.values.ndim == 1:
+            p = self.values[at]
+            mean = np.add.reduceat(weight * p, begin)
+            square = np.add.reduceat(weight * p**2, begin)
+            variance = np.maximum(square - mean**2, 0.0)[:, None]
+            return coin_matrices(mean, n_classes), np.repeat(variance, n_classes, axis=1)
+        confusion = np.empty((len(sizes), n_classes, n_classes))
+        variance = np.empty((len(sizes), n_classes))
+        for k in range(n_classes):
+            for l in range(n_classes):  # noqa: E741
+                theta = self.values[at, l, k]
+                confusion[:, k, l] = np.add.reduceat(weight * theta, begin)
+                if k == l:
+                    square = np.add.reduceat(weight * theta**2, begin)
+                    variance[:, k] = np.maximum(square - confusion[:, k, k] ** 2, 0.0)
+        return confusion, variance
+
+
+class Stats(NamedTuple):
+    """Additive: node sums (nodes,), class mass (K,), the tasks' part of the evidence, moved."""
+
+    node_sums: Floats
+    mass: Floats
+    evidence: float
+    moved: int
+
+
+@dataclass(frozen=True, eq=False)
+class Params:
+    """Node shares of all workers and the log class prior; ``update`` is False for a first look."""
+
+    nodes: Nodes
+    share: Floats
+    log_class: Floats
+    update: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """One edge per (task, worker): which annotations it has, and its message.
+
+    ``indptr`` points from tasks to edges, ``start`` from edges to annotations.
+    """
+
+    indptr: Ints
+    start: Ints
+    worker: NDArray[np.int32]
+    single: bool  # whether no worker labelled a task twice
+
+
+def find_edges(labels: CrowdLabels) -> Edges:
+    """Return the distinct (task, worker) pairs of the annotations."""
+    new_task = np.append(True, labels.task[1:] != labels.task[:-1])
+    new = new_task | np.append(True, labels.worker[1:] != labels.worker[:-1])
+    start = np.append(np.flatnonzero(new), labels.n_annotations).astype(np.int64)
+    before = np.concatenate([[0], np.cumsum(new)])
+    return Edges(before[labels.indptr].astype(np.int64), start, labels.worker[start[:-1]],
+                 len(start) == labels.n_annotations + 1)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class MessagePassing:
+    """The inference contract for belief propagation.
+
+    Attributes
+    ----------
+    edges : Edges
+    coin : bool
+        Whether a message is one log-ratio per edge (one-coin workers) or a log vector (K,).
+    damping, tol : float
+    estimate_class : bool
+        Whether the class prior follows the beliefs.
+    """
+
+    edges: Edges
+    coin: bool
+    damping: float
+    tol: float
+    estimate_class: bool
+
+    def no_messages(self, engine: MemoryEngine, n_classes: int) -> list[Floats]:
+        """Return uniform messages for every block."""
+        shape = () if self.coin else (n_classes,)
+        spans = [self._edge_indptr(block) for block in engine.shards()]
+        return [np.zeros((int(span[-1] - span[0]), *shape)) for span in spans]
+
+    def _edge_indptr(self, block: Block) -> Ints:
+        return self.edges.indptr[block.tasks.start : block.tasks.stop + 1]
+
+    def local_step(self, block: Block, state: Floats, params: Params) -> tuple[Floats, Stats]:
+        """Replace the messages of one block and sum what its tasks say at each node."""
+        return self.round(block, state, params, None)
+
+    def round(
+        self, block: Block, state: Floats, params: Params, probas: Floats | None
+    ) -> tuple[Floats, Stats]:
+        """Run one round of messages; fills ``probas`` (n, K) with beliefs unless it is None."""
+        nodes, n_classes = params.nodes, len(params.log_class)
+        kernels = importlib.import_module(f"{block.kernels.__name__}_messages")
+        sums, mass = np.zeros(len(params.share)), np.zeros(n_classes)
+        common = (params.log_class, block.prior_rows, block.prior_index, nodes.rule_start,
+                  nodes.node_start)  # fmt: skip
+        rest = (params.share, state, sums, mass, probas, self.damping, self.tol, params.update)
+        if self.coin:
+            wrong = (1 - nodes.values) / max(n_classes - 1, 1)
+            evidence, moved = kernels.coin_messages(
+                block.indptr, block.worker, block.label, block.weight, *common,
+                nodes.values, wrong, *rest,
+            )  # fmt: skip
+        else:
+            evidence, moved = kernels.matrix_messages(
+                self._edge_indptr(block), self.edges.start, self.edges.worker, block.label,
+                block.weight, *common, nodes.values, *rest,
+            )  # fmt: skip
+        return state, Stats(sums, mass, evidence, moved)
+
+    def global_step(self, stats: Stats, params: Params) -> Params:
+        """Turn node sums into node shares."""
+        share, _ = params.nodes.per_worker(stats.node_sums)
+        log_class = log_shares(stats.mass) if self.estimate_class else params.log_class
+        return replace(params, share=share, log_class=log_class, update=True)
+
+    def objective(self, stats: Stats, params: Params) -> float:
+        """Bethe approximation of the log evidence: exact on trees."""
+        return float(params.nodes.per_worker(stats.node_sums)[1].sum() + stats.evidence)
+
+    def extrapolate(self, first: Any, second: Any, third: Any) -> None:
+        """Return None: messages are not extrapolated."""
+
+    def settled(self, stats: Stats, params: Params) -> bool:
+        """Whether no message moved by more than the tolerance."""
+        return params.update and stats.moved == 0
+
+
+def beliefs(steps: MessagePassing, engine: MemoryEngine, done: Run, n_classes: int) -> Floats:
+    """Return the (n_tasks, n_classes) posterior that the messages of a finished run stand for."""
+    probas = np.empty((engine.n_tasks, n_classes))
+    params = replace(done.params, update=False)
+    for block, state in zip(engine.shards(), done.states, strict=True):
+        steps.round(block, state, params, probas[block.tasks])
+    return probas
+
+
+def rules_for(
+    prior: WorkerPrior, degrees: NDArray[np.integer[Any]], n_classes: int, size: int
+) -> tuple[list[Rule], NDArray[np.intp]]:
+    """Return the distinct rules by number of labels, and the rule of each worker."""
+    distinct, rule_of = np.unique(degrees, return_inverse=True)
+    rules = [prior.rule(int(max(d, 1)), n_classes, size=size) for d in distinct]
+    return rules, rule_of
+
+
+# ---------------------------------------------------------------- rules centred on the posterior
+
+
+def inexact_workers(prior: WorkerPrior, labels: CrowdLabels) -> NDArray[np.intp]:
+    """Return the workers whose rule is an approximation: too many labels for an exact one."""
+    distinct, index = np.unique(labels.labels_per_worker, return_inverse=True)
+    exact = np.array([prior.exact(int(d), labels.n_classes) for d in distinct])
+    return np.flatnonzero(~exact[index])
+
+
+def expected_counts(labels: CrowdLabels, probas: Floats, workers: NDArray[np.intp]) -> Floats:
+    """Return the expected counts (len(workers), K, K) of some workers under the beliefs."""
+    K = labels.n_classes
+    place = np.full(labels.n_workers, -1)
+    place[workers] = np.arange(len(workers))
+    mine = place[labels.worker] >= 0
+    task, label = labels.task[mine], labels.label[mine]
+    row = place[labels.worker[mine]] * K + label
+    weight = 1.0 if labels.weight is None else labels.weight[mine]
+    counts = np.empty((len(workers) * K, K))
+    for k in range(K):
+        counts[:, k] = np.bincount(row, probas[task, k] * weight, len(counts))
+    return counts.reshape(-1, K, K).transpose(0, 2, 1)
+
+
+def centred_nodes(
+    prior: WorkerPrior,
+    rules: list[Rule],
+    rule_of: NDArray[np.intp],
+    workers: NDArray[np.intp],
+    counts: Floats,
+    size: int,
+    coin: bool,
+) -> Nodes:
+    """Return nodes in which the given workers have rules that stand where their posteriors are.
+
+    Coins with about the same number of labels and accuracy share a rule: where it stands exactly
+    does not matter, because it is weighted back to the prior.
+    """
+    K = counts.shape[1]
+    total = counts.sum(axis=(1, 2))
+    if prior.coin:
+        accuracy = np.trace(counts, axis1=1, axis2=2) / total
+        keys = np.stack([np.round(4 * np.log2(total)), np.round(50 * accuracy)], axis=1)
+        _, first, group = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    else:
+        first = group = np.arange(len(workers))
+    added = [prior.rule(int(total[i]), K, counts[i], size) for i in first]
+    if prior.coin and not coin:
+        added = [Rule(coin_matrices(rule.nodes, K), rule.log_weight) for rule in added]
+    rule_of = rule_of.copy()
+    rule_of[workers] = len(rules) + group.reshape(-1)
+    return Nodes.build(rules + added, rule_of)
+
+
+def log_evidence(
+    steps: MessagePassing, engine: MemoryEngine, done: Run, nodes: Nodes
+) -> tuple[Floats, Params]:
+    """Return each worker's log evidence (J,) at other nodes, the messages as they are."""
+    params = replace(done.params, nodes=nodes, share=np.exp(nodes.log_weight), update=False)
+    _, stats = engine.map_reduce(steps.local_step, done.states, params)
+    share, evidence = nodes.per_worker(stats.node_sums)
+    return evidence, replace(params, share=share, update=True)

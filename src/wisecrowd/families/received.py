@@ -1,0 +1,232 @@
+r"""What voting and one-coin models share: they work on the labels that a task received.
+
+A class that nobody gave to task ``i`` keeps its prior :math:`\pi_{ik}` up to one factor
+:math:`r_i` that all such classes share. So a posterior is one number per distinct (task, label)
+pair and one per task, whatever the number of classes, and neither time nor memory grows with
+tasks × classes. The result is a dense matrix where that is small, and sparse otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import Block, MemoryEngine
+
+Floats = NDArray[np.float64]
+
+DENSE_LIMIT = 50_000_000  # numbers in a posterior; beyond, it is sparse over the received labels
+STRETCH = 1 << 20  # numbers that a step over dense rows handles at once
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """The distinct labels of a block's tasks, and room for a posterior over them.
+
+    Attributes
+    ----------
+    pair : (annotations of the block,) int32
+        The pair of each annotation.
+    indptr : (n_tasks + 1,), task : (n_pairs,) and label : (n_pairs,)
+        The pairs of task ``i`` are ``indptr[i]`` to ``indptr[i + 1]``, sorted by label; tasks are
+        counted within the block.
+    probas : (n_pairs,) and rest : (n_tasks,)
+        The posterior; a class that the task did not receive has ``rest`` times its prior.
+    kernels : module
+        The compiled kernels or their reference, as the block has it.
+    """
+
+    pair: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+    task: NDArray[np.int32]
+    label: NDArray[np.int32]
+    probas: Floats
+    rest: Floats
+    kernels: ModuleType
+
+    @property
+    def pairs(self) -> tuple[NDArray[Any], ...]:
+        """What kernels take: pairs of annotations, row pointers, tasks and labels of pairs."""
+        return self.pair, self.indptr, self.task, self.label
+
+
+def received(engine: MemoryEngine, prior: TaskPrior) -> list[Received]:
+    """Return the received labels of every block; a class that alone is possible counts as one."""
+    only = _only_possible(prior)
+    n_classes = prior.rows.shape[1]
+
+    def build(block: Block) -> Received:
+        kernels = importlib.import_module(f"{block.kernels.__name__}_received")
+        also = None if only is None else only[block.prior_index]
+        pair, indptr, task, label = kernels.received_labels(
+            block.indptr, block.label, also, n_classes
+        )
+        probas, rest = np.empty(len(label)), np.empty(block.n_tasks)
+        return Received(pair, indptr, task, label, probas, rest, kernels)
+
+    return [build(block) for block in engine.shards()]
+
+
+def _only_possible(prior: TaskPrior) -> NDArray[np.int32] | None:
+    """Return, for each row of the prior, its only possible class (a gold label) or -1."""
+    if prior.index is None:
+        return None
+    possible = prior.rows > -np.inf
+    single = possible.sum(axis=1) == 1
+    return np.where(single, possible.argmax(axis=1), -1).astype(np.int32) if single.any() else None
+
+
+def row_totals(prior: TaskPrior, log_class: Floats) -> Floats:
+    """Return the (R,) log of each prior row's total mass, class prior included."""
+    totals = np.empty(len(prior.rows))
+    for some in _stretches(len(totals), len(log_class)):
+        scores = prior.rows[some] + log_class
+        top = scores.max(axis=1)
+        totals[some] = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
+    return totals
+
+
+def _stretches(n_rows: int, n_classes: int) -> Iterator[slice]:
+    size = max(1, STRETCH // n_classes)
+    return (slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size))
+
+
+def mass_outside(block: Block, state: Received, log_class: Floats, totals: Floats) -> Floats:
+    r"""Return :math:`\sum_i r_i \pi_{ik}` (K,) over annotated tasks: once per row, not per task."""
+    rest = np.where(np.diff(block.indptr) > 0, state.rest, 0.0)
+    if block.prior_index is None:
+        return np.asarray(rest.sum() * np.exp(log_class + block.prior_rows[0] - totals[0]))
+    by_row = np.bincount(block.prior_index, weights=rest, minlength=len(totals))
+    used = np.flatnonzero(by_row)
+    mass = np.zeros(len(log_class))
+    for some in _stretches(len(used), len(log_class)):
+        rows = used[some]
+        mass += by_row[rows] @ np.exp(block.prior_rows[rows] + log_class - totals[rows, None])
+    return mass
+
+
+# --------------------------------------------------------------------------------- as a matrix
+
+
+def posterior_matrix(
+    engine: MemoryEngine,
+    states: Iterable[Received],
+    labels: CrowdLabels,
+    log_class: Floats,
+    totals: Floats,
+) -> Any:
+    """Return the posterior (n_tasks, n_classes), dense, or sparse beyond ``DENSE_LIMIT`` numbers.
+
+    A sparse row holds the labels that the task received, its gold label, and its most probable
+    class where that is none of them; what it lacks to one is spread over the other classes.
+    """
+    blocks = list(zip(engine.shards(), states, strict=True))
+    if labels.n_tasks * labels.n_classes > DENSE_LIMIT:
+        return _sparse(blocks, labels, log_class, totals)
+    probas = np.empty((labels.n_tasks, labels.n_classes))
+    for block, state in blocks:
+        part = probas[block.tasks]
+        for some in _stretches(len(part), labels.n_classes):
+            part[some] = _priors(block, some, log_class, totals) * state.rest[some, None]
+        part[state.task, state.label] = state.probas
+    return probas
+
+
+def _priors(block: Block, tasks: Any, log_class: Floats, totals: Floats) -> Floats:
+    """Return the normalised priors (c, K) of some tasks of a block; one row if all share it."""
+    if block.prior_index is None:
+        return np.asarray(np.exp(log_class + block.prior_rows[:1] - totals[0]))
+    row = block.prior_index[tasks]
+    return np.asarray(np.exp(log_class + block.prior_rows[row] - totals[row, None]))
+
+
+def _sparse(
+    blocks: list[tuple[Block, Received]], labels: CrowdLabels, log_class: Floats, totals: Floats
+) -> Any:
+    from scipy.sparse import coo_array
+
+    by_frequency = np.argsort(-labels.class_totals, kind="stable")
+    rows, columns, values = [], [], []
+    for block, state in blocks:
+        task, label, probas = _best_outside(block, state, by_frequency, log_class, totals)
+        rows += [block.tasks.start + state.task, block.tasks.start + task]
+        columns += [state.label, label]
+        values += [state.probas, probas]
+    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    return coo_array(entries, shape=(labels.n_tasks, labels.n_classes)).tocsr()
+
+
+def _best_outside(
+    block: Block,
+    state: Received,
+    by_frequency: NDArray[np.intp],
+    log_class: Floats,
+    totals: Floats,
+) -> tuple[NDArray[np.intp], NDArray[np.int32], Floats]:
+    """Return (task, class, probability) of the two best classes of the tasks that received neither.
+
+    Two, so that a tie shows. Rare but for tasks without labels: a class that was not received wins
+    only against workers who are worse than chance, or by its prior.
+    """
+    best = np.zeros(block.n_tasks)
+    np.maximum.at(best, state.task, state.probas)
+    highest = np.exp((log_class + block.prior_rows.max(axis=0) - totals.min()).max())
+    doubtful = np.flatnonzero(state.rest * min(1.0, highest) > best)
+    found: list[tuple[NDArray[np.intp], NDArray[np.int32], Floats]] = []
+    for some in _stretches(len(doubtful), len(log_class)):
+        tasks = doubtful[some]
+        probas = np.array(
+            np.broadcast_to(_priors(block, tasks, log_class, totals), (len(tasks), len(log_class)))
+        )
+        probas *= state.rest[tasks, None]
+        counts = np.diff(state.indptr)[tasks]
+        local = np.repeat(np.arange(len(tasks)), counts)
+        within = np.arange(len(local)) - np.repeat(np.cumsum(counts) - counts, counts)
+        probas[local, state.label[state.indptr[tasks][local] + within]] = 0.0
+        ranked = probas[:, by_frequency]
+        first = ranked.argmax(axis=1)
+        every = np.arange(len(tasks))
+        top = ranked[every, first]
+        ranked[every, first] = -1.0
+        second = ranked.argmax(axis=1)
+        for column, value in ((first, top), (second, ranked[every, second])):
+            wins = (value >= top) & (value > best[tasks])
+            found.append((tasks[wins], by_frequency[column[wins]].astype(np.int32), value[wins]))
+    if not found:
+        return np.empty(0, np.intp), np.empty(0, np.int32), np.empty(0)
+    task, label, probas = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return task, label, probas
+
+
+# ------------------------------------------------------------------------------ worker accuracy
+
+
+def worker_weights(labels: CrowdLabels) -> Floats:
+    """Return the (n_workers,) total weight of each worker's labels."""
+    if labels.weight is None:
+        return labels.labels_per_worker.astype(np.float64)
+    weights = np.bincount(labels.worker, weights=labels.weight, minlength=labels.n_workers)
+    return weights.astype(np.float64, copy=False)
+
+
+def share_of(correct: Floats, total: Floats, otherwise: float) -> Floats:
+    """Return ``correct / total``, and ``otherwise`` for workers without labels."""
+    return np.where(total > 0, correct / np.where(total > 0, total, 1.0), otherwise)
+
+
+def accuracy_error(accuracy: Floats, total: Floats) -> Floats:
+    r"""Return the standard error :math:`\sqrt{p (1 - p) / (n + 1)}`, at most 1/2.
+
+    A worker who was never wrong in ``n`` labels is not certain to be right: :math:`p (1 - p)`
+    counts as at least :math:`1 / (n + 4)`.
+    """
+    spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
+    return np.sqrt(np.minimum(spread / (total + 1), 0.25))

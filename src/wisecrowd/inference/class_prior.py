@@ -1,0 +1,70 @@
+"""The class prior of a method: given, uniform, or estimated from the expected class counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.task_prior import TaskPrior
+
+Floats = NDArray[np.float64]
+
+
+def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats | None:
+    """Return the fixed log class prior (n_classes,), or None where it is to be estimated.
+
+    Parameters
+    ----------
+    choice : "auto", "estimate", "uniform" or (n_classes,) probabilities
+        "auto" estimates unless the user gave a task prior, which then says it all.
+    prior : TaskPrior
+    n_classes : int
+
+    Examples
+    --------
+    >>> nothing_known = TaskPrior(np.zeros((1, 2)))
+    >>> fixed_class_prior([3, 1], nothing_known, 2).round(3)
+    array([-0.288, -1.386])
+    >>> fixed_class_prior("auto", nothing_known, 2) is None
+    True
+    """
+    if isinstance(choice, str):
+        if choice not in ("auto", "estimate", "uniform"):
+            raise ParameterError(
+                f"class_prior is {choice!r}; give 'auto', 'estimate', 'uniform' or one "
+                "probability per class."
+            )
+        if choice == "uniform":
+            return np.full(n_classes, -np.log(n_classes))
+        if choice == "auto" and prior.given:
+            return np.zeros(n_classes)
+        return None
+    try:
+        given = np.asarray(choice, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    finite = bool(np.isfinite(given).all())
+    if given.shape != (n_classes,) or not finite or (given < 0).any() or not given.sum() > 0:
+        raise ParameterError(
+            f"class_prior must be {n_classes} probabilities, one per class, in the order of "
+            "the classes."
+        )
+    return log_shares(given)
+
+
+def log_shares(mass: Floats) -> Floats:
+    """Return the logarithm of each class's share of ``mass`` (K,); uniform if there is none."""
+    total = mass.sum()
+    if not total > 0:
+        return np.full(len(mass), -np.log(len(mass)))
+    return np.asarray(np.log(np.maximum(mass / total, 1e-300)))
+
+
+def known_class_prior(choice: Any, prior: TaskPrior, fitted: Floats) -> Floats:
+    """Return the log class prior (K,) of new tasks: the fitted one, unless "auto" drops it."""
+    if prior.given and isinstance(choice, str) and choice == "auto":
+        return np.zeros(len(fitted))
+    return np.asarray(np.log(np.maximum(fitted, 1e-300)))

@@ -1,0 +1,88 @@
+"""Dirichlet distributions as variational Bayes uses them: expected logarithms and divergences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.inference.priors import as_row_prior
+
+Floats = NDArray[np.float64]
+
+
+def expected_log(alpha: Floats, axis: int = -1) -> Floats:
+    r"""Return :math:`E \log\theta_l = \psi(\alpha_l) - \psi(\sum_{l'} \alpha_{l'})` along ``axis``.
+
+    Examples
+    --------
+    >>> expected_log(np.array([1.0, 2.0])).round(3)
+    array([-1.5, -0.5])
+    """
+    from scipy.special import psi
+
+    return np.asarray(psi(alpha) - psi(alpha.sum(axis=axis, keepdims=True)))
+
+
+def divergence(posterior: Floats, prior: Floats, logs: Floats, axis: int = -1) -> float:
+    r"""Return the summed Kullback-Leibler divergence of Dirichlets from their priors.
+
+    .. math::
+        KL(Dir(b) \| Dir(a)) = \log\Gamma(\textstyle\sum b) - \sum\log\Gamma(b)
+        - \log\Gamma(\sum a) + \sum\log\Gamma(a) + \sum (b - a) E_b \log\theta
+
+    Parameters
+    ----------
+    posterior : array of Dirichlet parameters along ``axis``
+    prior : array that broadcasts to ``posterior``, complete along ``axis``
+    logs : array like ``posterior``
+        Its :func:`expected_log`, which the caller has at hand.
+
+    Examples
+    --------
+    >>> b = np.array([[3.0, 1.0]])
+    >>> round(divergence(b, np.ones((1, 2)), expected_log(b)), 4)
+    0.4319
+    """
+    from scipy.special import gammaln
+
+    def log_beta(alpha: Floats) -> Floats:
+        return np.asarray(gammaln(alpha).sum(axis=axis) - gammaln(alpha.sum(axis=axis)))
+
+    prior_size = prior.size / prior.shape[axis]
+    repeats = posterior.size / posterior.shape[axis] / max(prior_size, 1)
+    of_prior = repeats * log_beta(prior).sum()
+    return float(((posterior - prior) * logs).sum() - log_beta(posterior).sum() + of_prior)
+
+
+def row_parameters(prior: Any, workers: Any, n_classes: int) -> Floats:
+    """Return the Dirichlet parameters of confusion rows, (K, K) or (J, K, K), all positive.
+
+    Parameters
+    ----------
+    prior : (diagonal, elsewhere), number, (K, K) array or prior object
+        A pair sets the parameters of a right and of each wrong label.
+    workers : ids, or anything as long as there are workers
+    n_classes : int
+
+    Examples
+    --------
+    >>> row_parameters((4, 1), workers=(), n_classes=2)
+    array([[4., 1.],
+           [1., 4.]])
+    """
+    if isinstance(prior, tuple) and len(prior) == 2 and all(np.ndim(x) == 0 for x in prior):
+        try:
+            right, wrong = float(prior[0]), float(prior[1])
+        except (TypeError, ValueError):
+            raise ParameterError(f"prior is {prior!r}; give two positive numbers.") from None
+        prior = np.full((n_classes, n_classes), wrong) + (right - wrong) * np.eye(n_classes)
+    alpha: Floats = as_row_prior(prior).pseudo_counts(workers, n_classes)
+    if not np.isfinite(alpha).all() or not (alpha > 0).all():
+        raise ParameterError(
+            f"prior is {prior!r}; variational Bayes needs Dirichlet parameters above 0, such as "
+            "the pair (4, 1): a right label, each wrong label."
+        )
+    return alpha

@@ -1,0 +1,169 @@
+"""Priors for crowds of several kinds: atoms, and mixtures of other priors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.inference.quadrature import INSIDE, Rule
+from wisecrowd.inference.worker_prior import WorkerPosterior, WorkerPrior, coin_matrices
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Discrete(WorkerPrior):
+    """A few kinds of worker: hammers, spammers, adversaries.
+
+    Parameters
+    ----------
+    atoms : (S,) accuracies or (S, n_classes, n_classes) confusion matrices
+    weights : (S,), optional
+        Shares of the kinds; equal by default.
+
+    Examples
+    --------
+    >>> kinds = Discrete([0.9, 0.5, 0.1], [0.6, 0.3, 0.1])
+    >>> kinds.rule(degree=7, n_classes=2).nodes
+    array([0.9, 0.5, 0.1])
+    """
+
+    atoms: Any
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        atoms, shares = np.asarray(self.atoms, float), self._shares()
+        good = atoms.ndim in (1, 3) and len(atoms) > 0 and bool(((atoms >= 0) & (atoms <= 1)).all())
+        if not good or (atoms.ndim == 3 and not np.allclose(atoms.sum(axis=2), 1)):
+            raise ParameterError(
+                "atoms must be accuracies (S,) or confusion matrices (S, K, K) whose rows sum to 1."
+            )
+        if shares.shape != (len(atoms),) or (shares < 0).any() or not shares.sum() > 0:
+            raise ParameterError("weights must be one number of at least 0 per atom.")
+
+    @property
+    def coin(self) -> bool:
+        """Whether the atoms are accuracies."""
+        return np.ndim(self.atoms) == 1
+
+    def _shares(self) -> Floats:
+        if self.weights is None:
+            return np.full(len(self.atoms), 1 / len(self.atoms))
+        shares = np.asarray(self.weights, dtype=np.float64)
+        return shares / shares.sum() if shares.sum() > 0 else shares
+
+    def _matrices(self, n_classes: int) -> Floats:
+        atoms = np.asarray(self.atoms, dtype=np.float64)
+        matrices = coin_matrices(atoms, n_classes) if atoms.ndim == 1 else atoms
+        if matrices.shape[1:] != (n_classes, n_classes):
+            raise ParameterError(f"The atoms have shape {atoms.shape} for {n_classes} classes.")
+        return matrices
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, n_classes, n_classes)."""
+        kinds = rng.choice(len(self.atoms), size=n_workers, p=self._shares())
+        return self._matrices(n_classes)[kinds]
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return the atoms themselves."""
+        log_weight = np.log(np.maximum(self._shares(), 1e-300))
+        if self.coin:
+            return Rule(np.clip(np.asarray(self.atoms, float), INSIDE, 1 - INSIDE), log_weight)
+        inside = np.clip(self._matrices(n_classes), INSIDE, 1.0)
+        return Rule(inside / inside.sum(axis=2, keepdims=True), log_weight)
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether the rule is exact: always."""
+        return True
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the posterior shares of the atoms, as moments."""
+        matrices = np.clip(self._matrices(counts.shape[1]), INSIDE, 1.0)
+        logs = np.log(matrices)
+        scores = np.log(np.maximum(self._shares(), 1e-300)) + np.einsum("jkl,skl->js", counts, logs)
+        return _mix(scores, logs, matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture(WorkerPrior):
+    """Several priors at once, for crowds of several kinds.
+
+    Parameters
+    ----------
+    parts : sequence of priors
+    weights : (n_parts,), optional
+        Shares of the parts; equal by default.
+    """
+
+    parts: Sequence[WorkerPrior]
+    weights: Any = None
+
+    def __post_init__(self) -> None:
+        shares = self._shares()
+        if len(self.parts) == 0 or not all(isinstance(p, WorkerPrior) for p in self.parts):
+            raise ParameterError("parts must be priors, such as [OneCoin(9, 1), Discrete([0.5])].")
+        if shares.shape != (len(self.parts),) or (shares < 0).any() or not shares.sum() > 0:
+            raise ParameterError("weights must be one number of at least 0 per part.")
+
+    @property
+    def coin(self) -> bool:
+        """Whether every part is a coin."""
+        return all(part.coin for part in self.parts)
+
+    def _shares(self) -> Floats:
+        if self.weights is None:
+            return np.full(len(self.parts), 1 / max(len(self.parts), 1))
+        shares = np.asarray(self.weights, dtype=np.float64)
+        return shares / shares.sum() if shares.sum() > 0 else shares
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, n_classes, n_classes)."""
+        kinds = rng.choice(len(self.parts), size=n_workers, p=self._shares())
+        drawn = np.empty((n_workers, n_classes, n_classes))
+        for number, part in enumerate(self.parts):
+            mine = kinds == number
+            drawn[mine] = part.sample(int(mine.sum()), n_classes, rng)
+        return drawn
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return the rules of all parts, side by side."""
+        rules = [part.rule(degree, n_classes, counts, size) for part in self.parts]
+        nodes = [
+            coin_matrices(rule.nodes, n_classes) if part.coin and not self.coin else rule.nodes
+            for part, rule in zip(self.parts, rules, strict=True)
+        ]
+        log_share = np.log(np.maximum(self._shares(), 1e-300))
+        weights = [rule.log_weight + s for rule, s in zip(rules, log_share, strict=True)]
+        return Rule(np.concatenate(nodes), np.concatenate(weights))
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether the rules of all parts are exact."""
+        return all(part.exact(degree, n_classes) for part in self.parts)
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the parts' posteriors, weighted by how well each explains the counts."""
+        found = [part.posterior(counts) for part in self.parts]
+        log_share = np.log(np.maximum(self._shares(), 1e-300))
+        scores = np.stack([p.log_evidence for p in found], axis=1) + log_share
+        logs = np.stack([p.expected_log for p in found], axis=1)
+        return _mix(scores, logs, np.stack([p.mean for p in found], axis=1))
+
+
+def _mix(scores: Floats, logs: Floats, means: Floats) -> WorkerPosterior:
+    """Mix parts by their log scores (J, S); moments (J, S, K, K), or (S, K, K) for all workers."""
+    top = scores.max(axis=1, keepdims=True)
+    share = np.exp(scores - top)
+    total = share.sum(axis=1, keepdims=True)
+    share /= total
+    indices = "js,skl->jkl" if logs.ndim == 3 else "js,jskl->jkl"
+    expected_log, mean = (np.einsum(indices, share, moments) for moments in (logs, means))
+    return WorkerPosterior(expected_log, mean, (top + np.log(total))[:, 0])

@@ -1,0 +1,155 @@
+r"""Rules that integrate over a worker's confusion matrix: nodes and log weights.
+
+A worker's labels enter as a polynomial of the prior's free probabilities, of degree at most the
+number of labels in each. Gauss-Jacobi rules with :math:`\lceil (r + 1) / 2 \rceil` nodes integrate
+degree :math:`r` exactly against a Beta density, and a Dirichlet is a chain of Betas.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+EXACT_NODES = 4096  # a product rule with more nodes gives way to quasi-Monte Carlo
+INSIDE = 1e-12  # nodes stay this far inside (0, 1): a label that cannot happen has no logarithm
+
+
+class Rule(NamedTuple):
+    """Nodes, accuracies (S,) or confusion matrices (S, K, K), and their log weights (S,)."""
+
+    nodes: Floats
+    log_weight: Floats
+
+
+def enough_nodes(degree: int) -> int:
+    r"""Return how many Gauss-Jacobi nodes a worker gets: all that are needed up to 40 labels.
+
+    Beyond, :math:`2.5 \sqrt r` nodes resolve a posterior of width :math:`1 / \sqrt r`.
+    """
+    exact = (degree + 2) // 2
+    return min(exact, max(20, math.ceil(2.5 * math.sqrt(degree))))
+
+
+def beta_rule(a: float, b: float, n_nodes: int) -> Rule:
+    """Return Gauss-Jacobi nodes of Beta(a, b): exact for polynomials of degree 2 n_nodes - 1."""
+    from scipy.special import roots_jacobi
+
+    x, weight = roots_jacobi(n_nodes, b - 1, a - 1)
+    p = np.clip((1 + x) / 2, INSIDE, 1 - INSIDE)
+    return Rule(p, np.log(np.maximum(weight / weight.sum(), 1e-300)))
+
+
+def centred_beta_rule(a: float, b: float, correct: float, wrong: float, n_nodes: int) -> Rule:
+    r"""Return nodes of Beta(a + correct, b + wrong), weighted back to the prior Beta(a, b).
+
+    .. math:: \omega_s \, p_s^{-c} (1 - p_s)^{-w} \, B(a + c, b + w) / B(a, b)
+
+    A worker with thousands of labels has a posterior that the prior's own nodes step over; these
+    nodes stand where it is.
+    """
+    from scipy.special import betaln
+
+    p, log_weight = beta_rule(a + correct, b + wrong, n_nodes)
+    back = correct * np.log(p) + wrong * np.log1p(-p)
+    constant = betaln(a + correct, b + wrong) - betaln(a, b)
+    return Rule(p, log_weight - back + constant)
+
+
+def as_row(rule: Rule) -> Rule:
+    """Return a rule for probabilities (S,) as one for rows (S, 2)."""
+    return Rule(np.stack([rule.nodes, 1 - rule.nodes], axis=1), rule.log_weight)
+
+
+def simplex_rule(alpha: Floats, n_nodes: int) -> Rule:
+    """Return a rule (n_nodes^(L - 1), L) for Dir(alpha) on the simplex, by breaking a stick."""
+    values = np.ones((1, 1))  # what is left of the stick, last column
+    log_weight = np.zeros(1)
+    for position in range(len(alpha) - 1):
+        piece = beta_rule(alpha[position], float(alpha[position + 1 :].sum()), n_nodes)
+        rest = values[:, -1:]
+        taken = np.repeat(values, n_nodes, axis=0)
+        share = np.tile(piece.nodes, len(values))[:, None]
+        left = np.repeat(rest, n_nodes, axis=0)
+        values = np.hstack([taken[:, :-1], left * share, left * (1 - share)])
+        log_weight = (log_weight[:, None] + piece.log_weight).ravel()
+    return Rule(values, log_weight)
+
+
+def product_rule(rows: list[Rule]) -> Rule:
+    """Combine a rule for each row of the confusion matrix into one for the matrix, (S, K, L)."""
+    sizes = [len(rule.log_weight) for rule in rows]
+    grid = np.indices(sizes).reshape(len(rows), -1)
+    nodes = np.stack([rule.nodes[index] for rule, index in zip(rows, grid, strict=True)], axis=1)
+    log_weight = sum(rule.log_weight[index] for rule, index in zip(rows, grid, strict=True))
+    return Rule(nodes, np.asarray(log_weight))
+
+
+def affordable(degree: int, n_classes: int) -> bool:
+    """Return whether an exact rule for K Dirichlet rows has at most ``EXACT_NODES`` nodes."""
+    dimensions = n_classes * (n_classes - 1)
+    return bool(((degree + 2) // 2) ** dimensions <= EXACT_NODES)
+
+
+def dirichlet_rule(
+    alpha: Floats, degree: int, size: int, counts: Floats | None = None, seed: int = 0
+) -> Rule:
+    r"""Return a rule for independent rows Dir(alpha[k]), (S, K, K).
+
+    Exact products of Gauss-Jacobi rules while they need at most ``EXACT_NODES`` nodes; beyond, a
+    scrambled Sobol sequence of ``size`` points drawn from :math:`Dir(\alpha + counts)` and weighted
+    back to the prior: points from the prior alone would all miss an active worker's posterior.
+    """
+    if affordable(degree, len(alpha)):
+        n_nodes = (degree + 2) // 2
+        return product_rule([simplex_rule(row, n_nodes) for row in alpha])
+    return sobol_rule(alpha, size, np.zeros_like(alpha) if counts is None else counts, seed)
+
+
+def sobol_rule(alpha: Floats, size: int, counts: Floats, seed: int) -> Rule:
+    """Return quasi-Monte Carlo nodes from Dir(alpha + counts), weighted back to Dir(alpha)."""
+    from scipy.special import betaincinv
+    from scipy.stats import qmc
+
+    K = len(alpha)
+    dimension = max(K * (K - 1), 1)
+    power = max(1, math.ceil(math.log2(size)))
+    uniform = qmc.Sobol(dimension, scramble=True, rng=seed).random_base2(power)
+    shape = alpha + counts
+    nodes = np.empty((len(uniform), K, K))
+    column = 0
+    for k in range(K):
+        left = np.ones(len(uniform))
+        for position in range(K - 1):
+            rest = shape[k, position + 1 :].sum()
+            share = betaincinv(shape[k, position], rest, uniform[:, column])
+            nodes[:, k, position] = left * share
+            left = left * (1 - share)
+            column += 1
+        nodes[:, k, K - 1] = left
+    return weighted_back(nodes, alpha, counts)
+
+
+def monte_carlo_rule(alpha: Floats, size: int, rng: np.random.Generator) -> Rule:
+    """Return plain random draws from the prior, as the deepBP paper takes: kept for comparison."""
+    nodes = np.stack([rng.dirichlet(row, size) for row in alpha], axis=1)
+    return weighted_back(nodes, alpha, np.zeros_like(alpha))
+
+
+def weighted_back(nodes: Floats, alpha: Floats, counts: Floats) -> Rule:
+    """Weight points of Dir(alpha + counts) so that they integrate against Dir(alpha)."""
+    from scipy.special import gammaln
+
+    nodes = np.maximum(nodes, INSIDE)
+    nodes = nodes / nodes.sum(axis=2, keepdims=True)
+
+    def log_beta(shape: Floats) -> float:
+        return float((gammaln(shape).sum(axis=1) - gammaln(shape.sum(axis=1))).sum())
+
+    back = (counts * np.log(nodes)).sum(axis=(1, 2))
+    constant = log_beta(alpha + counts) - log_beta(alpha)
+    return Rule(nodes, -back + constant - math.log(len(nodes)))

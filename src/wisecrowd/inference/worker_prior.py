@@ -1,0 +1,67 @@
+"""What inference asks of a prior on workers: draw, integrate, update."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.inference.quadrature import Rule
+
+Floats = NDArray[np.float64]
+
+
+class WorkerPosterior(NamedTuple):
+    """Conjugate posterior of workers given expected counts.
+
+    Attributes
+    ----------
+    expected_log, mean : (J, K, K) of the confusion matrix
+    log_evidence : (J,) log of the prior integrated against the counts' likelihood
+    """
+
+    expected_log: Floats
+    mean: Floats
+    log_evidence: Floats
+
+
+class WorkerPrior:
+    """What belief propagation, mean field and simulators ask of a prior.
+
+    Where ``coin`` is true, one accuracy describes a worker: wrong labels are spread evenly, and the
+    nodes of ``rule`` are accuracies (S,) instead of matrices (S, K, K).
+    """
+
+    @property
+    def coin(self) -> bool:
+        """Whether one accuracy describes a worker."""
+        return False
+
+    def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
+        """Draw confusion matrices (n_workers, n_classes, n_classes)."""
+        raise TypeError(f"{type(self).__name__} cannot be sampled.")
+
+    def rule(
+        self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
+    ) -> Rule:
+        """Return nodes and log weights for a worker with ``degree`` labels.
+
+        ``counts`` (K, K), where given, say where the worker's posterior is; ``size`` is the number
+        of points where no exact rule is affordable.
+        """
+        raise TypeError(f"{type(self).__name__} has no integration rule.")
+
+    def exact(self, degree: int, n_classes: int) -> bool:
+        """Whether ``rule`` is exact for a worker with so many labels."""
+        return False
+
+    def posterior(self, counts: Floats) -> WorkerPosterior:
+        """Return the posterior given expected counts (J, K, K), true class second."""
+        raise TypeError(f"{type(self).__name__} has no posterior in closed form.")
+
+
+def coin_matrices(accuracy: Floats, n_classes: int) -> Floats:
+    """Return the (S, K, K) confusion matrices of accuracies (S,), wrong labels spread evenly."""
+    off = (1 - accuracy) / max(n_classes - 1, 1)
+    return np.where(np.eye(n_classes, dtype=bool), accuracy[:, None, None], off[:, None, None])

@@ -1,0 +1,235 @@
+"""Csv and tsv files, read by Arrow block by block: only the needed columns, and never as objects.
+
+Every field is text: ``007`` is not 7, and "NA", "nan" and "None" can be labels. Only the field that
+is really empty is empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
+from wisecrowd.io.formats import Request
+from wisecrowd.io.sources import Source, is_plain, opened, require_content
+
+_BLOCK = 1 << 20
+_END = 1 << 16
+_OTHER_SEPARATORS = {";": "semicolon", "\t": "tab", ",": "comma", "|": "bar"}
+
+
+def read_csv(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the needed columns of a csv file, batch by batch."""
+    yield from _read(source, request, ",")
+
+
+def read_tsv(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the needed columns of a tab-separated file, batch by batch."""
+    yield from _read(source, request, "\t")
+
+
+def _read(source: Source, request: Request, separator: str) -> Iterator[dict[str, Any]]:
+    check_encoding(request.encoding)
+    with opened(source) as stream:
+        try:
+            text = _look(stream, source, request.encoding)
+            header = _header(text.start, source, request, separator)
+            found = request.choose(header.names, source)
+            if header.has_rows or len(text.start) == _BLOCK:
+                yield from _batches(text, header, found, source)
+        except UnicodeDecodeError as error:
+            raise _explain(source, request.encoding) from error
+
+
+def _explain(source: Source, encoding: str) -> DataError:
+    if source.path is None or not source.path.is_file():  # a pipe cannot be read again
+        return explain_encoding(io.BytesIO(), source, encoding)
+    with opened(source) as again:
+        return explain_encoding(again, source, encoding)
+
+
+class _Text(NamedTuple):
+    """Where csv text comes from."""
+
+    input: Any  # what Arrow reads: a path, or a stream
+    start: bytes
+
+
+def _look(stream: Any, source: Source, encoding: str) -> _Text:
+    if source.path is not None and is_utf8(encoding) and is_plain(stream):
+        return _Text(str(source.path), stream.read(_BLOCK))
+    text = _Stream(recoded(stream, encoding))
+    return _Text(text, text.start)
+
+
+class _Stream(io.RawIOBase):
+    """A stream of which the start was looked at; remembers its end."""
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__()
+        self._stream = stream
+        start = b""
+        while len(start) < _BLOCK:  # a pipe gives what it has, not what was asked for
+            part = stream.read(_BLOCK - len(start))
+            if not part:
+                break
+            start += part
+        self.start = self._rest = start
+        self.end = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        if self._rest:
+            part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        else:
+            part = self._stream.read(len(buffer)) or b""
+        self.end = (self.end + part)[-_END:]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+class _Header(NamedTuple):
+    names: list[str]
+    separator: str
+    blank_lines: int
+    has_rows: bool
+
+
+def _header(start: bytes, source: Source, request: Request, separator: str) -> _Header:
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff") or b"\0" in start[:4]:
+        raise explain_encoding(io.BytesIO(start), source, request.encoding)
+    require_content(source, start.removeprefix(b"\xef\xbb\xbf"))
+    # A block may end within a character, never the header's: cut at the last line end.
+    text = start[: start.rfind(b"\n") + 1 or len(start)].decode("utf-8-sig")
+    blank = len(text) - len(text.lstrip("\r\n"))
+    blank_lines = text[:blank].replace("\r\n", "\n").count("\n")
+    first_line = text[blank:].split("\n", 1)[0]
+    used = separator
+    if separator not in first_line:
+        used = next((s for s in _OTHER_SEPARATORS if s in first_line), separator)
+    lines = io.StringIO(text[blank:], newline="")
+    try:
+        names = [name.strip() for name in next(csv.reader(lines, delimiter=used))]
+    except csv.Error as error:
+        raise DataError(
+            f"{source.name}: the header cannot be read ({error}); check its quotes."
+        ) from None
+    if used != separator:
+        request.note(f"{source.name} is separated by {_OTHER_SEPARATORS[used]}s")
+    if len(names) < 2:
+        raise DataError(
+            f"{source.name} has one column only, {names[0]!r}; columns for task, worker and label "
+            "are needed, separated by commas, tabs or semicolons."
+        )
+    return _Header(names, used, blank_lines, has_rows=bool(lines.read().strip()))
+
+
+def _batches(
+    text: _Text, header: _Header, found: dict[str, str], source: Source
+) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.csv as pc
+
+    # Columns go by position: names may repeat or be empty where nobody asks for them.
+    position = {role: str(header.names.index(name)) for role, name in found.items()}
+    wanted = list(dict.fromkeys(position.values()))
+    ragged: list[Any] = []
+
+    def keep_ragged(row: Any) -> str:
+        ragged.append(row)
+        return "error"
+
+    try:
+        reader = pc.open_csv(
+            text.input,
+            pc.ReadOptions(
+                use_threads=False,  # then errors know their row; CPU time is the same
+                block_size=_BLOCK,
+                column_names=[str(i) for i in range(len(header.names))],
+                skip_rows=header.blank_lines,
+                skip_rows_after_names=1,
+            ),
+            pc.ParseOptions(
+                delimiter=header.separator,
+                newlines_in_values=True,
+                invalid_row_handler=keep_ragged,
+            ),
+            pc.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+        last: dict[str, Any] = {}
+        for batch in reader:
+            last = {name: batch.column(name)[-1:] for name in wanted} if len(batch) else last
+            yield {role: batch.column(name) for role, name in position.items()}
+    except pa.ArrowInvalid as error:
+        raise _explain_row(error, ragged, source) from error
+    _check_end(text, header, {int(name): value[0].as_py() for name, value in last.items()}, source)
+
+
+def _explain_row(error: Any, ragged: list[Any], source: Source) -> Exception:
+    reason = str(error)
+    if ragged:
+        row = ragged[0]
+        number = "a row" if row.number is None else f"row {row.number - 1}"
+        text = row.text if len(row.text) <= 60 else row.text[:60] + "…"
+        return DataError(
+            f"{source.name}: {number} has {row.actual_columns} fields where the header has "
+            f"{row.expected_columns} ({text!r}); quote values that contain the separator, or "
+            "correct the row."
+        )
+    if "UTF8" in reason:
+        return UnicodeDecodeError("utf-8", b"", 0, 1, reason)
+    if "straddling" in reason:
+        return DataError(
+            f'{source.name} has a row of more than a million characters; a quote (") is probably '
+            "opened and never closed."
+        )
+    return DataError(f"{source.name} cannot be read as csv ({reason}); correct it.")
+
+
+def _check_end(text: _Text, header: _Header, last: dict[int, str], source: Source) -> None:
+    """Refuse a quote that is never closed: it has swallowed the rest of the file.
+
+    The last row must be what stands in the last line; only where it is not, all quotes are checked.
+    """
+    if isinstance(text.input, _Stream):
+        end = text.input.end
+    else:
+        with opened(source) as file:
+            file.seek(max(0, file.seek(0, io.SEEK_END) - _END))
+            end = file.read()
+    line = end.decode("utf-8", "replace").rstrip("\r\n").replace("\r", "\n").split("\n")[-1]
+    fields = next(csv.reader([line], delimiter=header.separator), [])
+    if len(fields) == len(header.names) and all(fields[i] == x for i, x in last.items()):
+        return
+    if _has_open_quote(source, header.separator):
+        raise DataError(
+            f'{source.name} has a quote (") that is opened and never closed; close it, or double '
+            "it where it is part of a value."
+        )
+
+
+def _has_open_quote(source: Source, separator: str) -> bool:
+    if source.path is None or not source.path.is_file():  # a pipe cannot be read again
+        return False
+    with opened(source) as again:
+        lines = io.TextIOWrapper(again, encoding="utf-8", errors="replace", newline="")
+        try:
+            for _ in csv.reader(lines, delimiter=separator, strict=True):
+                pass
+        except csv.Error as error:
+            if "field limit" in str(error):  # a very long value, or an open quote
+                lines.seek(0)
+                return lines.read().count('"') % 2 == 1
+            return "end of data" in str(error)
+        finally:
+            lines.detach()
+    return False

@@ -1,0 +1,81 @@
+"""Text that is not UTF-8: finding the line, naming the remedy, and reading it when told how."""
+
+from __future__ import annotations
+
+import codecs
+import io
+from typing import Any, BinaryIO
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.io.sources import Source
+
+_UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def check_encoding(encoding: str) -> None:
+    """Refuse the name of an encoding that Python does not know."""
+    try:
+        codecs.lookup(encoding)
+    except LookupError:
+        raise ParameterError(
+            f"There is no encoding {encoding!r}; give utf-8, latin-1, cp1252, utf-16 or another "
+            "one that Python knows."
+        ) from None
+
+
+def is_utf8(encoding: str) -> bool:
+    """Tell whether bytes can be read as they are."""
+    return codecs.lookup(encoding).name in ("utf-8", "utf-8-sig", "ascii")
+
+
+def recoded(file: BinaryIO, encoding: str) -> Any:
+    """Return a file of UTF-8 bytes, whatever the encoding of ``file``."""
+    if is_utf8(encoding):
+        return file
+    return _Recoded(file, encoding)
+
+
+class _Recoded(io.RawIOBase):
+    def __init__(self, file: BinaryIO, encoding: str) -> None:
+        super().__init__()
+        self._file = file
+        self._decode = codecs.getincrementaldecoder(encoding)().decode
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._rest:
+            raw = self._file.read(1 << 20)
+            self._rest = self._decode(raw, not raw).encode()
+            if not raw:
+                break
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError:
+    """Return the error for a file, open at its start, that is not in the encoding expected."""
+    start = file.read(4)
+    if start[:2] in _UTF16_MARKS or b"\0" in start:
+        return DataError(
+            f"{source.name} looks like UTF-16, not {encoding.upper()}; save it as UTF-8 or give "
+            "encoding='utf-16'."
+        )
+    file.seek(0)
+    for number, line in enumerate(file, start=1):
+        try:
+            line.decode(encoding)
+        except UnicodeDecodeError as error:
+            byte = line[error.start]
+            return DataError(
+                f"{source.name} is not {encoding.upper()}: line {number} has the byte "
+                f"0x{byte:02x}; save it as UTF-8 or give its encoding, for instance "
+                "encoding='latin-1'."
+            )
+    return DataError(
+        f"{source.name} is not {encoding.upper()}; save it as UTF-8 or give its encoding, for "
+        "instance encoding='latin-1'."
+    )

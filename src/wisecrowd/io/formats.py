@@ -1,0 +1,110 @@
+"""The formats that can be read, by name and by suffix: a new one is a line here and a module."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wisecrowd.core.columns import find_columns
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.wording import suggestion
+from wisecrowd.io.sources import Source
+
+# Each function takes a source and a request and yields batches: role -> Arrow array.
+FORMATS: dict[str, str] = {
+    "csv": "wisecrowd.io.delimited:read_csv",
+    "tsv": "wisecrowd.io.delimited:read_tsv",
+    "jsonl": "wisecrowd.io.jsonl:read_jsonl",
+    "parquet": "wisecrowd.io.parquet:read_parquet",
+}
+SUFFIXES: dict[str, str] = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+AUTO = "auto"
+
+
+@dataclass
+class Request:
+    """What is wanted from the files, and what was found on the way.
+
+    Attributes
+    ----------
+    asked : mapping of role to column name or None
+        ``None`` means: by its usual names. An empty mapping asks for every column by its own name.
+    encoding : str
+        Of text files.
+    found : dict of role to column name
+        The same for all files; filled by the first.
+    notes : list of str
+        Decisions to tell the user.
+    """
+
+    asked: Mapping[str, str | None]
+    encoding: str = "utf-8"
+    found: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    first: Source | None = None
+
+    def choose(self, header: list[str], source: Source) -> dict[str, str]:
+        """Return the column of each role in a file with this header, or say what is missing."""
+        if not self.asked:
+            found, note = {name: name for name in header}, None
+        else:
+            try:
+                found, note = find_columns(header, self.asked)
+            except DataError as error:
+                raise DataError(f"{source.name}: {error}") from None
+        if self.first is None:
+            self.first, self.found = source, found
+            self.note(note)
+        elif found != self.found:
+            raise DataError(
+                f"{source.name} has the columns {_listed(found)} but {self.first.name} has "
+                f"{_listed(self.found)}; files that are read together need the same columns."
+            )
+        return found
+
+    def note(self, sentence: str | None) -> None:
+        """Keep a sentence for the user, once."""
+        if sentence and sentence not in self.notes:
+            self.notes.append(sentence)
+
+
+def _listed(found: Mapping[str, str]) -> str:
+    return ", ".join(repr(name) for name in found.values())
+
+
+Reader = Callable[[Source, Request], Iterator[Mapping[str, Any]]]
+
+
+def reader_for(source: Source, name: str) -> Reader:
+    """Return the reader of a format; ``auto`` looks at the file's suffix."""
+    if name == AUTO:
+        name = _format_of(source)
+    if name not in FORMATS:
+        raise ParameterError(
+            f"There is no format {name!r}{suggestion(name, FORMATS)}; choose one of "
+            f"{', '.join(FORMATS)} or {AUTO}."
+        )
+    module, _, function = FORMATS[name].partition(":")
+    reader: Reader = getattr(importlib.import_module(module), function)
+    return reader
+
+
+def _format_of(source: Source) -> str:
+    if source.path is None:
+        return "csv"
+    if source.suffix not in SUFFIXES:
+        raise ParameterError(
+            f"The format of {source.name} cannot be told from its name; say it with "
+            f"format='csv' (or {', '.join(name for name in FORMATS if name != 'csv')})."
+        )
+    return SUFFIXES[source.suffix]

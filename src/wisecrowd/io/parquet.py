@@ -1,0 +1,47 @@
+"""Parquet files: only the columns that are needed, batch by batch."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.formats import Request
+from wisecrowd.io.sources import Source, clear_errors, opened
+
+_MAGIC = b"PAR1"
+_ROWS = 1 << 16
+
+
+def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the needed columns of a parquet file, batch by batch."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with opened(source) as stream:
+        file = stream if stream.seekable() else io.BytesIO(stream.read())
+        start = file.read(4)
+        file.seek(0)
+        if not start:
+            raise DataError(f"{source.name} is empty; write the parquet file again.")
+        if start != _MAGIC:
+            raise DataError(
+                f"{source.name} is not a parquet file; give its format, for instance format='csv'."
+            )
+        try:
+            with clear_errors(source):
+                table = pq.ParquetFile(file)
+                found = request.choose(list(table.schema_arrow.names), source)
+                names = list(dict.fromkeys(found.values()))
+                for batch in table.iter_batches(_ROWS, columns=names, use_threads=False):
+                    batch.validate(full=True)  # text may hold bytes that are not UTF-8
+                    yield {role: batch.column(name) for role, name in found.items()}
+        except (pa.ArrowException, ValueError) as error:
+            if isinstance(error, DataError) and not isinstance(error.__cause__, OSError):
+                raise
+            reason = str(error.__cause__ or error).split("\n")[0]
+            raise DataError(
+                f"{source.name} is a damaged or cut off parquet file ({reason}); copy or write it "
+                "again."
+            ) from error

@@ -1,0 +1,148 @@
+"""Which files a path means, and opening them with errors that say what to do."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import gzip
+import io
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from wisecrowd.core.exceptions import DataError
+
+PathLike = str | os.PathLike[str]
+STANDARD_INPUT = "-"
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, or standard input."""
+
+    path: Path | None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.path is None else str(self.path)
+
+    @property
+    def suffix(self) -> str:
+        """The suffix that tells the format, in lower case; ``.gz`` does not."""
+        if self.path is None:
+            return ""
+        suffixes = [suffix.lower() for suffix in self.path.suffixes]
+        if suffixes[-1:] == [".gz"]:
+            suffixes.pop()
+        return suffixes[-1] if suffixes else ""
+
+
+def find_sources(path: PathLike | Iterable[PathLike]) -> list[Source]:
+    """Return the files behind a path, a glob pattern, ``-`` or several of them."""
+    if isinstance(path, str | os.PathLike):
+        return _find(os.fspath(path))
+    sources = [source for one in path for source in _find(os.fspath(one))]
+    if not sources:
+        raise DataError("No file was given; name at least one.")
+    if sum(source.path is None for source in sources) > 1:
+        raise DataError("Standard input was given twice; it can be read once.")
+    return sources
+
+
+def _find(path: str) -> list[Source]:
+    if path == STANDARD_INPUT:
+        return [Source(None)]
+    if glob.has_magic(path) and not os.path.lexists(path):
+        matches = sorted(glob.glob(path, recursive=True))
+        if not matches:
+            raise DataError(f"No file matches {path}; check the pattern and the directory.")
+        return [Source(Path(match)) for match in matches]
+    file = Path(path)
+    try:
+        is_directory = file.is_dir()
+        exists = file.exists()
+    except OSError as error:
+        raise _clear(error, Source(file)) from error
+    if is_directory:
+        raise DataError(
+            f"{path} is a directory; name a file in it, or a pattern such as "
+            f"{os.path.join(path, '*.csv')}."
+        )
+    if not exists:
+        raise DataError(f"{path} does not exist{_near(file)}.")
+    return [Source(file)]
+
+
+def _near(file: Path) -> str:
+    try:
+        names = os.listdir(file.parent)
+    except OSError:
+        return f", nor can its directory {file.parent} be read; check the path"
+    close = difflib.get_close_matches(file.name, names, n=1)
+    return f"; did you mean {file.parent / close[0]}?" if close else "; check the path"
+
+
+@contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """Open for reading bytes, unpacked if it is gzip; whatever goes wrong becomes a DataError."""
+    with clear_errors(source):
+        if source.path is None:
+            stream: BinaryIO = sys.stdin.buffer
+            yield stream
+            return
+        with source.path.open("rb") as file:
+            if file.peek(2)[:2] == _GZIP_MAGIC:
+                with gzip.open(file, "rb") as unpacked:
+                    yield io.BufferedReader(unpacked, 1 << 20)
+            else:
+                yield file
+
+
+def is_plain(stream: BinaryIO) -> bool:
+    """Tell whether a stream is a file on disk, as it is: it can be read twice, and by its path."""
+    return isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable()
+
+
+@contextmanager
+def clear_errors(source: Source) -> Iterator[None]:
+    """Turn errors of the file system and of unpacking into sentences about ``source``."""
+    try:
+        yield
+    except EOFError as error:
+        raise DataError(
+            f"{source.name} is cut off: its gzip data ends early; copy or download it again."
+        ) from error
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(
+            f"{source.name} is damaged: its gzip data cannot be unpacked ({error}); copy or "
+            "download it again."
+        ) from error
+    except OSError as error:
+        raise _clear(error, source) from error
+
+
+def _clear(error: OSError, source: Source) -> DataError:
+    name = source.name
+    if isinstance(error, PermissionError):
+        return DataError(f"There is no permission to read {name}; change it or copy the file.")
+    if isinstance(error, IsADirectoryError):
+        return DataError(f"{name} is a directory; name a file in it.")
+    if isinstance(error, FileNotFoundError):
+        return DataError(f"{name} does not exist; check the path.")
+    reason = error.strerror or str(error)
+    return DataError(f"{name} cannot be read ({reason}); check the file and the disk.")
+
+
+def require_content(source: Source, start: bytes) -> None:
+    """Refuse a file without any content."""
+    if not start.strip():
+        raise DataError(
+            f"{source.name} is empty; give a file with a header and a row per annotation."
+        )

@@ -1,0 +1,246 @@
+"""Reading annotations and truth from table files, and writing result tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.encoding import IdColumn
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.validation import check_roles, labels_from_arrays
+from wisecrowd.core.wording import Places, describe_rows
+from wisecrowd.io.formats import AUTO, Request, reader_for
+from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.io.writing import write_table as write_table
+
+if TYPE_CHECKING:
+    from wisecrowd.core.labels import CrowdLabels
+
+_ID_ROLES = ("task", "worker", "label", "question", "worker_kind")
+_TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
+
+
+def read(
+    path: PathLike | Iterable[PathLike],
+    format: str = AUTO,
+    *,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    classes: Any = None,
+    tasks: Any = None,
+    workers: Any = None,
+    abstain: Any = (),
+    duplicates: str = "last",
+    encoding: str = "utf-8",
+    **columns: str | None,
+) -> CrowdLabels:
+    r"""Read annotations, one per row, from csv, tsv, jsonl or parquet files.
+
+    Parameters
+    ----------
+    path : path, glob pattern, "-" or a list of them
+        One or several files, gzip or not; ``-`` is standard input. Several files must have the
+        same columns.
+    format : str
+        "csv", "tsv", "jsonl" or "parquet"; "auto" goes by the file's suffix, and takes standard
+        input for csv.
+    task, worker, label : str, optional
+        Names of the columns; the usual ones are recognised, and two candidates are an error.
+    classes : sequence, optional
+        All classes, in this order; a label outside is an error.
+    tasks, workers : sequence, optional
+        All ids, also those without annotation.
+    abstain : label or sequence of labels
+        Labels that count as no label.
+    duplicates : {"last", "keep", "error"}
+        What to do if a worker labelled a task more than once.
+    encoding : str
+        Of text files.
+    **columns : str
+        Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
+        ``question``, ``worker_kind``.
+
+    Returns
+    -------
+    CrowdLabels
+        Ids from text files are text, exactly as written; ``notes`` says what was recognised.
+
+    Raises
+    ------
+    DataError
+        If a file cannot be read or its content cannot be used.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "answers.csv"
+    >>> _ = path.write_text("item,worker,label\n007,ann,cat\n007,bob,dog\n")
+    >>> labels = read(path)
+    >>> labels, labels.tasks.tolist(), labels.notes
+    (CrowdLabels(1 tasks, 2 workers, 2 classes, 2 annotations), ['007'],
+     ("columns recognised: task = 'item'",))
+    """
+    check_roles(columns)
+    asked = {"task": task, "worker": worker, "label": label, **columns}
+    request = Request(asked, encoding)
+    sources = find_sources(path)
+    values, ends = _collect(sources, format, request)
+    if ends[-1] == 0:
+        raise _no_rows(sources)
+    required = {role: values.pop(role) for role in ("task", "worker", "label")}
+    return labels_from_arrays(
+        **required,
+        classes=classes,
+        tasks=tasks,
+        workers=workers,
+        abstain=abstain,
+        duplicates=duplicates,
+        places=Places(request.found, _row_names(sources, ends)),
+        notes=tuple(request.notes),
+        **values,
+    )
+
+
+def _collect(
+    sources: list[Source], format: str, request: Request
+) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """Read all files into one encoded or Arrow column per role; ``ends`` counts rows per file."""
+    import pyarrow as pa
+
+    ids: dict[str, IdColumn] = {}
+    others: dict[str, list[Any]] = {}
+    ends = []
+    size = 0
+    for source in sources:
+        for batch in reader_for(source, format)(source, request):
+            for role, array in batch.items():
+                chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+                if role in _ID_ROLES:
+                    column = ids.setdefault(role, IdColumn(role))
+                    for chunk in chunks:
+                        column.add(chunk)
+                else:
+                    others.setdefault(role, []).extend(chunks)
+            size += len(next(iter(batch.values())))
+        ends.append(size)
+    values: dict[str, Any] = {role: column.finish() for role, column in ids.items()}
+    for role, chunks in others.items():
+        values[role] = _chunked(chunks, role)
+    return values, np.array(ends, dtype=np.int64)
+
+
+def _chunked(chunks: list[Any], role: str) -> Any:
+    import pyarrow as pa
+
+    types = {chunk.type for chunk in chunks}
+    if len(types) > 1:
+        numeric = all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types)
+        common = pa.float64() if numeric else pa.large_string()
+        chunks = [chunk.cast(common) for chunk in chunks]
+    return pa.chunked_array(chunks)
+
+
+def _no_rows(sources: list[Source]) -> DataError:
+    which = sources[0].name if len(sources) == 1 else f"None of the {len(sources)} files"
+    verb = "has a header but no rows" if len(sources) == 1 else "has any rows"
+    return DataError(f"{which} {verb}; give one row per annotation.")
+
+
+def _row_names(sources: list[Source], ends: NDArray[np.int64]) -> Any:
+    """Return how messages name rows: with the file they are in."""
+
+    def name(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
+        if len(sources) == 1:
+            return f"{describe_rows(rows, limit)} of {sources[0].name}"
+        files = np.searchsorted(ends, rows[:limit], side="right")
+        inside = rows[:limit] - np.append(0, ends)[files]
+        shown = [
+            f"row {row + 1} of {sources[f].name}" for f, row in zip(files, inside, strict=True)
+        ]
+        more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
+        return ", ".join(shown) + more
+
+    return name
+
+
+def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -> Any:
+    r"""Read every column of one table file as a pyarrow table; those of csv and tsv are text.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> _ = path.write_text("task,label,confidence\n1,cat,0.9\n")
+    >>> read_frame(path).to_pydict()
+    {'task': ['1'], 'label': ['cat'], 'confidence': ['0.9']}
+    """
+    return _table(path, format, Request({}, encoding))
+
+
+def read_truth(
+    path: PathLike,
+    format: str = AUTO,
+    *,
+    task: str | None = None,
+    label: str | None = None,
+    encoding: str = "utf-8",
+) -> Any:
+    r"""Read known classes: a pyarrow table with the columns task and label, as gold or truth.
+
+    The column of classes may also be called truth, gold, true_label or correct. Rows without a
+    class are left out; a task with two different classes is an error.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "truth.csv"
+    >>> _ = path.write_text("task,truth\nt1,cat\nt2,\n")
+    >>> read_truth(path).to_pydict()
+    {'task': ['t1'], 'label': ['cat']}
+    """
+    import pyarrow as pa
+
+    source = find_sources(path)[0]
+    frame = read_frame(path, format, encoding=encoding)
+    if len(frame) == 0:
+        raise _no_rows([source])
+    header = frame.column_names
+    if label is None and not {"label", "answer"} & {name.lower() for name in header}:
+        label = next((name for name in header if name.lower() in _TRUTH_NAMES), None)
+    found = Request({"task": task, "label": label}).choose(header, source)
+    values = {role: frame.column(found[role]) for role in ("task", "label")}
+    present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
+    table = pa.table(values).filter(pa.array(present))
+    _refuse_two_classes(table, source)
+    return table
+
+
+def _refuse_two_classes(table: Any, source: Source) -> None:
+    known: dict[Any, Any] = {}
+    pairs = zip(table.column("task").to_pylist(), table.column("label").to_pylist(), strict=True)
+    for task, label in pairs:
+        if known.setdefault(task, label) != label:
+            raise DataError(
+                f"{source.name} gives task {task!r} two classes, {known[task]!r} and {label!r}; "
+                "keep one."
+            )
+
+
+def _table(path: PathLike, format: str, request: Request) -> Any:
+    import pyarrow as pa
+
+    sources = find_sources(path)
+    parts: dict[str, list[Any]] = {}
+    for source in sources:
+        for batch in reader_for(source, format)(source, request):
+            for name, array in batch.items():
+                parts.setdefault(name, []).extend(
+                    array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+                )
+    columns = {name: _chunked(chunks, name) for name, chunks in parts.items()}
+    empty = pa.array([], pa.string())
+    return pa.table({name: columns.get(name, empty) for name in request.found})

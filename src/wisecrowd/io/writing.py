@@ -1,0 +1,224 @@
+"""Writing tables: csv, tsv, jsonl and parquet, complete or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.io.formats import AUTO, SUFFIXES
+from wisecrowd.io.sources import STANDARD_INPUT, PathLike, Source
+from wisecrowd.storage.atomic import atomic_write
+
+_FORMATS = ("csv", "tsv", "jsonl", "parquet")
+_ROWS = 1 << 16
+
+
+def write_table(path: PathLike, columns: Mapping[str, Any], format: str = AUTO) -> None:
+    """Write columns of equal length as a table.
+
+    Parameters
+    ----------
+    path : path or "-"
+        The suffix tells the format: .csv, .tsv, .jsonl, .parquet, each but the last also with .gz;
+        ``-`` is standard output, as csv unless ``format`` says otherwise.
+    columns : mapping of name to (n,) array
+        A two-dimensional array becomes a list per row in jsonl and parquet.
+    format : str
+        "auto", "csv", "tsv", "jsonl" or "parquet".
+
+    Raises
+    ------
+    DataError
+        If the file cannot be written; what was there before is kept.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "labels.csv"
+    >>> write_table(path, {"task": ["a,1", "b"], "confidence": [0.5, 1.0]})
+    >>> print(path.read_text())
+    task,confidence
+    "a,1",0.5
+    b,1
+    """
+    arrays = {str(name): _arrow(values) for name, values in columns.items()}
+    if len({len(array) for array in arrays.values()}) != 1:
+        raise ParameterError("The columns of a table must be at least one and equally long.")
+    kind = _format(path, format)
+    with _target(path) as file:
+        if kind in ("csv", "tsv"):
+            _write_delimited(file, arrays, "," if kind == "csv" else "\t")
+        elif kind == "jsonl":
+            _write_jsonl(file, arrays)
+        else:
+            _write_parquet(file, arrays)
+
+
+def _format(path: PathLike, format: str) -> str:
+    if format == AUTO:
+        if str(path) == STANDARD_INPUT:
+            return "csv"
+        suffix = Source(Path(path)).suffix
+        if SUFFIXES.get(suffix) not in _FORMATS:
+            raise ParameterError(
+                f"The format of {path} cannot be told from its name; end it in .csv, .tsv, .jsonl "
+                "or .parquet."
+            )
+        return SUFFIXES[suffix]
+    if format not in _FORMATS:
+        raise ParameterError(f"There is no format {format!r}; choose csv, tsv, jsonl or parquet.")
+    return format
+
+
+@contextmanager
+def _target(path: PathLike) -> Iterator[BinaryIO]:
+    if str(path) == STANDARD_INPUT:
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    with atomic_write(path, "wb") as file:
+        if Path(path).suffix.lower() == ".gz":
+            with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
+                yield cast(BinaryIO, packed)
+        else:
+            yield file
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    array = np.asarray(values)
+    if array.ndim == 2:
+        flat = pa.array(np.ascontiguousarray(array).ravel())
+        return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+    if array.dtype.kind == "U":
+        array = array.astype(object)
+    try:
+        return pa.array(array, from_pandas=True)
+    except pa.ArrowException:  # ids of several types: as text
+        return pa.array([None if x is None else str(x) for x in array.tolist()])
+
+
+# ------------------------------------------------------------------------------------------ csv
+
+
+def _write_delimited(file: BinaryIO, columns: Mapping[str, Any], separator: str) -> None:
+    """Let Arrow write what needs no quotes; where some values do, it would quote all of them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.csv as pcsv
+
+    header = _quoted(pa.array(list(columns)), separator, alone=False)
+    file.write(separator.join(header.to_pylist()).encode() + b"\n")
+    if len(columns) > 1 and all(_needs_no_quotes(array, separator) for array in columns.values()):
+        options = pcsv.WriteOptions(
+            include_header=False, batch_size=_ROWS, delimiter=separator, quoting_style="none"
+        )
+        pcsv.write_csv(pa.table(dict(columns)), file, options)
+        return
+    n = len(next(iter(columns.values())))
+    for start in range(0, n, _ROWS):
+        texts = [
+            _quoted(_text(name, array.slice(start, _ROWS)), separator, alone=len(columns) == 1)
+            for name, array in columns.items()
+        ]
+        texts[-1] = pc.binary_join_element_wise(texts[-1], _scalar("\n"), _scalar(""))
+        lines = pc.binary_join_element_wise(*texts, _scalar(separator))
+        _, offsets, data = lines.buffers()
+        if data is not None:
+            file.write(memoryview(data)[: _end(lines, offsets)])
+
+
+def _needs_no_quotes(array: Any, separator: str) -> bool:
+    """Tell whether a column is numbers, or text without any character that csv gives a meaning."""
+    import pyarrow as pa
+
+    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+        return True
+    if pa.types.is_floating(array.type):
+        return True
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return False
+    data = array.buffers()[2]
+    text = b"" if data is None else data.to_pybytes()
+    return not any(character in text for character in (b'"', b"\n", b"\r", separator.encode()))
+
+
+def _end(lines: Any, offsets: Any) -> int:
+    wide = str(lines.type) == "large_string"
+    return int(np.frombuffer(offsets, np.int64 if wide else np.int32)[len(lines)])
+
+
+def _text(name: str, array: Any) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if pa.types.is_nested(array.type):
+        raise DataError(
+            f"The column {name!r} holds several values per row; write .jsonl or .parquet instead."
+        )
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return array.cast(pa.large_string()).fill_null("")
+
+
+def _quoted(texts: Any, separator: str, *, alone: bool) -> Any:
+    """Quote the values that need it; an empty line is no row, so an only column quotes that too."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = texts.cast(pa.large_string())
+    needed = pc.match_substring_regex(texts, f'["\r\n{separator}]')
+    if alone:
+        needed = pc.or_(needed, pc.equal(texts, ""))
+    if not pc.any(needed).as_py():
+        return texts
+    doubled = pc.replace_substring(texts, '"', '""')
+    inside = pc.binary_join_element_wise(_scalar('"'), doubled, _scalar('"'), _scalar(""))
+    return pc.if_else(needed, inside, texts)
+
+
+def _scalar(text: str) -> Any:
+    import pyarrow as pa
+
+    return pa.scalar(text, pa.large_string())
+
+
+# ------------------------------------------------------------------------------- jsonl and parquet
+
+
+def _write_jsonl(file: BinaryIO, columns: Mapping[str, Any]) -> None:
+    n = len(next(iter(columns.values())))
+    encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str).encode
+    for start in range(0, n, _ROWS):
+        parts = [_plain(array.slice(start, _ROWS)) for array in columns.values()]
+        rows = (dict(zip(columns, row, strict=True)) for row in zip(*parts, strict=True))
+        file.write("".join(encode(row) + "\n" for row in rows).encode())
+
+
+def _plain(array: Any) -> list[Any]:
+    """Python values; NaN becomes null, for JSON has none."""
+    values = array.to_pylist()
+    if str(array.type) in ("double", "float"):
+        return [None if x is None or not np.isfinite(x) else x for x in values]
+    return list(values)
+
+
+def _write_parquet(file: BinaryIO, columns: Mapping[str, Any]) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(dict(columns)), file)

@@ -1,0 +1,308 @@
+"""The kernels of :mod:`wisecrowd.kernels.reference_messages`, compiled.
+
+A task's messages are read, replaced and turned into the workers' new sums in one visit: the only
+memory per annotation is the message itself.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.kernels.compiling import compiled, prefetch_row
+
+__all__ = ["coin_messages", "matrix_messages"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+AHEAD = 12  # edges between asking for a worker's numbers and using them
+
+
+@compiled
+def _log_sum(values: Floats, skip: int) -> float:
+    """Log of the sum of exponentials, leaving out one position (-1: none)."""
+    top = -np.inf
+    for k in range(values.shape[0]):
+        if k != skip:
+            top = max(top, values[k])
+    if top == -np.inf:
+        return top
+    total = 0.0
+    for k in range(values.shape[0]):
+        if k != skip:
+            total += math.exp(values[k] - top)
+    return top + math.log(total)
+
+
+@compiled
+def _start_scores(log_class: Floats, prior_rows: Floats, prior_index: Ints | None, i: int,
+                  scores: Floats) -> None:  # fmt: skip
+    row = 0 if prior_index is None else prior_index[i]
+    for k in range(scores.shape[0]):
+        scores[k] = log_class[k] + prior_rows[row, k]
+
+
+@compiled
+def _share_of_own(scores: Floats, own: int, message: float) -> tuple[float, float]:
+    """Return the cavity probability of class ``own`` and of all others: without one message."""
+    gap = scores[own] - message
+    if scores.shape[0] == 2:
+        gap -= scores[1 - own]
+    else:
+        gap -= _log_sum(scores, own)
+    small = math.exp(-abs(gap))
+    larger = 1.0 / (1.0 + small)
+    if gap >= 0:
+        return larger, small * larger
+    return small * larger, larger
+
+
+@compiled
+def _fresh_coin_message(share: Floats, right: Floats, wrong: Floats, rule: int, low: int, high: int,
+                        power: float, x: float, y: float) -> float:  # fmt: skip
+    """Return the log-ratio that a worker's nodes send, its own term of this task divided out."""
+    up = 0.0
+    down = 0.0
+    for s in range(low, high):
+        p = right[rule + s]
+        q = wrong[rule + s]
+        if power != 1.0:
+            p = p**power
+            q = q**power
+        ratio = share[s] / (p * x + q * y)
+        up += ratio * p
+        down += ratio * q
+    return math.log(up / down)
+
+
+@compiled
+def _add_coin_sums(node_sums: Floats, right: Floats, wrong: Floats, rule: int, low: int, high: int,
+                   power: float, x: float, y: float) -> None:  # fmt: skip
+    for s in range(low, high):
+        p = right[rule + s]
+        q = wrong[rule + s]
+        if power != 1.0:
+            p = p**power
+            q = q**power
+        node_sums[s] += math.log(p * x + q * y)
+
+
+@compiled
+def _ask_early(worker: Ints, e: int, rule_start: Ints, node_start: Ints, share: Floats,
+               node_sums: Floats) -> None:  # fmt: skip
+    """Ask for what later edges need: workers come in no order, and every look-up would wait."""
+    last = worker.shape[0] - 1
+    far = worker[min(e + 2 * AHEAD, last)]
+    prefetch_row(rule_start, far)
+    prefetch_row(node_start, far)
+    near = node_start[worker[min(e + AHEAD, last)]]
+    prefetch_row(share, near)
+    prefetch_row(node_sums, near)
+
+
+@compiled
+def coin_messages(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None, log_class: Floats,
+                  prior_rows: Floats, prior_index: Ints | None, rule_start: Ints,
+                  node_start: Ints, right: Floats, wrong: Floats, share: Floats, message: Floats,
+                  node_sums: Floats, mass: Floats, probas: Floats | None, damping: float,
+                  tol: float, update: bool) -> tuple[float, int]:  # fmt: skip
+    """See :func:`wisecrowd.kernels.reference_messages.coin_messages`."""
+    K = log_class.shape[0]
+    scores, later = np.empty(K), np.empty(K)
+    first = indptr[0]
+    total = 0.0
+    moved = 0
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        _start_scores(log_class, prior_rows, prior_index, i, scores)
+        log_prior = _log_sum(scores, -1)
+        later[:] = scores
+        for e in range(begin, end):
+            _ask_early(worker, e, rule_start, node_start, share, node_sums)
+            scores[label[e]] += message[e - first]
+        for e in range(begin, end):
+            if update:
+                j = worker[e]
+                low = node_start[j]
+                old = message[e - first]
+                x, y = _share_of_own(scores, label[e], old)
+                power = 1.0 if weight is None else weight[e]
+                new = _fresh_coin_message(share, right, wrong, rule_start[j] - low, low,
+                                          node_start[j + 1], power, x, y)  # fmt: skip
+                new = damping * old + (1.0 - damping) * new
+                moved += 0.25 * abs(new - old) > tol  # a bound on the change of probability
+                message[e - first] = new
+            later[label[e]] += message[e - first]
+        log_z = _log_sum(later, -1)
+        for k in range(K):
+            q = math.exp(later[k] - log_z)
+            if end > begin:
+                mass[k] += q
+            if probas is not None:
+                probas[i, k] = q
+        product = 1.0  # one logarithm for the task's edges
+        for e in range(begin, end):
+            j = worker[e]
+            low = node_start[j]
+            m = message[e - first]
+            x, y = _share_of_own(later, label[e], m)
+            small = math.exp(-abs(m))
+            product *= x + y * small if m >= 0 else x * small + y
+            total -= max(m, 0.0)
+            if product < 1e-200:
+                total -= math.log(product)
+                product = 1.0
+            power = 1.0 if weight is None else weight[e]
+            _add_coin_sums(node_sums, right, wrong, rule_start[j] - low, low, node_start[j + 1],
+                           power, x, y)  # fmt: skip
+        if end > begin:
+            total += log_z - log_prior - math.log(product)
+    return total, moved
+
+
+@compiled
+def _node_factor(begin: int, end: int, label: Ints, weight: Floats | None, nodes: Floats, node: int,
+                 factor: Floats) -> None:  # fmt: skip
+    """Likelihood of one edge's labels at one node, for every class."""
+    for k in range(factor.shape[0]):
+        factor[k] = 1.0
+    for a in range(begin, end):
+        for k in range(factor.shape[0]):
+            if weight is None:
+                factor[k] *= nodes[node, label[a], k]
+            else:
+                factor[k] *= nodes[node, label[a], k] ** weight[a]
+
+
+@compiled
+def _set_cavity(scores: Floats, message: Floats, e: int, cavity: Floats) -> None:
+    """Normalised probabilities of a task without edge ``e``."""
+    K = scores.shape[0]
+    for k in range(K):
+        cavity[k] = scores[k] - message[e, k]
+    log_z = _log_sum(cavity, -1)
+    for k in range(K):
+        cavity[k] = math.exp(cavity[k] - log_z)
+
+
+@compiled
+def _new_message(begin: int, end: int, label: Ints, weight: Floats | None, nodes: Floats,
+                 share: Floats, rule: int, low: int, high: int, cavity: Floats, factor: Floats,
+                 new: Floats) -> None:  # fmt: skip
+    """Fill the log message of one edge from its worker's node weights, maximum 0."""
+    K = cavity.shape[0]
+    for k in range(K):
+        new[k] = 0.0
+    for s in range(low, high):
+        _node_factor(begin, end, label, weight, nodes, rule + s, factor)
+        dot = 0.0
+        for k in range(K):
+            dot += factor[k] * cavity[k]
+        ratio = share[s] / dot
+        for k in range(K):
+            new[k] += ratio * factor[k]
+    top = -np.inf
+    for k in range(K):
+        new[k] = math.log(new[k])
+        top = max(top, new[k])
+    for k in range(K):
+        new[k] -= top
+
+
+@compiled
+def _replace(message: Floats, e: int, new: Floats, damping: float, tol: float) -> bool:
+    """Damp and store a message; return whether it moved by more than ``tol`` as probabilities."""
+    K = new.shape[0]
+    old = message[e].copy()
+    top = -np.inf
+    for k in range(K):
+        new[k] = damping * old[k] + (1.0 - damping) * new[k]
+        top = max(top, new[k])
+    change = 0.0
+    before = _log_sum(old, -1)
+    after = _log_sum(new, -1)
+    for k in range(K):
+        change = max(change, abs(math.exp(new[k] - after) - math.exp(old[k] - before)))
+        message[e, k] = new[k] - top
+    return change > tol
+
+
+@compiled
+def _matrix_sums(begin: int, end: int, first: int, edge_start: Ints, edge_worker: Ints, label: Ints,
+                 weight: Floats | None, rule_start: Ints, node_start: Ints, nodes: Floats,
+                 message: Floats, scores: Floats, cavity: Floats, factor: Floats,
+                 node_sums: Floats) -> float:  # fmt: skip
+    """Add what one task says at its workers' nodes; return its edges' log agreement."""
+    K = scores.shape[0]
+    total = 0.0
+    for e in range(begin, end):
+        j = edge_worker[e]
+        _set_cavity(scores, message, e - first, cavity)
+        agree = 0.0
+        for k in range(K):
+            agree += math.exp(message[e - first, k]) * cavity[k]
+        total += math.log(agree)
+        rule = rule_start[j] - node_start[j]
+        for s in range(node_start[j], node_start[j + 1]):
+            _node_factor(edge_start[e], edge_start[e + 1], label, weight, nodes, rule + s, factor)
+            dot = 0.0
+            for k in range(K):
+                dot += factor[k] * cavity[k]
+            node_sums[s] += math.log(dot)
+    return total
+
+
+@compiled
+def _add_messages(begin: int, end: int, message: Floats, scores: Floats) -> None:
+    for e in range(begin, end):
+        for k in range(scores.shape[0]):
+            scores[k] += message[e, k]
+
+
+@compiled
+def matrix_messages(indptr: Ints, edge_start: Ints, edge_worker: Ints, label: Ints,
+                    weight: Floats | None, log_class: Floats, prior_rows: Floats,
+                    prior_index: Ints | None, rule_start: Ints, node_start: Ints, nodes: Floats,
+                    share: Floats, message: Floats, node_sums: Floats, mass: Floats,
+                    probas: Floats | None, damping: float, tol: float,
+                    update: bool) -> tuple[float, int]:  # fmt: skip
+    """See :func:`wisecrowd.kernels.reference_messages.matrix_messages`."""
+    K = log_class.shape[0]
+    scores, cavity, factor = np.empty(K), np.empty(K), np.empty(K)
+    fresh = np.empty((np.diff(indptr).max(), K))
+    first = indptr[0]
+    total = 0.0
+    moved = 0
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        _start_scores(log_class, prior_rows, prior_index, i, scores)
+        log_prior = _log_sum(scores, -1)
+        if update:
+            _add_messages(begin - first, end - first, message, scores)
+            for e in range(begin, end):
+                j = edge_worker[e]
+                _set_cavity(scores, message, e - first, cavity)
+                _new_message(edge_start[e], edge_start[e + 1], label, weight, nodes, share,
+                             rule_start[j] - node_start[j], node_start[j], node_start[j + 1],
+                             cavity, factor, fresh[e - begin])  # fmt: skip
+            for e in range(begin, end):
+                moved += _replace(message, e - first, fresh[e - begin], damping, tol)
+            _start_scores(log_class, prior_rows, prior_index, i, scores)
+        _add_messages(begin - first, end - first, message, scores)
+        log_z = _log_sum(scores, -1)
+        for k in range(K):
+            q = math.exp(scores[k] - log_z)
+            if end > begin:
+                mass[k] += q
+            if probas is not None:
+                probas[i, k] = q
+        if end > begin:
+            total += log_z - log_prior
+            total -= _matrix_sums(begin, end, first, edge_start, edge_worker, label, weight,
+                                  rule_start, node_start, nodes, message, scores, cavity, factor,
+                                  node_sums)  # fmt: skip
+    return total, moved

@@ -1,0 +1,183 @@
+"""Saved methods: parameters and everything learned, in model files that run nothing when read."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.storage.models import load_state, save_state
+
+# The only classes besides methods that a model file may name. They live in a layer above this one
+# and are loaded late, from this one module.
+PRIOR_MODULE = "wisecrowd.inference.priors"
+PRIORS = (
+    "DirichletRows", "Discrete", "History", "Mixture", "OneCoin", "TwoCoin", "WeakDiagonal",
+)  # fmt: skip
+
+_PARAMETERS = "parameters"
+_METHOD, _PRIOR = "$method", "$prior"
+_LEARNED = re.compile(r"[A-Za-z]\w*_")
+
+
+def save(method: Aggregator, path: str | os.PathLike[str]) -> None:
+    """Write a fitted method as a folder of JSON and npy files that is complete or not there.
+
+    Parameters
+    ----------
+    method : fitted method
+        One of the methods that ``wisecrowd.methods()`` lists. Parameters may be numbers, text,
+        arrays, priors, and other methods, fitted or not.
+    path : str or path-like
+        The folder. An older model there is replaced; a folder that holds anything else is left
+        alone, with an error.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter cannot be written, such as a random generator.
+    DataError
+        If the folder cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from wisecrowd.core.registry import get_method
+    >>> votes = [[0, 0, 1], [1, 1, 0], [0, 0, 0]]
+    >>> model = get_method("dawid-skene")(max_iter=5).fit(np.array(votes))
+    >>> folder = Path(tempfile.mkdtemp()) / "model"
+    >>> save(model, folder)
+    >>> load(folder)
+    DawidSkene(max_iter=5)
+    """
+    name, parameters, learned = _take_apart(method)
+    save_state(path, name, {_PARAMETERS: parameters, **learned})
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Return the method that :func:`save` wrote; its ``predict_proba`` answers as before.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder.
+
+    Raises
+    ------
+    DataError
+        If the folder is no saved method, is damaged, or was written by a version that knows
+        methods or parameters which this one does not.
+    """
+    saved = load_state(path)
+    learned = dict(saved.state)
+    parameters = learned.pop(_PARAMETERS, None)
+    try:
+        return _put_together(saved.kind, parameters, learned)
+    except (WisecrowdError, TypeError, ValueError, KeyError, AttributeError) as error:
+        reason = str(error).rstrip(".")
+        raise DataError(
+            f"Cannot load the method at {os.fspath(path)}: {reason}; load it with the version of "
+            "wisecrowd that saved it, or fit it again."
+        ) from error
+
+
+# ----------------------------------------------------------------------------------------- to state
+
+
+def _take_apart(method: Aggregator) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Return a method's name, parameters and learned attributes as storable values."""
+    cls = type(method)
+    name = kebab_case(cls.__name__)
+    if not _is_registered(name, cls):
+        raise ParameterError(
+            f"Cannot save {cls.__name__}: only the methods that wisecrowd.methods() lists can be "
+            "found again when loading."
+        )
+    parameters = {
+        key: _as_storable(value, f"{_PARAMETERS}.{key}")
+        for key, value in method.get_params(deep=False).items()
+    }
+    learned = {
+        key: _as_storable(value, key)
+        for key, value in vars(method).items()
+        if _LEARNED.fullmatch(key)
+    }
+    return name, parameters, learned
+
+
+def _is_registered(name: str, cls: type[Any]) -> bool:
+    try:
+        return get_method(name) is cls
+    except ParameterError:
+        return False
+
+
+def _as_storable(value: Any, where: str) -> Any:
+    """Replace methods and priors, however deep, by mappings that name them."""
+    if isinstance(value, np.random.Generator | np.random.RandomState):
+        raise ParameterError(
+            f"Cannot save {where}: it is a random generator, whose state a file cannot promise to "
+            "bring back; use an integer seed and fit again."
+        )
+    if isinstance(value, Aggregator):
+        name, parameters, learned = _take_apart(value)
+        return {_METHOD: name, _PARAMETERS: parameters, "learned": learned}
+    if type(value).__module__ == PRIOR_MODULE and type(value).__name__ in PRIORS:
+        parts = {f.name: _as_storable(getattr(value, f.name), where) for f in fields(value)}
+        return {_PRIOR: type(value).__name__, "fields": parts}
+    if isinstance(value, Mapping):
+        if _METHOD in value or _PRIOR in value:
+            raise ParameterError(f"Cannot save {where}: the keys {_METHOD} and {_PRIOR} are taken.")
+        return {key: _as_storable(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_as_storable(item, where) for item in value) if _nests(value) else value
+    return value
+
+
+def _nests(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether anything in a sequence may hide a method: long lists of numbers are left alone."""
+    return not {type(x) for x in values} <= {float, int, str, bool, type(None)}
+
+
+# --------------------------------------------------------------------------------------- from state
+
+
+def _put_together(name: str, parameters: Any, learned: Mapping[str, Any]) -> Any:
+    """Make the method again; its class comes from the registry and from nowhere else."""
+    cls = get_method(name)
+    if kebab_case(cls.__name__) != name or not isinstance(parameters, dict):
+        raise DataError(f"it does not describe the method {name!r}")
+    method = cls(**{key: _from_storable(value) for key, value in parameters.items()})
+    for key, value in learned.items():
+        if not isinstance(key, str) or not _LEARNED.fullmatch(key):
+            raise DataError(f"{key!r} is not the name of something learned")
+        setattr(method, key, _from_storable(value))
+    return method
+
+
+def _from_storable(value: Any) -> Any:
+    if isinstance(value, dict):
+        if _METHOD in value:
+            return _put_together(value[_METHOD], value[_PARAMETERS], value["learned"])
+        if _PRIOR in value:
+            return _make_prior(value[_PRIOR], value["fields"])
+        return {key: _from_storable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple) and _nests(value):
+        return type(value)(_from_storable(item) for item in value)
+    return value
+
+
+def _make_prior(name: Any, parts: Mapping[str, Any]) -> Any:
+    if name not in PRIORS:
+        raise DataError(f"{name!r} is not a prior that a model file may name")
+    cls = getattr(importlib.import_module(PRIOR_MODULE), name)
+    return cls(**{key: _from_storable(value) for key, value in parts.items()})

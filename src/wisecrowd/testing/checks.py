@@ -1,0 +1,92 @@
+"""The common checks: what holds for every method, run by name over all of them."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+from unittest import SkipTest
+
+from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.testing import behaviour, contract, degenerate, invariance, priors
+from wisecrowd.testing.foundation import Check, maker
+
+CHECKS: tuple[Check, ...] = (
+    invariance.check_row_order,
+    invariance.check_renaming_tasks,
+    invariance.check_renaming_workers,
+    invariance.check_renaming_classes,
+    invariance.check_input_forms,
+    invariance.check_input_untouched,
+    invariance.check_same_seed,
+    invariance.check_thread_count,
+    invariance.check_kernels_agree,
+    invariance.check_unlabelled_worker,
+    invariance.check_unlabelled_task,
+    invariance.check_disjoint_copy,
+    invariance.check_integer_weights,
+    invariance.check_sparse_posterior,
+    behaviour.check_probabilities,
+    behaviour.check_recovers_truth,
+    behaviour.check_recovers_own_model,
+    behaviour.check_objective_monotone,
+    behaviour.check_predict_repeats_fit,
+    behaviour.check_new_tasks,
+    behaviour.check_score,
+    behaviour.check_warm_start,
+    behaviour.check_one_label_per_task,
+    priors.check_gold,
+    priors.check_all_gold,
+    priors.check_gold_teaches,
+    priors.check_task_prior_forms,
+    priors.check_task_prior_counts,
+    priors.check_uniform_task_prior,
+    priors.check_bad_gold_and_priors,
+    degenerate.check_one_annotation,
+    degenerate.check_one_worker,
+    degenerate.check_one_class,
+    degenerate.check_disconnected,
+    degenerate.check_all_disagree,
+    degenerate.check_unused_class,
+    degenerate.check_empty_rows,
+    degenerate.check_busy_worker,
+    degenerate.check_busy_task,
+    degenerate.check_zero_weights,
+    degenerate.check_many_classes,
+    contract.check_parameters,
+    contract.check_bad_parameters,
+    contract.check_not_fitted,
+    contract.check_tables,
+    contract.check_pickle,
+    contract.check_save_and_load,
+    contract.check_clone,
+    contract.check_model_selection,
+    contract.check_docstring,
+    contract.check_registered_name,
+)
+
+
+def check_aggregator(method: Any) -> None:
+    """Run every common check on a method; a method of your own should pass them too.
+
+    Parameters
+    ----------
+    method : Aggregator, or its class
+        An instance stands for its parameters: every check fits copies of it.
+
+    Raises
+    ------
+    AssertionError
+        At the first check that fails; the message names the check and the method.
+
+    Warns
+    -----
+    WisecrowdWarning
+        For checks that were left out because a library is not installed.
+    """
+    make = maker(method)
+    for check in CHECKS:
+        try:
+            check(make)
+        except SkipTest as reason:
+            message = f"{check.__name__} was left out for {type(make()).__name__}: {reason}."
+            warnings.warn(message, WisecrowdWarning, stacklevel=2)

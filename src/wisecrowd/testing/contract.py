@@ -1,0 +1,222 @@
+"""Checks of manners: parameters, copies, files, scikit-learn, tables and docstrings."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import pickle
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+
+from wisecrowd.core.exceptions import NotFittedError, ParameterError
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.testing.crowds import n_classes_for, simulated, small_labels
+from wisecrowd.testing.foundation import (
+    Make,
+    assert_close,
+    assert_same_bits,
+    check,
+    dense,
+    optional,
+    require,
+    with_params,
+)
+
+BAD_VALUES: dict[str, tuple[Any, ...]] = {
+    "max_iter": (0, -1, 2.5, "many", None, True),
+    "tol": (float("nan"), -1e-3, "small", None),
+    "n_init": (0, -2, 1.5, "x"),
+    "random_state": ("x", -1, 1.5),
+    "class_prior": ("no-such-word", [0.5] * 7, [float("nan"), 1.0, 1.0], [-1.0, 1.0, 1.0]),
+    "accelerate": ("yes", 1.5),
+}
+
+
+def _assert_raises(error: type[Exception], attempt: Callable[[], object], what: str) -> None:
+    try:
+        attempt()
+    except error as caught:
+        require(len(str(caught)) >= 15, f"the refusal of {what} explains nothing")
+        return
+    raise AssertionError(f"{what} raises no {error.__name__}")
+
+
+@check
+def check_parameters(make: Make) -> None:
+    """Require that get_params and set_params mirror an __init__ that only stores."""
+    method = make()
+    signature = inspect.signature(type(method).__init__).parameters
+    params = method.get_params(deep=False)
+    require(set(params) == set(signature) - {"self"}, "get_params and __init__ differ")
+    for name, value in params.items():
+        require(getattr(method, name) is value, f"{name} is not stored under its own name")
+    rebuilt = type(method)(**params)
+    for name, value in params.items():
+        require(getattr(rebuilt, name) is value, f"__init__ changes {name}")
+    require(method.set_params(**params) is method, "set_params does not return the method")
+    require(type(method).__name__ in repr(method), "the repr does not name the method")
+    _assert_raises(ParameterError, lambda: make().set_params(no_such_thing=1), "an unknown name")
+    fitted = make().fit(small_labels(make))
+    same = all(fitted.get_params(deep=False)[name] is params[name] for name in params
+               if not hasattr(params[name], "fit"))  # fmt: skip
+    require(same, "fit changes a parameter")
+
+
+@check
+def check_bad_parameters(make: Make) -> None:
+    """Require that values that are not allowed are refused by ``fit`` with a ParameterError."""
+    labels = small_labels(make)
+    own = make().get_params(deep=False)
+    for name, values in BAD_VALUES.items():
+        for value in values:
+            if name in own:
+                method = with_params(make, **{name: value})
+                _assert_raises(ParameterError, partial(method.fit, labels), f"{name}={value!r}")
+
+
+@check
+def check_not_fitted(make: Make) -> None:
+    """Require that results asked for before ``fit`` raise NotFittedError."""
+    labels = small_labels(make)
+    for what in ("labels_", "probas_", "worker_accuracy_"):
+        _assert_raises(NotFittedError, partial(getattr, make(), what), f"{what} before fit")
+    for name in ("task_table", "worker_table"):
+        _assert_raises(NotFittedError, getattr(make(), name), f"{name} before fit")
+    _assert_raises(NotFittedError, lambda: make().predict_proba(labels), "predict before fit")
+    _assert_raises(NotFittedError, lambda: make().score(labels), "score before fit")
+    require(not hasattr(make(), "probas_"), "an unfitted method has probas_")
+
+
+@check
+def check_tables(make: Make) -> None:
+    """Require that the tables and fitted attributes line up with tasks, workers and classes."""
+    labels = small_labels(make)
+    fitted = make().fit(labels)
+    require(fitted is not None, "fit returns nothing")
+    for name, ids in (("tasks_", labels.tasks), ("workers_", labels.workers),
+                      ("classes_", labels.classes)):  # fmt: skip
+        require(np.array_equal(getattr(fitted, name), ids), f"{name} are not the user's ids")
+    tasks, workers = fitted.task_table(), fitted.worker_table()
+    require({len(column) for column in tasks.values()} == {labels.n_tasks}, "task_table's length")
+    lengths = {len(column) for column in workers.values()}
+    require(lengths == {labels.n_workers}, "worker_table's length")
+    require(np.array_equal(tasks["n_labels"], labels.labels_per_task), "n_labels of tasks")
+    require(np.array_equal(workers["n_labels"], labels.labels_per_worker), "n_labels of workers")
+    low, high = workers["accuracy_low"], workers["accuracy_high"]
+    require((low <= high).all() and (low >= 0).all() and (high <= 1).all(), "the intervals")
+    n_iter = fitted.n_iter_
+    require(isinstance(n_iter, int) and n_iter >= 1, f"n_iter_ is {n_iter!r}")
+    require(isinstance(fitted.converged_, bool), f"converged_ is {fitted.converged_!r}")
+    require(isinstance(fitted.history_, tuple), "history_ is not a tuple")
+    if "max_iter" in fitted.get_params(deep=False):
+        brief = with_params(make, max_iter=1).fit(labels)
+        require(brief.n_iter_ == 1, f"n_iter_ is {brief.n_iter_} at max_iter=1")
+
+
+@check
+def check_pickle(make: Make) -> None:
+    """Require that a fitted method survives pickling: same bits, and it still predicts."""
+    labels = small_labels(make)
+    fitted = make().fit(labels)
+    copy = pickle.loads(pickle.dumps(fitted))
+    assert_same_bits(fitted, copy, "after pickling")
+    if fitted.tags.inductive:
+        probas = fitted.predict_proba(labels)
+        assert_close(probas, copy.predict_proba(labels), "predict_proba", "after pickling")
+    fresh = pickle.loads(pickle.dumps(make()))
+    assert_same_bits(fitted, fresh.fit(labels), "when an unfitted method was pickled")
+
+
+@check
+def check_save_and_load(make: Make) -> None:
+    """Require that a saved method comes back with equal results, and still predicts."""
+    if importlib.util.find_spec("wisecrowd.storage.methods") is None:
+        raise SkipTest("methods cannot be saved yet")
+    load = importlib.import_module("wisecrowd.storage.methods").load
+    labels = small_labels(make)
+    fitted = make().fit(labels)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model"
+        fitted.save(path)
+        loaded = load(path)
+        _assert_raises(NotFittedError, lambda: make().save(path), "saving before fit")
+    require(type(loaded) is type(fitted), f"a {type(loaded).__name__} comes back")
+    assert_same_bits(fitted, loaded, "after saving and loading")
+    for name in ("tasks_", "workers_", "classes_", "ties_", "confidence_", "class_totals_"):
+        same = np.array_equal(getattr(fitted, name), getattr(loaded, name))
+        require(same, f"{name} differs after loading")
+    require(repr(loaded) == repr(fitted), f"parameters differ: {loaded!r}, {fitted!r}")
+    if fitted.tags.inductive:
+        probas = fitted.predict_proba(labels)
+        assert_close(probas, loaded.predict_proba(labels), "predict_proba", "after loading")
+    if fitted.tags.likelihood:
+        require(abs(fitted.score(labels) - loaded.score(labels)) <= 1e-9, "score after loading")
+
+
+@check
+def check_clone(make: Make) -> None:
+    """Require that scikit-learn's ``clone`` gives an unfitted method with equal parameters."""
+    clone = optional("sklearn.base").clone
+    labels = small_labels(make)
+    fitted = make().fit(labels)
+    copy = clone(fitted)
+    require(not hasattr(copy, "probas_"), "the clone is fitted")
+    require(repr(copy) == repr(make()), f"the clone is {copy!r}, not {make()!r}")
+    assert_same_bits(fitted, copy.fit(labels), "in a clone")
+
+
+@check
+def check_model_selection(make: Make) -> None:
+    """Require that scikit-learn's searches work over folds of tasks, with and without truth."""
+    selection = optional("sklearn.model_selection")
+    method = with_params(make, max_iter=10)
+    if not method.tags.inductive:
+        return
+    made = simulated(40, 5, n_classes_for(make), 4)
+    folds = selection.KFold(3, shuffle=True, random_state=0)
+    scores = selection.cross_val_score(
+        method, made.labels, made.truth, cv=folds, error_score="raise"
+    )
+    require(scores.shape == (3,) and ((scores >= 0) & (scores <= 1)).all(), f"scores are {scores}")
+    require(scores.mean() > 1 / n_classes_for(make), f"held-out accuracy is {scores.mean():.2f}")
+    if method.tags.likelihood:
+        scores = selection.cross_val_score(method, made.labels, cv=folds, error_score="raise")
+        require(np.isfinite(scores).all() and (scores <= 1e-12).all(), f"scores are {scores}")
+    if "max_iter" in method.get_params():
+        grid = {"max_iter": [1, 5]}
+        search = selection.GridSearchCV(method, grid, cv=folds, error_score="raise")
+        search.fit(made.labels, made.truth)
+        require(search.best_params_["max_iter"] in (1, 5), "the search has no best parameters")
+        probas = dense(search.best_estimator_.probas_)
+        require(len(probas) == made.labels.n_tasks, "the search does not refit to all tasks")
+
+
+@check
+def check_docstring(make: Make) -> None:
+    """Require a summary, when to use the method, where it comes from, and an example."""
+    cls = type(make())
+    text = inspect.cleandoc(cls.__doc__ or "")  # its own: an inherited one describes another method
+    lines = text.splitlines()
+    require(bool(lines) and lines[0].endswith("."), "the summary is no sentence on one line")
+    require("Use it when " in text, "the docstring does not say 'Use it when ...'")
+    for section in ("References", "Examples"):
+        require(f"{section}\n{'-' * len(section)}" in text, f"there is no section {section}")
+    if cls.__init__ is not object.__init__:
+        for name in make().get_params(deep=False):
+            require(name in text, f"the parameter {name} is not described")
+    require(">>>" in text, "the example does not run")
+
+
+@check
+def check_registered_name(make: Make) -> None:
+    """Require that a method of the package is found by its command-line name."""
+    cls = type(make())
+    if cls.__module__.startswith("wisecrowd.aggregation."):
+        name = kebab_case(cls.__name__)
+        require(get_method(name) is cls, f"{name} is another method")

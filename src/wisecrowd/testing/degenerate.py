@@ -1,0 +1,193 @@
+"""Checks that strange but legal data give a finite result or a clear refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.testing.behaviour import assert_sound
+from wisecrowd.testing.crowds import class_names, n_classes_for, named_columns, small_labels
+from wisecrowd.testing.foundation import (
+    Make,
+    assert_alike,
+    check,
+    fit_or_refusal,
+    require,
+    short_run,
+)
+
+BUSY = 5000  # labels of the one worker who labels everything
+
+
+def _assert_finite_or_refused(make: Make, labels: CrowdLabels, when: str) -> None:
+    fitted = fit_or_refusal(make(), labels)
+    if fitted is None:
+        return
+    assert_sound(fitted, labels, when)
+    if fitted.tags.inductive:
+        probas = fitted.predict_proba(labels)
+        require(np.isfinite(np.asarray(probas.sum())).all(), f"predict_proba is not finite {when}")
+    fitted.task_table()
+    fitted.worker_table()
+
+
+@check
+def check_one_annotation(make: Make) -> None:
+    """Require sense of one label by one worker on one task, with one or two classes."""
+    for classes in (["a"], ["a", "b"]):
+        labels = CrowdLabels.from_arrays(["t"], ["w"], ["a"], classes=classes)
+        _assert_finite_or_refused(make, labels, f"on one annotation of {len(classes)} classes")
+        fitted = fit_or_refusal(make(), labels)
+        if fitted is not None:
+            require(fitted.labels_.tolist() == ["a"], "the only label given is not the label")
+
+
+@check
+def check_one_worker(make: Make) -> None:
+    """Require that a single worker's labels are the labels."""
+    classes = class_names(n_classes_for(make))
+    given = [classes[i % len(classes)] for i in range(12)]
+    labels = CrowdLabels.from_arrays([f"t{i:02d}" for i in range(12)], ["w"] * 12, given)
+    _assert_finite_or_refused(make, labels, "with one worker")
+    fitted = fit_or_refusal(make(), labels)
+    if fitted is not None:
+        require(fitted.labels_.tolist() == given, "the only worker is not followed")
+
+
+@check
+def check_one_class(make: Make) -> None:
+    """Require that an undisputed label is kept, with and without a second class declared."""
+    task, worker, _ = named_columns(small_labels(make))
+    for classes in (["yes"], ["no", "yes"]):
+        labels = CrowdLabels.from_arrays(task, worker, ["yes"] * len(task), classes=classes)
+        _assert_finite_or_refused(make, labels, "when all labels are equal")
+        fitted = fit_or_refusal(make(), labels)
+        if fitted is not None:
+            require((fitted.labels_ == "yes").all(), "an undisputed label is not kept")
+
+
+@check
+def check_disconnected(make: Make) -> None:
+    """Require sense where groups of workers share no task."""
+    classes = class_names(n_classes_for(make))
+    task = [f"t{i}" for i in range(8) for _ in range(3)]
+    worker = [f"w{i // 2}-{j}" for i in range(8) for j in range(3)]
+    label = [classes[i % 2] for i in range(8) for _ in range(3)]
+    labels = CrowdLabels.from_arrays(task, worker, label, classes=classes)
+    _assert_finite_or_refused(make, labels, "on a disconnected graph")
+    fitted = fit_or_refusal(make(), labels)
+    if fitted is not None:
+        expected = [classes[i % 2] for i in range(8)]
+        require(fitted.labels_.tolist() == expected, "unanimous tasks have another label")
+
+
+@check
+def check_all_disagree(make: Make) -> None:
+    """Require finite results where no two workers ever agree."""
+    classes = class_names(n_classes_for(make))
+    k = len(classes)
+    task = [f"t{i}" for i in range(6) for _ in range(k)]
+    worker = [f"w{j}" for _ in range(6) for j in range(k)]
+    label = [classes[(i + j) % k] for i in range(6) for j in range(k)]
+    _assert_finite_or_refused(make, CrowdLabels.from_arrays(task, worker, label), "in discord")
+
+
+@check
+def check_unused_class(make: Make) -> None:
+    """Require that a class that nobody chose is kept, and is nobody's label."""
+    labels = small_labels(make)
+    task, worker, label = named_columns(labels)
+    if make().tags.binary:
+        label = np.full(len(label), "class-000", dtype=object)
+    classes = [*sorted(set(label)), "unused"]
+    declared = CrowdLabels.from_arrays(task, worker, label, classes=classes)
+    _assert_finite_or_refused(make, declared, "with a class that nobody chose")
+    fitted = fit_or_refusal(make(), declared)
+    if fitted is not None:
+        require(not (fitted.labels_ == "unused").any(), "a class that nobody chose is a label")
+
+
+@check
+def check_empty_rows(make: Make) -> None:
+    """Require sense of a task and a worker without labels, and of a fold without any."""
+    labels = small_labels(make)
+    declared = CrowdLabels.from_arrays(
+        *named_columns(labels),
+        tasks=["task-99999", *labels.tasks.tolist()],
+        workers=["worker-9999", *labels.workers.tolist()],
+        classes=class_names(labels.n_classes),
+    )
+    _assert_finite_or_refused(make, declared, "with a task and a worker without labels")
+    fitted = fit_or_refusal(make(), declared)
+    if fitted is not None and fitted.tags.inductive:
+        alone = declared[[0]]
+        probas = fitted.predict_proba(alone)
+        require(probas.shape == (1, labels.n_classes), "a fold without labels has no posterior")
+
+
+@check
+def check_busy_worker(make: Make) -> None:
+    """Require finite results where one worker labels everything, the others two tasks each."""
+    rng = np.random.default_rng(0)
+    k = n_classes_for(make)
+    busy = np.arange(BUSY)
+    few = rng.integers(0, BUSY, size=600)
+    labels = CrowdLabels.from_arrays(
+        np.concatenate([busy, few]),
+        np.concatenate([np.zeros(BUSY, np.int64), 1 + np.arange(600) // 2]),
+        rng.integers(0, k, size=BUSY + 600),
+        duplicates="keep",
+    )
+    _assert_finite_or_refused(make, labels, "with a worker who labels everything")
+
+
+@check
+def check_busy_task(make: Make) -> None:
+    """Require that 2000 labels on one task do no harm: their product would underflow."""
+    n = 2000
+    task = np.concatenate([np.zeros(n, np.int64), np.arange(1, 41)])
+    worker = np.concatenate([np.arange(n), np.arange(40)])
+    label = np.concatenate([np.arange(n) % 5 == 0, np.arange(40) % 2 == 0]).astype(np.int64)
+    labels = CrowdLabels.from_arrays(task, worker, label)
+    _assert_finite_or_refused(make, labels, "with 2000 labels on one task")
+    fitted = fit_or_refusal(make(), labels)
+    if fitted is not None:
+        require(fitted.labels_[0] == 0, "four of five workers are not followed")
+
+
+@check
+def check_zero_weights(make: Make) -> None:
+    """Require that annotations of weight zero, also all those of one task, count as none."""
+    columns = named_columns(small_labels(make))
+    first = np.flatnonzero(columns[0][1:] != columns[0][:-1])[::2] + 1  # of every other task
+    weight = np.ones(len(columns[0]))
+    weight[first] = 0.0
+    workers, classes = sorted(set(columns[1])), sorted(set(columns[2]))
+    declared: dict[str, Any] = {"workers": workers, "classes": classes}
+    kept = (np.delete(column, first) for column in columns)
+    dropped = short_run(make).fit(CrowdLabels.from_arrays(*kept, **declared))
+    ignored = short_run(make).fit(CrowdLabels.from_arrays(*columns, weight=weight, **declared))
+    assert_alike(make, dropped.probas_, ignored.probas_, "probas_", "between weight 0 and no label")
+    weight[columns[0] == columns[0][0]] = 0.0
+    labels = CrowdLabels.from_arrays(*columns, weight=weight, **declared)
+    _assert_finite_or_refused(make, labels, "with a task whose labels have weight zero")
+
+
+@check
+def check_many_classes(make: Make) -> None:
+    """Require sense of more classes than labels."""
+    if make().tags.binary:
+        return
+    n = 30
+    given = np.repeat(np.arange(n), 3)
+    label = np.where(np.arange(3 * n) % 3 == 2, given + n, given)  # two agree, the third differs
+    labels = CrowdLabels.from_arrays(
+        np.repeat(np.arange(n), 3), np.tile(np.arange(3), n), label, classes=np.arange(120)
+    )
+    _assert_finite_or_refused(make, labels, "with 120 classes")
+    fitted = fit_or_refusal(make(), labels)
+    if fitted is not None:
+        right = float(np.mean(fitted.labels_ == np.arange(n)))
+        require(right == 1.0, f"two of three workers are followed on {right:.0%} of the tasks only")

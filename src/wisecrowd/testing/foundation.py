@@ -1,0 +1,201 @@
+"""What all checks share: how a method is made, how a check reports, how results are compared."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+from unittest import SkipTest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.result import TIE
+
+Floats = NDArray[np.float64]
+Make = Callable[[], Aggregator]
+Check = Callable[[Make], None]
+
+ROUNDING = 1e-9  # what summing in another order may change in a probability
+SIMILAR = 0.1  # how far posteriors may move on average when other random numbers are drawn
+
+
+def maker(method: Any) -> Make:
+    """Return a function that makes fresh, unfitted copies of a method, given as instance or class.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation.dawid_skene import DawidSkene
+    >>> maker(DawidSkene(max_iter=7))().max_iter
+    7
+    """
+    if isinstance(method, type):
+        if not issubclass(method, Aggregator):
+            raise TypeError(f"{method.__name__} is not an Aggregator.")
+        return method
+    if not isinstance(method, Aggregator):
+        raise TypeError(f"{method!r} is not an Aggregator.")
+
+    def make() -> Aggregator:
+        params = method.get_params(deep=False)
+        return type(method)(**{name: _fresh(value) for name, value in params.items()})
+
+    return make
+
+
+def _fresh(value: Any) -> Any:
+    """Return an unfitted copy of a nested method, and anything else as it is."""
+    return maker(value)() if isinstance(value, Aggregator) else value
+
+
+def check(function: Check) -> Check:
+    """Make every failure of a check an AssertionError that names the check and the method.
+
+    Numerical and other warnings count as failures: a method must not divide by zero on its way to
+    a right result. What wisecrowd itself has to tell the user is no failure.
+    """
+
+    @functools.wraps(function)
+    def named(make: Make) -> None:
+        method = type(make()).__name__
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                warnings.simplefilter("ignore", WisecrowdWarning)
+                function(make)
+        except SkipTest:
+            raise
+        except AssertionError as failure:
+            raise AssertionError(f"{function.__name__} ({method}): {failure}") from failure
+        except Exception as error:
+            raise AssertionError(
+                f"{function.__name__} ({method}): unexpected {type(error).__name__}: {error}"
+            ) from error
+
+    return named
+
+
+def require(condition: Any, message: str) -> None:
+    """Raise AssertionError with ``message`` unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
+
+
+def optional(name: str) -> ModuleType:
+    """Import a library that the check needs, or skip the check if it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise SkipTest(f"{name} is not installed") from None
+
+
+@contextmanager
+def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
+    """Replace a module's constant inside the ``with`` block."""
+    former = getattr(module, name)
+    setattr(module, name, value)
+    try:
+        yield
+    finally:
+        setattr(module, name, former)
+
+
+# ------------------------------------------------------------------------------------- making fits
+
+
+def with_params(make: Make, **params: Any) -> Aggregator:
+    """Return a new method with those of the given parameters that it has."""
+    method = make()
+    own = method.get_params(deep=True)
+    return method.set_params(**{name: value for name, value in params.items() if name in own})
+
+
+def short_run(make: Make, n_iter: int = 5) -> Aggregator:
+    """Return a new method that runs ``n_iter`` iterations from its first start.
+
+    Rounding may move the iteration at which a tolerance is met, so results that should agree to
+    rounding are compared after a fixed number of iterations.
+    """
+    fixed: dict[str, Any] = {"max_iter": n_iter, "tol": 0.0, "n_init": 1}
+    nested = [name for name in make().get_params() if name.rpartition("__")[2] in fixed]
+    return with_params(make, **{name: fixed[name.rpartition("__")[2]] for name in nested})
+
+
+def is_stochastic(make: Make) -> bool:
+    """Return whether the method draws random numbers even when it starts once."""
+    return make().tags.stochastic
+
+
+def fit_or_refusal(method: Aggregator, labels: CrowdLabels, **options: Any) -> Aggregator | None:
+    """Return the fit, or None where the method refuses the data with a clear sentence."""
+    try:
+        return method.fit(labels, **options)
+    except WisecrowdError as error:
+        require(len(str(error)) >= 20, f"the refusal {str(error)!r} explains nothing")
+        return None
+
+
+# --------------------------------------------------------------------------------------- comparing
+
+
+def dense(probas: Any) -> Floats:
+    """Return posteriors as a dense array (the checks' data are small)."""
+    full = probas.toarray() if hasattr(probas, "toarray") else probas
+    return np.asarray(full, dtype=np.float64)
+
+
+def tied(probas: Any) -> NDArray[np.bool_]:
+    """Return which rows have two classes at the top, or so near that rounding may swap them."""
+    full = dense(probas)
+    if full.shape[1] < 2:
+        return np.zeros(len(full), dtype=bool)
+    top = np.sort(full, axis=1)
+    return np.asarray(top[:, -1] - top[:, -2] <= 2 * ROUNDING + TIE)
+
+
+def assert_same_bits(first: Aggregator, second: Aggregator, when: str) -> None:
+    """Require identical labels, posteriors, worker accuracies and history."""
+    require(np.array_equal(first.labels_, second.labels_), f"the labels differ {when}")
+    for name in ("probas_", "worker_accuracy_", "worker_accuracy_error_"):
+        a, b = dense(getattr(first, name)), dense(getattr(second, name))
+        require(np.array_equal(a, b, equal_nan=True), f"{name} differs {when}{_largest(a, b)}")
+    require(first.history_ == second.history_, f"history_ differs {when}")
+
+
+def assert_close(first: Any, second: Any, what: str, when: str, within: float = ROUNDING) -> None:
+    """Require equal shapes and a largest difference of at most ``within``."""
+    a, b = dense(first), dense(second)
+    require(a.shape == b.shape, f"{what} has shape {a.shape}, and {b.shape} {when}")
+    close = np.abs(a - b) <= within
+    require((close | (np.isnan(a) & np.isnan(b))).all(), f"{what} differs {when}{_largest(a, b)}")
+
+
+def assert_alike(make: Make, first: Any, second: Any, what: str, when: str) -> None:
+    """Require equality to rounding; of methods that drew other random numbers, similarity."""
+    if not is_stochastic(make):
+        assert_close(first, second, what, when)
+        return
+    moved = float(np.abs(dense(first) - dense(second)).mean())
+    require(moved <= SIMILAR, f"{what} differs {when}: by {moved:.3g} on average")
+
+
+def assert_same_labels(
+    first: NDArray[Any], second: NDArray[Any], except_for: NDArray[np.bool_], when: str
+) -> None:
+    """Require equal labels outside the rows in ``except_for``."""
+    wrong = (first != second) & ~except_for
+    require(not wrong.any(), f"{int(wrong.sum())} of {len(wrong)} labels differ {when}")
+
+
+def _largest(a: Floats, b: Floats) -> str:
+    if a.shape != b.shape or a.size == 0:
+        return f": shapes {a.shape} and {b.shape}"
+    with np.errstate(invalid="ignore"):
+        return f": by up to {np.abs(a - b).max():.3g}"

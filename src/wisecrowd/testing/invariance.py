@@ -1,0 +1,301 @@
+"""Checks that nothing but the labels themselves decides the result."""
+
+from __future__ import annotations
+
+import random
+from contextvars import copy_context
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd import kernels
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.engines import memory
+from wisecrowd.engines.threads import set_threads
+from wisecrowd.families import received
+from wisecrowd.testing.crowds import (
+    class_names,
+    n_classes_for,
+    named_columns,
+    simulated,
+    small_labels,
+)
+from wisecrowd.testing.foundation import (
+    Make,
+    assert_alike,
+    assert_close,
+    assert_same_bits,
+    assert_same_labels,
+    check,
+    dense,
+    is_stochastic,
+    optional,
+    replaced,
+    require,
+    short_run,
+    tied,
+    with_params,
+)
+
+
+@check
+def check_row_order(make: Make) -> None:
+    """Require that shuffled annotations give the same bits."""
+    columns = named_columns(small_labels(make))
+    order = np.random.default_rng(1).permutation(len(columns[0]))
+    given = make().fit(columns)
+    shuffled = make().fit(tuple(column[order] for column in columns))
+    assert_same_bits(given, shuffled, "when the rows are shuffled")
+
+
+def _renamed(column: NDArray[Any], prefix: str, reverse: bool) -> NDArray[Any]:
+    """Return other names that sort as before, or the other way round."""
+    ids, codes = np.unique(column.astype(str), return_inverse=True)
+    numbers = np.arange(len(ids))[::-1] if reverse else np.arange(len(ids))
+    return np.array([f"{prefix}{number:05d}" for number in numbers], dtype=object)[codes]
+
+
+def _compare_renamed(make: Make, which: int, reverse: bool) -> None:
+    columns = list(named_columns(small_labels(make)))
+    first = short_run(make).fit(tuple(columns))
+    columns[which] = _renamed(columns[which], "renamed-", reverse)
+    second = short_run(make).fit(tuple(columns))
+    when = f"when they are renamed{' in reverse order' if reverse else ''}"
+    turned = [slice(None, None, -1 if reverse and which == n else None) for n in range(3)]
+    tasks, workers, classes = turned
+    assert_alike(make, first.probas_, dense(second.probas_)[tasks][:, classes], "probas_", when)
+    accuracy = second.worker_accuracy_[workers]
+    assert_alike(make, first.worker_accuracy_, accuracy, "worker_accuracy_", when)
+    if is_stochastic(make):
+        return
+    expected = np.searchsorted(second.classes_, second.labels_)[tasks]
+    expected = np.arange(len(first.classes_))[classes][expected]
+    given = np.searchsorted(first.classes_, first.labels_)
+    assert_same_labels(given, expected, tied(first.probas_), when)
+    if first.tags.confusion:
+        confusion = second.confusion_[workers][:, classes][:, :, classes]
+        assert_close(first.confusion_, confusion, "confusion_", when)
+
+
+@check
+def check_renaming_tasks(make: Make) -> None:
+    """Require that other task names only permute the output."""
+    for reverse in (False, True):
+        _compare_renamed(make, 0, reverse)
+
+
+@check
+def check_renaming_workers(make: Make) -> None:
+    """Require that other worker names only permute the output."""
+    for reverse in (False, True):
+        _compare_renamed(make, 1, reverse)
+
+
+@check
+def check_renaming_classes(make: Make) -> None:
+    """Require that other class names only permute the output; exact ties go by class order."""
+    for reverse in (False, True):
+        _compare_renamed(make, 2, reverse)
+
+
+@check
+def check_input_forms(make: Make) -> None:
+    """Require the same bits from CrowdLabels, arrays, a matrix, a pandas and a polars frame."""
+    labels = simulated(40, 7, n_classes_for(make), 4).labels
+    wide = np.full((labels.n_tasks, labels.n_workers), np.nan)
+    wide[labels.task, labels.worker] = labels.label
+    columns = {
+        "task": labels.task.astype(np.int64),
+        "worker": labels.worker.astype(np.int64),
+        "label": labels.label.astype(np.int64),
+    }
+    expected = make().fit(tuple(columns.values()))
+    assert_same_bits(expected, make().fit(labels), "between arrays and CrowdLabels")
+    assert_same_bits(expected, make().fit(wide), "between arrays and a matrix")
+    for library in ("pandas", "polars"):
+        frame = optional(library).DataFrame(columns)
+        fitted = make().fit(frame)
+        assert_same_bits(expected, fitted, f"between arrays and {library}")
+        predicted = make().fit_predict(frame)
+        same = np.array_equal(np.asarray(predicted), expected.labels_)
+        require(same, f"fit_predict differs for {library}")
+        if library == "pandas":
+            tasks = predicted.index.to_numpy()
+            require(np.array_equal(tasks, expected.tasks_), "fit_predict's index is not the tasks")
+
+
+@check
+def check_input_untouched(make: Make) -> None:
+    """Require that the data, the options and the global random state stay as they were."""
+    labels = small_labels(make)
+    k = labels.n_classes
+    columns = [column.copy() for column in named_columns(labels)]
+    gold = {labels.tasks[0]: labels.classes[-1]}
+    prior = np.random.default_rng(0).dirichlet(np.full(k, 20.0), labels.n_tasks)
+    start = np.random.default_rng(1).dirichlet(np.ones(k), labels.n_tasks)
+    copies = [column.copy() for column in columns], dict(gold), prior.copy(), start.copy()
+    before_numpy, before_python = _global_state(), random.getstate()
+    with_params(make, n_init=2).fit(tuple(columns), gold=gold, task_prior=prior, init=start)
+    for before, after in zip(copies[0], columns, strict=True):
+        require(np.array_equal(before, after), "a column of the input was changed")
+    require(gold == copies[1], "the gold was changed")
+    require(np.array_equal(prior, copies[2]), "the task prior was changed")
+    require(np.array_equal(start, copies[3]), "the start was changed")
+    require(random.getstate() == before_python, "Python's global random state was used")
+    require(_global_state() == before_numpy, "NumPy's global random state was used")
+
+
+def _global_state() -> tuple[bytes, int]:
+    state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002 - it is what is checked
+    return state["key"].tobytes(), state["pos"]
+
+
+@check
+def check_same_seed(make: Make) -> None:
+    """Require that two fits with one seed, and a second fit of one object, give the same bits."""
+    labels = small_labels(make)
+    method = with_params(make, n_init=3, random_state=5)
+    first = method.fit(labels)
+    again = with_params(make, n_init=3, random_state=5).fit(labels)
+    assert_same_bits(first, again, "with the same seed")
+    other = with_params(make, n_init=3, random_state=5)
+    other.fit(small_labels(make, random_state=1))
+    assert_same_bits(first, other.fit(labels), "after a fit to other data")
+
+
+@check
+def check_thread_count(make: Make) -> None:
+    """Require that one, two and three threads give the same bits, with several blocks of tasks."""
+    labels = simulated(240, 3, n_classes_for(make)).labels
+    with replaced(memory, "SMALLEST_BLOCK", 1):
+        one = _fit_with_threads(make, labels, 1)
+        for threads in (2, 3):
+            several = _fit_with_threads(make, labels, threads)
+            assert_same_bits(one, several, f"between 1 and {threads} threads")
+    whole = short_run(make).fit(labels)
+    assert_close(one.probas_, whole.probas_, "probas_", "between block sizes")
+
+
+def _fit_with_threads(make: Make, labels: CrowdLabels, threads: int) -> Aggregator:
+    def fit() -> Aggregator:
+        set_threads(threads)
+        return short_run(make).fit(labels)
+
+    return copy_context().run(fit)  # the user's own setting stays
+
+
+@check
+def check_kernels_agree(make: Make) -> None:
+    """Require that the compiled kernels give what the reference gives."""
+    optional("numba")
+    labels = small_labels(make)
+    prior = np.random.default_rng(0).dirichlet(np.full(labels.n_classes, 20.0), labels.n_tasks)
+    for options in ({}, {"task_prior": prior, "gold": {labels.tasks[0]: labels.classes[0]}}):
+        with replaced(kernels, "COMPILE_FROM", 10**12):
+            reference = short_run(make).fit(labels, **options)
+        with replaced(kernels, "COMPILE_FROM", 0):
+            fast = short_run(make).fit(labels, **options)
+        when = "between the reference and the compiled kernels"
+        assert_close(reference.probas_, fast.probas_, "probas_", when)
+        assert_close(reference.worker_accuracy_, fast.worker_accuracy_, "worker_accuracy_", when)
+        assert_same_labels(reference.labels_, fast.labels_, tied(reference.probas_), when)
+
+
+def _declared(labels: CrowdLabels, **options: Any) -> CrowdLabels:
+    return CrowdLabels.from_arrays(
+        *named_columns(labels), classes=class_names(labels.n_classes), **options
+    )
+
+
+@check
+def check_unlabelled_worker(make: Make) -> None:
+    """Require that a worker who labels nothing changes nothing else."""
+    labels = small_labels(make)
+    workers = [*labels.workers.tolist(), "worker-9999"]
+    alone = short_run(make).fit(_declared(labels))
+    beside = short_run(make).fit(_declared(labels, workers=workers))
+    when = "when a worker without labels is added"
+    assert_close(alone.probas_, beside.probas_, "probas_", when)
+    assert_same_labels(alone.labels_, beside.labels_, tied(alone.probas_), when)
+    accuracy = beside.worker_accuracy_
+    require(len(accuracy) == len(workers), "worker_accuracy_ lacks the worker without labels")
+    assert_close(alone.worker_accuracy_, accuracy[:-1], "worker_accuracy_", when)
+    require(np.isfinite(accuracy).all(), "the worker without labels has no finite accuracy")
+
+
+@check
+def check_unlabelled_task(make: Make) -> None:
+    """Require that a task that nobody labels changes nothing else and gets a posterior."""
+    labels = small_labels(make)
+    tasks = [*labels.tasks.tolist(), "task-99999"]
+    alone = short_run(make).fit(_declared(labels))
+    beside = short_run(make).fit(_declared(labels, tasks=tasks))
+    when = "when a task without labels is added"
+    probas = dense(beside.probas_)
+    require(len(probas) == len(tasks), "probas_ lacks the task without labels")
+    assert_alike(make, alone.probas_, probas[:-1], "probas_", when)
+    accuracy = beside.worker_accuracy_
+    assert_alike(make, alone.worker_accuracy_, accuracy, "worker_accuracy_", when)
+    require(np.isfinite(probas[-1]).all(), "the task without labels has no finite posterior")
+
+
+@check
+def check_disjoint_copy(make: Make) -> None:
+    """Require that an equal second crowd on other tasks leaves the labels as they were."""
+    task, worker, label = named_columns(small_labels(make))
+    alone = short_run(make).fit((task, worker, label))
+    both = short_run(make).fit((
+        np.concatenate([task, np.array([f"z{x}" for x in task], dtype=object)]),
+        np.concatenate([worker, np.array([f"z{x}" for x in worker], dtype=object)]),
+        np.concatenate([label, label]),
+    ))  # fmt: skip
+    n, probas = len(alone.tasks_), dense(both.probas_)
+    unsure = tied(alone.probas_)
+    if is_stochastic(make):
+        unsure |= dense(alone.probas_).max(axis=1) < 0.9
+    assert_same_labels(alone.labels_, both.labels_[:n], unsure, "when a disjoint copy is added")
+    assert_alike(make, probas[:n], probas[n:], "probas_", "between two equal crowds")
+
+
+@check
+def check_integer_weights(make: Make) -> None:
+    """Require that a weight of three counts as three equal annotations."""
+    if not make().tags.exact_replication:
+        return
+    columns = named_columns(small_labels(make))
+    times = np.random.default_rng(3).integers(1, 4, size=len(columns[0]))
+    weighted = CrowdLabels.from_arrays(*columns, weight=times.astype(np.float64))
+    repeated = CrowdLabels.from_arrays(
+        *(np.repeat(column, times) for column in columns), duplicates="keep"
+    )
+    first, second = short_run(make).fit(weighted), short_run(make).fit(repeated)
+    when = "between weights and repetition"
+    assert_alike(make, first.probas_, second.probas_, "probas_", when)
+    accuracy = second.worker_accuracy_
+    assert_alike(make, first.worker_accuracy_, accuracy, "worker_accuracy_", when)
+    plain = short_run(make).fit(columns)
+    moved = np.abs(dense(plain.probas_) - dense(first.probas_)).max()
+    require(moved > 1e-6, "weights of two and three change nothing at all")
+
+
+@check
+def check_sparse_posterior(make: Make) -> None:
+    """Require that posteriors kept sparse, as for very many classes, say what dense ones say."""
+    labels = small_labels(make)
+    gold = {labels.tasks[0]: labels.classes[-1]}
+    plain = short_run(make).fit(labels, gold=gold)
+    with replaced(received, "DENSE_LIMIT", 0):
+        kept = short_run(make).fit(labels, gold=gold)
+        again = kept.predict_proba(labels, gold=gold) if kept.tags.inductive else kept.probas_
+        score = kept.score(labels, dict(zip(labels.tasks, plain.labels_, strict=True)))
+    if not hasattr(kept.probas_, "tocsr"):
+        return  # its posteriors are always dense
+    when = "between sparse and dense posteriors"
+    stored = dense(kept.probas_)
+    assert_close(np.where(stored > 0, dense(plain.probas_), 0.0), stored, "probas_", when)
+    assert_close(plain.confidence_, kept.confidence_, "confidence_", when)
+    assert_same_labels(plain.labels_, kept.labels_, tied(plain.probas_), when)
+    assert_close(stored, again, "predict_proba", "from a sparse fit")
+    require(score >= 1 - 1 / labels.n_tasks - tied(plain.probas_).mean(), "score of a sparse fit")

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import wisecrowd as wc
+from wisecrowd import metrics
+from wisecrowd.storage import read_manifest
+
+TRUE = ["cat", "dog", "cat", "dog", "dog"]
+CODES = np.searchsorted(["cat", "dog"], TRUE)
+
+
+def test_round_trip_from_aggregate(cli, answers, truth, tmp_path):
+    target = tmp_path / "labels.csv"
+    cli("aggregate", answers, "-o", target, "--soft")
+    code, out, err = cli("evaluate", target, "--truth", truth, "--json")
+    model = wc.aggregation.DawidSkene().fit(wc.read(answers))
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["n_scored"], found["n_labels"]) == (5, 5)
+    assert found["accuracy"] == metrics.accuracy(TRUE, model.labels_)
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(CODES, model.probas_))
+    assert found["brier_score"] == pytest.approx(metrics.brier_score(CODES, model.probas_))
+
+
+def test_confidence_alone_is_enough_for_two_classes(cli, answers, truth, tmp_path):
+    target = tmp_path / "labels.csv"
+    cli("aggregate", answers, "-o", target)
+    found = json.loads(cli("evaluate", target, "--truth", truth, "--json").out)
+    model = wc.aggregation.DawidSkene().fit(wc.read(answers))
+    assert found["log_loss"] == pytest.approx(metrics.log_loss(CODES, model.probas_))
+    assert found["expected_calibration_error"] == pytest.approx(
+        metrics.expected_calibration_error(CODES, model.probas_)
+    )
+
+
+def test_confidence_of_more_classes_gives_calibration_only(cli, table):
+    labels = table(
+        "l.csv",
+        ["task", "label", "confidence"],
+        [("1", "a", 0.9), ("2", "b", 0.5), ("3", "c", 0.7)],
+    )
+    truth = table("t.csv", ["task", "label"], [("1", "a"), ("2", "b"), ("3", "a")])
+    found = json.loads(cli("evaluate", labels, "--truth", truth, "--json").out)
+    assert "log_loss" not in found
+    # Three bins of one task each: |1 - .9|, |1 - .5| and |0 - .7|, averaged.
+    assert found["expected_calibration_error"] == pytest.approx((0.1 + 0.5 + 0.7) / 3)
+
+
+def test_any_label_file_with_other_column_names(cli, table, truth):
+    labels = table("l.csv", ["item", "answer"], [("t1", "cat"), ("t2", "cat")])
+    code, out, err = cli("evaluate", labels, "--truth", truth)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["score", "value"]
+    assert out.splitlines()[1].split() == ["accuracy", "0.5000"]
+    assert "ECE" not in out
+    assert "columns recognised" in err
+    assert "2 of 2 tasks have a truth" in err
+
+
+def test_file_with_manifest(cli, table, truth, tmp_path, rows):
+    labels = table("l.csv", ["task", "label"], [("t1", "cat")])
+    target = tmp_path / "scores.csv"
+    assert cli("evaluate", labels, "--truth", truth, "-o", target).out == ""
+    assert rows(target)[0] == {"score": "accuracy", "value": "1"}
+    assert set(read_manifest(target).inputs) == {str(labels), str(truth)}
+
+
+@pytest.mark.parametrize(
+    ("confidence", "message"), [("sure", "holds text"), ("1.5", "row 1"), ("-1", "row 1")]
+)
+def test_bad_confidence(cli, table, truth, confidence, message):
+    labels = table("l.csv", ["task", "label", "confidence"], [("t1", "cat", confidence)])
+    code, out, err = cli("evaluate", labels, "--truth", truth)
+    assert (code, out) == (3, "")
+    assert message in err
+
+
+def test_task_with_two_labels(cli, table, truth):
+    labels = table("l.csv", ["task", "label"], [("t1", "cat"), ("t1", "dog")])
+    code, _, err = cli("evaluate", labels, "--truth", truth)
+    assert code == 3
+    assert "'t1'" in err
+    assert "rows 1 and 2" in err
+
+
+def test_task_without_label(cli, table, truth):
+    labels = table("l.csv", ["task", "label"], [("t1", "cat"), ("t2", "")])
+    code, _, err = cli("evaluate", labels, "--truth", truth)
+    assert code == 3
+    assert "Row 2" in err

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameters import (
+    as_generator,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+)
+
+
+@pytest.mark.parametrize("good", [1, 7, np.int32(3), np.uint8(1)])
+def test_integers(good):
+    check_integer("n", good, 1)
+
+
+@pytest.mark.parametrize("bad", [0, -3, 1.0, "2", None, True, np.nan, [1]])
+def test_not_integers(bad):
+    with pytest.raises(ParameterError, match=r"n is .*integer of at least 1"):
+        check_integer("n", bad, 1)
+
+
+@pytest.mark.parametrize("good", [0, 0.0, 1, 0.5, np.float32(0.25), np.int64(1)])
+def test_numbers(good):
+    check_number("x", good, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("bad", [-0.1, 1.1, np.nan, np.inf, -np.inf, "0.5", None, False, [0.5]])
+def test_not_numbers(bad):
+    with pytest.raises(ParameterError, match=r"x is .*between 0\.0 and 1\.0"):
+        check_number("x", bad, 0.0, 1.0)
+
+
+def test_numbers_without_an_upper_end_are_finite():
+    check_number("x", 1e300, 0.0)
+    with pytest.raises(ParameterError, match=r"finite number of at least 0\.0"):
+        check_number("x", np.inf, 0.0)
+
+
+def test_flags():
+    check_flag("b", True)
+    check_flag("b", np.False_)
+    for bad in (1, 0, "yes", None):
+        with pytest.raises(ParameterError, match=r"b is .*True or False"):
+            check_flag("b", bad)
+
+
+def test_choices():
+    check_choice("c", "left", ("left", "right"))
+    for bad in ("up", None, 1, ["left"]):
+        with pytest.raises(ParameterError, match="left, right"):
+            check_choice("c", bad, ("left", "right"))
+
+
+def test_generators():
+    rng = np.random.default_rng(3)
+    assert as_generator(rng) is rng
+    assert as_generator(5).random() == np.random.default_rng(5).random()
+    assert as_generator(np.int64(5)).random() == np.random.default_rng(5).random()
+    assert as_generator(None).random() != as_generator(None).random()
+
+
+@pytest.mark.parametrize("bad", ["x", -1, 1.5, True])
+def test_not_seeds(bad):
+    with pytest.raises(ParameterError, match="random_state"):
+        as_generator(bad)

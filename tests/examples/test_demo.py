@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import csv
+import runpy
+from pathlib import Path
+
+DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
+
+
+def test_demo_gains_on_majority_vote_and_writes_its_results(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(DEMO), run_name="__main__")
+    out = capsys.readouterr().out
+    assert "majority vote" in out
+    for name in ("labels.csv", "workers.csv"):
+        assert f"demo-output/{name}" in out
+        assert (tmp_path / "demo-output" / f"{name}.manifest.json").exists()
+    with (tmp_path / "demo-output" / "labels.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    right = sum(row["label"] == row["truth"] for row in rows) / len(rows)
+    assert f"Dawid-Skene    {right:.1%} correct" in out
+    assert right > 0.9

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from wisecrowd.inference.loop import Run, best_of, run, squarem
+from wisecrowd.inference.monitor import reporting
+
+
+class Nothing(NamedTuple):
+    value: float
+
+
+class Engine:
+    """One block; counts the passes."""
+
+    def __init__(self):
+        self.passes = 0
+
+    def shards(self):
+        return [None]
+
+    def map_reduce(self, step, states, params):
+        self.passes += 1
+        state, stats = step(None, states[0], params)
+        return [state], stats
+
+
+class Contraction:
+    """x moves a fraction of the way to its target; the objective is minus the squared distance."""
+
+    def __init__(self, target=3.0, rate=0.1, jump=None):
+        self.target, self.rate, self.jump = target, rate, jump
+
+    def local_step(self, block, state, params):
+        return (0 if state is None else state) + 1, Nothing(params)
+
+    def global_step(self, stats, params):
+        assert stats.value == params
+        return params + self.rate * (self.target - params)
+
+    def objective(self, stats, params):
+        return -((params - self.target) ** 2)
+
+    def extrapolate(self, first, second, third):
+        if self.jump is not None:
+            return self.jump(third)
+        moved = squarem(np.array([first]), np.array([second]), np.array([third]))
+        return None if moved is None else float(moved[0])
+
+
+def fit(model, x=0.0, **options):
+    options = {"max_iter": 200, "tol": 0.0, **options}
+    engine = Engine()
+    return run(model, engine, x, **options), engine
+
+
+def test_history_belongs_to_the_parameters():
+    result, engine = fit(Contraction(), max_iter=4)
+    xs = [3 - 3 * 0.9**t for t in range(4)]
+    np.testing.assert_allclose(result.history, [-((x - 3) ** 2) for x in xs])
+    assert result.params == pytest.approx(xs[-1])
+    assert result.stats.value == result.params  # statistics taken at the returned parameters
+    assert result.objective == result.history[-1]
+    assert (result.n_iter, engine.passes, result.converged) == (4, 4, False)
+    assert result.states == [4]
+
+
+def test_one_iteration_returns_the_start():
+    result, _ = fit(Contraction(), max_iter=1)
+    assert result.params == 0.0
+    assert result.n_iter == 1
+    assert not result.converged
+
+
+def test_stops_when_the_relative_gain_is_small():
+    model = Contraction(target=3.0)
+    result, _ = fit(model, tol=1e-3)
+    gains = np.abs(np.diff(result.history))
+    assert result.converged
+    assert gains[-1] <= 1e-3 < gains[-2]
+    shifted = Contraction(target=3.0)
+    shifted.objective = lambda stats, x: 1e6 - (x - 3) ** 2
+    assert fit(shifted, tol=1e-3)[0].n_iter == 2  # relative to the objective's size
+
+
+def test_tolerance_zero_runs_until_nothing_moves():
+    result, _ = fit(Contraction(rate=1.0), tol=0.0)
+    assert result.n_iter == 3  # start, target, target again
+    assert result.converged
+
+
+def test_given_states_are_used():
+    result = run(Contraction(), Engine(), 0.0, max_iter=2, tol=0.0, states=[10])
+    assert result.states == [12]
+
+
+def test_acceleration_saves_iterations_and_never_falls():
+    plain, _ = fit(Contraction(rate=0.02), tol=1e-10, max_iter=2000)
+    quick, _ = fit(Contraction(rate=0.02), tol=1e-10, max_iter=2000, accelerate=True)
+    assert (np.diff(quick.history) >= 0).all()
+    assert quick.converged
+    assert quick.n_iter < plain.n_iter / 5
+    assert quick.params == pytest.approx(3, abs=1e-3)
+
+
+@pytest.mark.parametrize("jump", [lambda x: x + 100, lambda x: float("nan")])
+def test_overshooting_falls_back_to_the_plain_iterate(jump):
+    plain, _ = fit(Contraction(), max_iter=9)
+    guarded, engine = fit(Contraction(jump=jump), max_iter=9, accelerate=True)
+    np.testing.assert_allclose(guarded.history, plain.history)  # as if it had not tried
+    assert guarded.params == pytest.approx(plain.params)
+    assert engine.passes > 9  # every rejected trial costs one pass
+    assert guarded.stats.value == guarded.params
+
+
+def test_accepted_jump_is_kept():
+    result, _ = fit(Contraction(jump=lambda x: 2.9), max_iter=3, accelerate=True)
+    assert result.params == 2.9
+    assert (np.diff(result.history) > 0).all()
+
+
+def test_every_iteration_is_reported():
+    seen = []
+    with reporting(seen.append):
+        result, _ = fit(Contraction(), max_iter=5)
+    assert [p.iteration for p in seen] == [1, 2, 3, 4, 5]
+    assert [p.objective for p in seen] == list(result.history)
+    assert {p.max_iter for p in seen} == {5}
+
+
+def test_best_of_takes_the_highest_and_the_first_in_a_draw():
+    values = [1.0, 5.0, 5.0, 2.0]
+    runs = [Run(number, None, [], (0.0, value), 2, True) for number, value in enumerate(values)]
+    assert best_of(lambda number: runs[number], 4).params == 1
+    assert best_of(lambda number: runs[number], 1).params == 0
+
+
+def test_squarem_solves_a_linear_fixed_point_in_one_step():
+    target = np.array([1.0, -2.0])
+    x0 = np.zeros(2)
+    x1 = x0 + 0.1 * (target - x0)
+    x2 = x1 + 0.1 * (target - x1)
+    np.testing.assert_allclose(squarem(x0, x1, x2), target)
+
+
+def test_squarem_refuses_steps_that_go_nowhere():
+    still = np.ones(3)
+    assert squarem(still, still, still) is None
+    assert squarem(np.zeros(1), np.ones(1), np.full(1, 2.0)) is None  # a straight line: no end
+    assert squarem(np.zeros(1), np.ones(1), np.zeros(1)) is None  # turning back

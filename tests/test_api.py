@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.registry import method_names
+
+ROWS = {
+    "task": ["t1", "t1", "t1", "t2", "t2", "t2", "t3", "t3"],
+    "worker": ["ann", "bob", "cem", "ann", "bob", "cem", "ann", "bob"],
+    "label": ["cat", "cat", "dog", "dog", "dog", "dog", "cat", "cat"],
+}
+LABELS = ["cat", "dog", "cat"]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_frame_comes_back_in_its_own_library(library):
+    frame = library(ROWS)
+    result = wc.aggregate(frame)
+    assert type(result) is type(frame)
+    names = result.column_names if library is pa.table else list(result.columns)
+    assert names == ["task", "label", "confidence"]
+    values = {
+        name: result[name].to_pylist() if library is pa.table else result[name].to_list()
+        for name in names
+    }
+    assert values["task"] == ["t1", "t2", "t3"]
+    assert values["label"] == LABELS
+    assert all(0.5 < p <= 1 for p in values["confidence"])
+
+
+def test_pandas_and_polars_agree_with_arrays():
+    arrays = wc.aggregate((ROWS["task"], ROWS["worker"], ROWS["label"]))
+    assert isinstance(arrays, pa.Table)
+    pandas = wc.aggregate(pd.DataFrame(ROWS))
+    polars = wc.aggregate(pl.DataFrame(ROWS))
+    assert pandas["confidence"].tolist() == arrays["confidence"].to_pylist()
+    assert polars["confidence"].to_list() == arrays["confidence"].to_pylist()
+
+
+def test_ids_keep_their_types():
+    frame = pl.DataFrame({"task": [3, 3, 7], "worker": [1, 2, 1], "label": [True, True, False]})
+    result = wc.aggregate(frame)
+    assert result.schema["task"] == pl.Int64
+    assert result.schema["label"] == pl.Boolean
+    assert result["task"].to_list() == [3, 7]
+
+
+def test_matrix_and_crowd_labels():
+    matrix = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0]])
+    expected = wc.aggregation.DawidSkene().fit(matrix)
+    result = wc.aggregate(wc.CrowdLabels.from_matrix(matrix))
+    assert result["label"].to_pylist() == expected.labels_.tolist()
+    assert result["confidence"].to_pylist() == expected.confidence_.tolist()
+    assert wc.aggregate(matrix).equals(result)
+
+
+@pytest.mark.parametrize("name", method_names())
+def test_every_method_runs_by_name(name):
+    assert wc.aggregate(pl.DataFrame(ROWS), method=name)["task"].to_list() == ["t1", "t2", "t3"]
+
+
+def test_parameters_gold_and_prior_are_passed_on():
+    fit = wc.aggregation.DawidSkene(prior=None, max_iter=3)
+    labels = wc.CrowdLabels.from_arrays(**ROWS)
+    prior = [0.2, 0.8]
+    expected = fit.fit(labels, gold={"t1": "dog"}, task_prior=prior).confidence_
+    result = wc.aggregate(labels, gold={"t1": "dog"}, task_prior=prior, prior=None, max_iter=3)
+    assert result["confidence"].to_pylist() == expected.tolist()
+    assert result["label"].to_pylist()[0] == "dog"
+
+
+def test_method_object_is_used_and_left_alone():
+    method = wc.aggregation.OneVsRest("mace")
+    result = wc.aggregate(pl.DataFrame(ROWS), method, method__max_iter=3)
+    expected = wc.aggregation.OneVsRest("mace").set_params(method__max_iter=3)
+    assert result["label"].to_list() == expected.fit(pl.DataFrame(ROWS)).labels_.tolist()
+    assert not hasattr(method, "probas_")
+    assert repr(method) == repr(wc.aggregation.OneVsRest("mace"))
+
+
+def test_method_that_is_none():
+    with pytest.raises(ParameterError, match=r"method is 7; give a name"):
+        wc.aggregate(pl.DataFrame(ROWS), 7)
+
+
+def test_unknown_parameter_has_a_suggestion():
+    with pytest.raises(ParameterError, match=r"no parameter 'max_itre'; did you mean 'max_iter'"):
+        wc.aggregate(ROWS, max_itre=3)
+
+
+def test_unknown_method_has_a_suggestion():
+    with pytest.raises(ParameterError, match=r"did you mean 'dawid-skene'"):
+        wc.aggregate(ROWS, method="david-skene")
+
+
+def test_bad_data_is_refused():
+    with pytest.raises(DataError):
+        wc.aggregate(object())
+
+
+def test_saved_method_loads(tmp_path):
+    model = wc.aggregation.DawidSkene().fit(wc.CrowdLabels.from_arrays(**ROWS))
+    model.save(tmp_path / "model")
+    assert np.array_equal(wc.load(tmp_path / "model").probas_, model.probas_)
+
+
+def test_show_versions_names_everything_without_importing_it():
+    found = wc.show_versions()
+    assert found["wisecrowd"] == wc.__version__
+    assert found["numpy"] == np.__version__
+    assert len(found) == len(list(found))
+    assert f"numpy         {np.__version__}" in repr(found)
+    code = (
+        "import sys, wisecrowd; wisecrowd.show_versions();"
+        "print(sorted({'pandas', 'torch', 'sklearn', 'numba', 'scipy'} & set(sys.modules)))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_missing_library_is_said(monkeypatch):
+    def missing(name):
+        raise wc.api.PackageNotFoundError(name)
+
+    monkeypatch.setattr("wisecrowd.api.version", missing)
+    assert wc.show_versions()["torch"] == "not installed"
+
+
+def test_import_of_the_package_is_light():
+    code = "import sys, wisecrowd; print('numpy' in sys.modules)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "False"
+
+
+def test_every_public_name_loads():
+    for name in dir(wc):
+        assert getattr(wc, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = wc.nonsense
