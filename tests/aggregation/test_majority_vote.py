@@ -105,9 +105,8 @@ def test_very_many_classes_need_little_memory():
 def test_accuracy_on_real_data_with_fractional_ties(data_directory, name, expected):
     with (data_directory / name / "answers.csv").open() as file:
         rows = list(csv.DictReader(file))
-        labels = CrowdLabels.from_arrays(
-            *([r[c] for r in rows] for c in ("task", "worker", "label"))
-        )
+        columns = ([row[c] for row in rows] for c in ("task", "worker", "label"))
+        labels = CrowdLabels.from_arrays(*columns)
     with (data_directory / name / "truth.csv").open() as file:
         truth = {row["task"]: row["label"] for row in csv.DictReader(file)}
     probas = MajorityVote().fit(labels).probas_

@@ -44,7 +44,7 @@ def test_numpys_variable_text():
 
 def test_types_have_one_name():
     assert [kind_of(x) for x in (True, np.True_, 1, np.int8(1), 1.5, np.float32(1), "a")] == [
-        "bool", "bool", "int", "int", "float", "float32", "str",
+        "bool", "bool", "int", "int", "float", "float", "str",
     ]  # fmt: skip
 
 

@@ -100,6 +100,14 @@ def test_unpadded_ids_sort_like_text(numbers, prefix, suffix):
         assert order is None  # bare integers sort by value
 
 
+@pytest.mark.parametrize("suffix", ["", "-", "a"])
+def test_short_numbers_that_begin_longer_ones(suffix):
+    values = np.array([0, 1, 10, 19, 100, 109, 190, 191, 199])
+    texts = [f"t{value}{suffix}" for value in values]
+    order = text_order(values, Shape(b"t", suffix.encode()))
+    assert [texts[i] for i in order] == sorted(texts)
+
+
 @given(st.lists(st.text(), min_size=1), TEXTS)
 def test_leading_words_sort_like_text(texts, arrow_type):
     words = leading_words(pa.array(texts, arrow_type)).tolist()

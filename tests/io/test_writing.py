@@ -77,6 +77,14 @@ def test_any_text_survives(tmp_path_factory, rows):
     assert [tuple(json.loads(line).values()) for line in lines] == rows
 
 
+@pytest.mark.parametrize("character", ["\r", "\n", '"', ","])
+def test_each_special_character_alone(tmp_path, character):
+    text = f"a{character}b"
+    write_table(tmp_path / "a.csv", {"task": ["x", text], "n": [1, 2]})
+    quoted = text.replace('"', '""')
+    assert (tmp_path / "a.csv").read_bytes().decode() == f'task,n\nx,1\n"{quoted}",2\n'
+
+
 def test_an_only_column_has_no_empty_lines(tmp_path):
     write_table(tmp_path / "a.csv", {"task": ["a", "", "b"]})
     assert (tmp_path / "a.csv").read_text() == 'task\na\n""\nb\n'

@@ -28,11 +28,7 @@ def random_block(n_tasks=40, n_workers=6, n_classes=4, seed=0, weighted=False, p
         rows[0, 1] = 0.0  # a gold label
         rows[1] = np.log([1 - 3e-14, 1e-14, 1e-14, 1e-14])[:n_classes]  # nearly all of the prior
         index = np.arange(n_tasks, dtype=np.int32)
-    also = None
-    if index is not None:
-        also = np.full(n_tasks, -1, np.int32)
-        also[0] = 1
-    return indptr, worker, label, weight, rows, index, also
+    return indptr, worker, label, weight, rows, index
 
 
 def totals_of(rows, log_class):
@@ -40,8 +36,8 @@ def totals_of(rows, log_class):
 
 
 def coin(module, block, log_odds, log_class):
-    indptr, worker, label, weight, rows, index, also = block
-    pairs = module.received_labels(indptr, label, also, len(log_class))
+    indptr, worker, label, weight, rows, index = block
+    pairs = module.received_labels(indptr, label, len(log_class))
     correct, mass = np.zeros(len(log_odds)), np.zeros(len(log_class))
     probas, rest = np.empty(len(pairs[3])), np.empty(len(indptr) - 1)
     value = module.coin_step(
@@ -53,7 +49,7 @@ def coin(module, block, log_odds, log_class):
 
 def dense_scores(block, log_odds, log_class):
     """Return the (n, K) log scores by adding one annotation after the other."""
-    indptr, worker, label, weight, rows, index, _ = block
+    indptr, worker, label, weight, rows, index = block
     scores = np.empty((len(indptr) - 1, len(log_class)))
     for i in range(len(scores)):
         scores[i] = log_class + rows[0 if index is None else index[i]]
@@ -87,16 +83,12 @@ def module(request):
     return importlib.import_module(f"wisecrowd.kernels.{request.param}")
 
 
-@pytest.mark.parametrize("also", [None, 2])
-def test_received_labels_are_the_distinct_ones(module, also):
+def test_received_labels_are_the_distinct_ones(module):
     indptr, _, label, *_ = random_block()
     n = len(indptr) - 1
-    extra = None if also is None else np.where(np.arange(n) % 3 == 0, also, -1).astype(np.int32)
-    pair, pair_indptr, pair_task, pair_label = module.received_labels(indptr, label, extra, 4)
+    pair, pair_indptr, pair_task, pair_label = module.received_labels(indptr, label, 4)
     for i in range(n):
         given = label[indptr[i] : indptr[i + 1]].tolist()
-        if extra is not None and extra[i] >= 0:
-            given.append(extra[i])
         here = slice(pair_indptr[i], pair_indptr[i + 1])
         assert pair_label[here].tolist() == sorted(set(given))
         assert (pair_task[here] == i).all()
@@ -107,7 +99,7 @@ def test_received_labels_are_the_distinct_ones(module, also):
 
 def test_received_labels_of_a_task_with_many_classes(module):
     label = np.random.default_rng(0).permutation(500).astype(np.int32)
-    _, _, _, pair_label = module.received_labels(np.array([0, 500]), label, None, 500)
+    _, _, _, pair_label = module.received_labels(np.array([0, 500]), label, 500)
     np.testing.assert_array_equal(pair_label, np.arange(500))
 
 
@@ -155,7 +147,7 @@ def test_small_remainders_do_not_lose_their_digits(module):
     worker, label = np.array([0, 0], np.int32), np.array([0, 1], np.int32)
     rest_class = 1e-20
     log_class = np.log([0.5, 0.5, rest_class])
-    block = indptr, worker, label, None, np.zeros((1, 3)), None, None
+    block = indptr, worker, label, None, np.zeros((1, 3)), None
     _, _, _, probas, rest, value = coin(module, block, np.array([-40.0]), log_class)
     scores = np.array([0.5 * np.exp(-40.0), 0.5 * np.exp(-40.0), rest_class])
     expected = scores / scores.sum()
@@ -168,7 +160,7 @@ def test_all_classes_received_by_adversaries(module):
     """Nothing is left for a remainder, and every score is far below zero."""
     indptr = np.array([0, 2], dtype=np.int64)
     worker, label = np.array([0, 1], np.int32), np.array([0, 1], np.int32)
-    block = indptr, worker, label, None, np.zeros((1, 2)), None, None
+    block = indptr, worker, label, None, np.zeros((1, 2)), None
     _, _, mass, probas, rest, value = coin(
         module, block, np.array([-2000.0, -2001.0]), np.log([0.5, 0.5])
     )
@@ -182,9 +174,9 @@ def test_all_classes_received_by_adversaries(module):
 
 
 def vote(module, block, vote_weight, smoothing, hard):
-    indptr, worker, label, weight, rows, index, also = block
+    indptr, worker, label, weight, rows, index = block
     n_classes = rows.shape[1]
-    pairs = module.received_labels(indptr, label, also, n_classes)
+    pairs = module.received_labels(indptr, label, n_classes)
     agreement, no_class = np.zeros(len(vote_weight)), np.zeros(n_classes)
     probas, rest = np.empty(len(pairs[3])), np.empty(len(indptr) - 1)
     module.vote_step(
@@ -196,7 +188,7 @@ def vote(module, block, vote_weight, smoothing, hard):
 
 def dense_votes(block, vote_weight, smoothing):
     """Return the (n, K) shares of the votes by counting them one after the other."""
-    indptr, worker, label, weight, rows, index, _ = block
+    indptr, worker, label, weight, rows, index = block
     shares = np.empty((len(indptr) - 1, rows.shape[1]))
     for i in range(len(shares)):
         row = rows[0 if index is None else index[i]]
@@ -231,8 +223,6 @@ def test_vote_step_counts_votes(module, prior, weights, smoothing, hard):
         received = np.zeros_like(best)
         task = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
         received[task, label[indptr[0] : indptr[-1]]] = True
-        if block[6] is not None:
-            received[0, 1] = True
         best &= received  # a class that nobody chose has nobody to agree with it
         share = best / np.maximum(best.sum(axis=1, keepdims=True), 1)
     task = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

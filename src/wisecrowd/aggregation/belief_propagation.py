@@ -25,6 +25,7 @@ from wisecrowd.families.message_passing import (
     find_edges,
     inexact_workers,
     log_evidence,
+    message_kernels,
     rules_for,
 )
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -35,7 +36,7 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 
-RULE_ERROR = 1e-6  # log evidence of a worker: twice the nodes must agree to this
+RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
 NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
 MOST_REFINEMENTS = 3
 
@@ -133,9 +134,12 @@ class BeliefPropagation(Aggregator):
         edges = find_edges(labels)
         coin = workers.coin and edges.single and self.rule == "best"
         fixed = fixed_class_prior(self.class_prior, prior, K)
-        steps = MessagePassing(edges, coin, 0.0, self.tol, estimate_class=fixed is None)
-        rules, rule_of = self._rules(workers, labels, coin, rng)
+        rules, rule_of = self._rules(workers, labels.labels_per_worker, K, coin, rng)
         nodes = Nodes.build(rules, rule_of)
+        terms = int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K)
+        steps = MessagePassing(
+            edges, coin, 0.0, self.tol, estimate_class=fixed is None, kernels=message_kernels(terms)
+        )
         engine = MemoryEngine(labels, prior, table_size=len(nodes.log_weight))
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed
         params = Params(nodes, np.exp(nodes.log_weight), log_class, update=False)
@@ -145,7 +149,15 @@ class BeliefPropagation(Aggregator):
         if len(inexact):
             known = rules, rule_of, inexact
             done, warnings = self._refine(workers, labels, steps, engine, done, *known)
-        return self._result(done, beliefs(steps, engine, done, K), warnings)
+        elif self.rule == "best":
+            # Moments of a worker are polynomials of two degrees more than its messages.
+            more = self._rules(workers, labels.labels_per_worker + 2, K, coin, rng)
+            nodes = Nodes.build(*more)
+            _, params = log_evidence(steps, engine, done, nodes)
+            return self._result(done, params, beliefs(steps, engine, done, K), warnings)
+        share, _ = done.params.nodes.per_worker(done.stats.node_sums)
+        params = replace(done.params, share=share)
+        return self._result(done, params, beliefs(steps, engine, done, K), warnings)
 
     def _refine(
         self,
@@ -185,16 +197,20 @@ class BeliefPropagation(Aggregator):
         )
 
     def _rules(
-        self, workers: WorkerPrior, labels: CrowdLabels, coin: bool, rng: np.random.Generator
+        self,
+        workers: WorkerPrior,
+        degrees: NDArray[np.int64],
+        n_classes: int,
+        coin: bool,
+        rng: np.random.Generator,
     ) -> tuple[list[Rule], NDArray[np.intp]]:
-        K = labels.n_classes
         if self.rule == "monte-carlo":
-            drawn = workers.sample(self.n_nodes, K, rng)
+            drawn = workers.sample(self.n_nodes, n_classes, rng)
             flat = Rule(np.maximum(drawn, 1e-12), np.full(self.n_nodes, -np.log(self.n_nodes)))
-            return [flat], np.zeros(labels.n_workers, dtype=np.intp)
-        rules, rule_of = rules_for(workers, labels.labels_per_worker, K, self.n_nodes)
+            return [flat], np.zeros(len(degrees), dtype=np.intp)
+        rules, rule_of = rules_for(workers, degrees, n_classes, self.n_nodes)
         if workers.coin and not coin:
-            rules = [Rule(coin_matrices(r.nodes, K), r.log_weight) for r in rules]
+            rules = [Rule(coin_matrices(r.nodes, n_classes), r.log_weight) for r in rules]
         return rules, rule_of
 
     def _converge(
@@ -216,10 +232,10 @@ class BeliefPropagation(Aggregator):
         again = rounds(replace(steps, damping=0.5), first.params, first.states)
         return replace(again, history=first.history + again.history)
 
-    def _result(self, done: Run, probas: Floats, warnings: tuple[str, ...]) -> FitResult:
-        params: Params = done.params
-        share, _ = params.nodes.per_worker(done.stats.node_sums)
-        confusion, variance = params.nodes.mean(share, probas.shape[1])
+    def _result(
+        self, done: Run, params: Params, probas: Floats, warnings: tuple[str, ...]
+    ) -> FitResult:
+        confusion, variance = params.nodes.mean(params.share, probas.shape[1])
         class_prior = np.exp(params.log_class - params.log_class.max())
         class_prior = class_prior / class_prior.sum()
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior

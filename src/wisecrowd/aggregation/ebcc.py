@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.core.base import Tags
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.confusion import Params, Stats, posterior, safe_log
-from wisecrowd.families.variational import VariationalConfusion
+from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
 from wisecrowd.inference.class_prior import fixed_class_prior
-from wisecrowd.inference.dirichlet import divergence, expected_log, row_parameters
+from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
 from wisecrowd.inference.initial import condition, vote_posterior
 from wisecrowd.inference.loop import Run, best_of, run
 
 Floats = NDArray[np.float64]
 
+TASKS_PER_SUBTYPE = 5  # that a class has at least when it starts with several
 STRETCH = 1 << 21  # numbers in the random split of the tasks that are handled at once
 
 
@@ -45,31 +47,28 @@ class EBCC(VariationalConfusion):
         :math:`G`, of every class. Those that the data do not need stay empty.
     subtype_strength : float
         :math:`a`; the smaller, the fewer subtypes are used.
-    prior : (diagonal, elsewhere), number, (n_classes, n_classes) array or prior object
-        Dirichlet parameters :math:`\beta` of a worker's confusion rows.
-    class_prior, class_strength, max_iter, tol, n_init, random_state
+    prior : "weak", number, (n_classes, n_classes) array or prior object
+        Dirichlet parameters :math:`\beta` of a worker's confusion rows; "weak" has 4 on the
+        diagonal and 1 elsewhere.
+    class_prior, class_alpha, max_iter, tol, n_init, random_state
         See :class:`~wisecrowd.families.variational.VariationalConfusion`. Every start splits the
         classes into subtypes at random.
 
     Attributes
     ----------
-    confusion_ : (n_workers, n_classes, n_classes)
-        Expected confusion matrices, averaged over the subtypes.
-    class_prior_ : (n_classes,)
+    confusion_, class_prior_ : (n_workers, n_classes, n_classes), (n_classes,)
+        Expected confusion matrices, averaged over the subtypes, and class frequencies.
     subtype_share_ : (n_classes, n_subtypes)
         Expected :math:`\tau`, the largest subtype of each class first.
     confusion_posterior_ : (n_workers, n_classes, n_subtypes, n_classes)
-        Dirichlet parameters of the confusion rows.
     subtype_posterior_, class_posterior_ : (n_classes, n_subtypes), (n_classes,)
-        Dirichlet parameters; the latter where the class frequencies are inferred.
-    history_ : tuple of float
-        The evidence lower bound, exact, which never decreases.
+        Dirichlet parameters; the last where the class frequencies are inferred.
+    history_ : the evidence lower bound, exact, after each pass; it never decreases
 
     Notes
     -----
-    With one subtype this is Bayesian Dawid-Skene (IBCC). The public implementation stops when no
-    posterior moves by more than 0.001, and its bound lacks the constants of the priors; here the
-    bound is complete, and may be compared between numbers of subtypes.
+    With one subtype this is Bayesian Dawid-Skene (IBCC). The bound has all constants, so that it
+    may be compared between numbers of subtypes. Classes of few tasks start with fewer subtypes.
 
     References
     ----------
@@ -80,33 +79,28 @@ class EBCC(VariationalConfusion):
     --------
     >>> from wisecrowd.core.labels import CrowdLabels
     >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
-    >>> model = EBCC(n_subtypes=3).fit(labels)
-    >>> model.labels_
+    >>> EBCC(n_subtypes=3).fit(labels).labels_
     array([0, 1, 0, 1])
-    >>> model.subtype_share_.shape
-    (2, 3)
     """
 
-    tags: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, stochastic=True
-    )
+    tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
 
     def __init__(
         self,
         *,
         n_subtypes: int = 10,
         subtype_strength: float = 0.1,
-        prior: Any = (4.0, 1.0),
+        prior: Any = "weak",
         class_prior: Any = "auto",
-        class_strength: float = 1.0,
-        max_iter: int = 500,
+        class_alpha: float = 1.0,
+        max_iter: int = 200,
         tol: float = 1e-6,
-        n_init: int = 5,
+        n_init: int = 10,
         random_state: Any = 0,
     ) -> None:
         super().__init__(
             class_prior=class_prior,
-            class_strength=class_strength,
+            class_alpha=class_alpha,
             max_iter=max_iter,
             tol=tol,
             n_init=n_init,
@@ -119,16 +113,18 @@ class EBCC(VariationalConfusion):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_integer("n_subtypes", self.n_subtypes, 1)
-        check_number("subtype_strength", self.subtype_strength, 0.0)
-        if not self.subtype_strength > 0:
-            raise ParameterError("subtype_strength is 0; give a number above 0.")
+        check_number("subtype_strength", self.subtype_strength, LEAST_ALPHA)
 
-    # ----------------------------------------------------------------------------------- update
+    # -------------------------------------------------------------------------- inference contract
+
+    def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
+        """E-step over (class, subtype) pairs, so many that compiled kernels pay sooner."""
+        chosen = kernels.select(len(block.cell) * self.n_subtypes)
+        return super().local_step(replace(block, kernels=chosen), state, params)
 
     def global_step(self, stats: Stats, params: Params | None) -> Params:
         """Update the posteriors of workers, subtypes and classes from the expected counts."""
-        G = self.n_subtypes
-        K = len(stats.mass) // G
+        K, G = len(stats.mass) // self.n_subtypes, self.n_subtypes
         beta = self._beta + stats.counts.reshape(-1, K, K, G)  # (J, L, K, G), label second
         logs = expected_log(beta, axis=1)
         mass = stats.mass.reshape(K, G)
@@ -150,66 +146,59 @@ class EBCC(VariationalConfusion):
             f"EBCC with {J} workers, {K} classes and {G} subtypes would",
             "use fewer subtypes, or one-coin, which needs a few bytes per annotation",
         )
-        self._beta = self._prior_rows(labels.workers, K)
+        alpha = row_parameters(self.prior, labels.workers, K, labels.classes).reshape(-1, K, K)
+        self._beta = alpha.transpose(0, 2, 1)[..., None]  # (1 or J, L, K, 1), as the counts lie
         self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
         engine = MemoryEngine(labels, _over_subtypes(prior, G), table_size=J * K * K * G)
         plain = MemoryEngine(labels, prior, table_size=J * K * K * G)  # the same blocks
-        own_start = self._start
 
         def attempt(number: int) -> Run:
-            params = self._split_start(plain, J, K, own_start, rng)
-            return run(self, engine, params, max_iter=self.max_iter, tol=self.tol)
+            start = self._split_start(plain, labels, rng)
+            return run(self, engine, start, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
         return self._result(labels, best, _class_posterior(engine, best.params, K))
 
-    def _prior_rows(self, workers: Any, n_classes: int) -> Floats:
-        """Return the Dirichlet parameters as (1 or J, L, K, 1), the way the counts lie."""
-        alpha = row_parameters(self.prior, workers, n_classes)
-        alpha = alpha[None] if alpha.ndim == 2 else alpha
-        return np.ascontiguousarray(alpha.transpose(0, 2, 1)[..., None])
-
     def _split_start(
-        self,
-        plain: MemoryEngine,
-        n_workers: int,
-        n_classes: int,
-        given: Floats | None,
-        rng: np.random.Generator,
+        self, plain: MemoryEngine, labels: CrowdLabels, rng: np.random.Generator
     ) -> Params:
         """Update from the given posterior or the soft vote, each class split at random."""
-        G = self.n_subtypes
-        counts = np.zeros((n_workers * n_classes, n_classes * G))
-        mass = np.zeros(n_classes * G)
-        size = max(1, STRETCH // (n_classes * G))
-        for block in plain.shards():
-            if given is None:
-                start = vote_posterior(block, n_classes)
-            else:
-                start = condition(given[block.tasks], block)
+        K, G = labels.n_classes, self.n_subtypes
+        starts = [
+            vote_posterior(block, K) if self._start is None
+            else condition(self._start[block.tasks], block)
+            for block in plain.shards()
+        ]  # fmt: skip
+        blocks = list(zip(plain.shards(), starts, strict=True))
+        mass = sum(q[np.diff(block.indptr) > 0].sum(axis=0) for block, q in blocks)
+        # Between classes of few tasks the split would decide by chance: these start with fewer.
+        n_used = np.clip(np.ceil(mass / TASKS_PER_SUBTYPE), 1, G)
+        used = np.arange(G) < n_used[:, None]  # (K, G)
+        counts = np.zeros((labels.n_workers * K, K * G))
+        size = max(1, STRETCH // (K * G))
+        for block, start in blocks:
             for first in range(0, block.n_tasks, size):
                 some = start[first : first + size]
-                share = rng.standard_exponential((*some.shape, G))
+                share = rng.standard_exponential((*some.shape, G)) * used
                 share *= (some / share.sum(axis=2))[:, :, None]
-                q = share.reshape(len(some), -1)
-                indptr = block.indptr[first : first + len(some) + 1]
-                block.kernels.add_counts(indptr, block.cell, block.weight, q, counts)
-                mass += q[np.diff(indptr) > 0].sum(axis=0)
-        return self.global_step(Stats(counts, mass, 0.0), None)
+                block.kernels.add_counts(
+                    block.indptr[first : first + len(some) + 1], block.cell, block.weight,
+                    share.reshape(len(some), -1), counts,
+                )  # fmt: skip
+        subtype_mass = used * (mass / n_used)[:, None]
+        return self.global_step(Stats(counts, subtype_mass.ravel(), 0.0), None)
 
     # ---------------------------------------------------------------------------------- results
 
     def _confusion_of(self, params: Params) -> Floats:
         beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
-        share = eta / eta.sum(axis=1, keepdims=True)
-        mean = beta / beta.sum(axis=1, keepdims=True)
-        return np.asarray(np.einsum("jlkg,kg->jkl", mean, share))
+        return np.asarray(np.einsum("jlkg,kg->jkl", expectation(beta, 1), expectation(eta)))
 
     def _accuracy_variance(self, params: Params, class_prior: Floats) -> Floats:
         beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
         total = beta.sum(axis=1)  # (J, K, G)
         right = np.diagonal(beta, axis1=1, axis2=2).transpose(0, 2, 1) / total
-        of_latent = class_prior[:, None] * eta / eta.sum(axis=1, keepdims=True)
+        of_latent = class_prior[:, None] * expectation(eta)
         return np.asarray(np.einsum("jkg,kg->j", right * (1 - right) / (total + 1), of_latent**2))
 
     def _published(self, params: Params) -> dict[str, Any]:
@@ -220,7 +209,7 @@ class EBCC(VariationalConfusion):
         return params.extra | {
             "confusion_posterior": np.ascontiguousarray(beta),
             "subtype_posterior": eta,
-            "subtype_share": eta / eta.sum(axis=1, keepdims=True),
+            "subtype_share": expectation(eta),
         }
 
     # ---------------------------------------------------------------------------------- predict
@@ -232,8 +221,7 @@ class EBCC(VariationalConfusion):
 
     def _log_likelihood(self, labels: CrowdLabels) -> float:
         prior = TaskPrior(np.zeros((1, labels.n_classes)))
-        beta = self.confusion_posterior_
-        logs = safe_log(beta / beta.sum(axis=3, keepdims=True))
+        logs = safe_log(expectation(self.confusion_posterior_))
         log_latent = safe_log(self.class_prior_[:, None] * self.subtype_share_)
         engine, params, _ = self._known_latent(labels, prior, logs, log_latent)
         return posterior(engine, params, len(params.log_class))[1]

@@ -22,7 +22,7 @@ class MajorityVote(Aggregator):
         q_i(k) \propto h_i(k) \Bigl( \sum_{j: y_{ij} = k} w_{ij} + \alpha \Bigr)
 
     Use it when workers are about equally good, or as the yardstick for everything else. Cost:
-    O(annotations), once, for any number of classes; memory: about 20 bytes per annotation.
+    O(annotations), once, for any number of classes; memory: 20 to 50 bytes per annotation.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -26,7 +27,7 @@ from wisecrowd.families.confusion import (
 from wisecrowd.inference.class_prior import known_class_prior
 from wisecrowd.inference.dirichlet import divergence, expected_log, row_parameters
 from wisecrowd.inference.empirical_bayes import fittable, refit_to_counts
-from wisecrowd.inference.loop import Run, squarem
+from wisecrowd.inference.loop import Run, run, squarem
 from wisecrowd.inference.priors import DirichletRows, as_worker_prior
 from wisecrowd.inference.worker_prior import WorkerPrior
 
@@ -35,12 +36,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Variational(Params):
-    """The variational posterior: what the counts (J, K, K) and class mass (K,) make of the priors."""
+    """The variational posterior: what counts (J, K, K) and class mass (K,) make of the priors."""
 
     counts: Floats
     mass: Floats
     prior: WorkerPrior
     mean: Floats
+    refit: bool = False  # whether the prior's parameters are fitted from here on
 
 
 class MeanField(ConfusionEM):
@@ -62,7 +64,8 @@ class MeanField(ConfusionEM):
         elsewhere; a pair is a one-coin Beta(a, b), an array are Dirichlet rows, and any of
         :mod:`wisecrowd.inference.priors` will do.
     fit_prior : bool
-        Fit the prior's parameters to the crowd as well (empirical Bayes).
+        Fit the prior's parameters to the crowd as well (empirical Bayes), once the fit under the
+        given ones has converged.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     class_alpha : float
@@ -84,14 +87,14 @@ class MeanField(ConfusionEM):
     Notes
     -----
     The same model and updates are known as IBCC-VB and BayesGC, and with a one-coin prior as mean
-    field. The posterior is too sure of itself, and there may be several optima: ``n_init`` keeps the
-    one with the best bound. Which class is which is settled by the prior, which must say that
+    field. The posterior is too sure of itself, and there may be several optima: ``n_init`` keeps
+    the one with the best bound. Which class is which is settled by the prior, which must say that
     workers are better than chance, and by the start from votes.
 
     References
     ----------
-    E. Simpson, S. Roberts, I. Psorakis and A. Smith (2013). Dynamic Bayesian combination of multiple
-    imperfect classifiers. In Decision Making and Imperfection, Springer, 1-35.
+    E. Simpson, S. Roberts, I. Psorakis and A. Smith (2013). Dynamic Bayesian combination of
+    multiple imperfect classifiers. In Decision Making and Imperfection, Springer, 1-35.
 
     Examples
     --------
@@ -142,17 +145,19 @@ class MeanField(ConfusionEM):
 
     def global_step(self, stats: Stats, params: Params | None) -> Variational:
         """Return the posterior of workers and classes given the expected counts."""
-        prior = self._workers if params is None else params.prior  # type: ignore[attr-defined]
         counts = as_confusion(stats.counts)
-        if self.fit_prior:
-            prior = refit_to_counts(prior, counts)
-        return self._given_counts(counts, stats.mass, prior)
+        if not isinstance(params, Variational):
+            return self._given_counts(counts, stats.mass, self._workers)
+        prior = refit_to_counts(params.prior, counts) if params.refit else params.prior
+        return self._given_counts(counts, stats.mass, prior, params.refit)
 
-    def _given_counts(self, counts: Floats, mass: Floats, prior: WorkerPrior) -> Variational:
-        """Return the variational posterior and, as ``log_prior``, minus its divergence.
+    def _given_counts(
+        self, counts: Floats, mass: Floats, prior: WorkerPrior, refit: bool = False
+    ) -> Variational:
+        r"""Return the variational posterior and, as ``log_prior``, minus its divergence.
 
-        As :math:`q(\\theta) \\propto p(\\theta) e^{c \\cdot \\log\\theta}`, its divergence from the
-        prior is :math:`c \\cdot E\\log\\theta` minus the log evidence of the counts; with the local
+        As :math:`q(\theta) \propto p(\theta) e^{c \cdot \log\theta}`, its divergence from the
+        prior is :math:`c \cdot E\log\theta` minus the log evidence of the counts; with the local
         step's sum of log normalisers this makes the bound exact.
         """
         workers = prior.posterior(counts)
@@ -163,7 +168,7 @@ class MeanField(ConfusionEM):
             log_class = expected_log(alpha + mass)
             value -= divergence(alpha + mass, alpha, log_class)
         table = as_table(workers.expected_log)
-        return Variational(table, log_class, value, {}, counts, mass, prior, workers.mean)
+        return Variational(table, log_class, value, {}, counts, mass, prior, workers.mean, refit)
 
     def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
         """Extrapolate the counts, which are the posterior's natural parameters."""
@@ -172,10 +177,29 @@ class MeanField(ConfusionEM):
         if moved is None:
             return None
         moved = np.maximum(moved, 0.0)
-        K = len(path[-1].mass)
-        return self._given_counts(moved[:-K].reshape(-1, K, K), moved[-K:], path[-1].prior)
+        K = len(moved) - path[-1].counts.size
+        last = path[-1]
+        counts = moved[:-K].reshape(-1, K, K)
+        return self._given_counts(counts, moved[-K:], last.prior, last.refit)
 
     # ------------------------------------------------------------------------------ fit, predict
+
+    def _first_params(
+        self,
+        engine: MemoryEngine,
+        n_workers: int,
+        n_classes: int,
+        given: Floats | None,
+        rng: np.random.Generator | None,
+    ) -> Params:
+        params = super()._first_params(engine, n_workers, n_classes, given, rng)
+        if not self.fit_prior:
+            return params
+        # Converge under the given prior first: votes are soft, workers seem alike in them, and a
+        # prior fitted to that would become certain that they are, and stay so.
+        params = run(self, engine, params, max_iter=self.max_iter, tol=self.tol).params
+        assert isinstance(params, Variational)
+        return replace(params, refit=True)
 
     def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
         params: Variational = best.params

@@ -16,7 +16,7 @@ class OneCoin(OneCoinEM):
         \;\text{otherwise}, \qquad p_j = \frac{\sum_{i} q_i(y_{ij}) + a}{n_j + a + b}
 
     Use it when workers have few labels each, or there are many classes: one number per worker
-    instead of K². Cost per iteration: O(annotations) for any number of classes; memory: about 30
+    instead of K². Cost per iteration: O(annotations) for any number of classes; memory: 20 to 50
     bytes per annotation and nothing that grows with tasks × classes.
 
     Parameters
@@ -55,6 +55,9 @@ class OneCoin(OneCoinEM):
     The same model as Dawid and Skene's with tied parameters, and so the same posterior. With K = 1
     every label is right and the accuracies are one. The most probable class is that of a weighted
     vote with the log-odds as weights and the log class prior added.
+
+    Estimated class frequencies can absorb what one number per worker cannot explain: where workers
+    miss one class more often than the others, try ``class_prior="uniform"``, or DawidSkene.
 
     References
     ----------

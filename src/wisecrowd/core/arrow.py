@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 
+_ROWS = 1 << 16
+
 
 def as_arrow(values: Any, role: str) -> Any:
     """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error."""
@@ -88,22 +90,30 @@ def kind_of(value: Any) -> str:
     """Return the name of a value's type, the same for Python's and NumPy's numbers."""
     if isinstance(value, bool | np.bool_):
         return "bool"
-    for kind, name in ((int, "int"), (np.integer, "int"), (str, "str"), (float, "float")):
-        if isinstance(value, kind):
+    for kinds, name in (((int, np.integer), "int"), (str, "str"), ((float, np.floating), "float")):
+        if isinstance(value, kinds):
             return name
     return type(value).__name__
 
 
 def chunks_of(array: Any) -> Iterator[Any]:
-    """Yield the chunks of an Arrow array, with one dictionary if it has any."""
+    """Yield the chunks of an Arrow array, with one dictionary if it has any.
+
+    Text comes in pieces that stay in the processor's cache while they are worked on.
+    """
     import pyarrow as pa
 
     if isinstance(array, pa.ChunkedArray):
         if pa.types.is_dictionary(array.type) and array.num_chunks:
             array = array.unify_dictionaries()
-        yield from array.chunks
+        chunks = array.chunks
     else:
-        yield array
+        chunks = [array]
+    for chunk in chunks:
+        if is_text(chunk.type) or is_text_view(chunk.type):
+            yield from (chunk.slice(start, _ROWS) for start in range(0, len(chunk), _ROWS))
+        else:
+            yield chunk
 
 
 def to_one_type(chunks: list[Any], role: str) -> list[Any]:

@@ -248,7 +248,7 @@ class Aggregator:
         Workers that the fit has not seen count as a worker about whom nothing is known.
         """
         self._require_fitted()
-        if not self.tags.inductive:
+        if type(self)._predict is Aggregator._predict:
             raise DataError(
                 f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
             )

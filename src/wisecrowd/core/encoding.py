@@ -265,9 +265,10 @@ class _Plain:
         self._chunks = chunks = []
         if pa.types.is_integer(column.type) and not column.null_count:
             return Encoded(*dense_codes(column.to_numpy()))
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        column = column.unify_dictionaries()
+        if pa.types.is_dictionary(column.type):
+            column = column.unify_dictionaries()
+        else:
+            column = column.dictionary_encode()  # all chunks share one dictionary already
         codes = np.concatenate(
             [indices_of(chunk) for chunk in column.chunks]
         )  # a copy: recoded below
@@ -342,6 +343,9 @@ def _text_order(distinct: Any) -> NDArray[np.int64]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    sample = [text for text in distinct[:100].to_pylist() if text]
+    if not all(text.removeprefix("-").isdigit() for text in sample):
+        return _code_point_order(distinct)  # a cast that fails at every value takes long
     try:
         numbers = pc.cast(distinct, pa.int64())
         if pc.all(pc.equal(pc.cast(numbers, distinct.type), distinct)).as_py() is not False:

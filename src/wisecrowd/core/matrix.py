@@ -66,10 +66,11 @@ def _as_matrix(matrix: Any) -> NDArray[Any]:
 
 
 def _present(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
+    present: NDArray[np.bool_]
     if matrix.dtype.kind == "f":
         present = ~np.isnan(matrix)
     elif matrix.dtype == object:
-        present = np.array([not is_missing(x) for x in matrix.ravel().tolist()], dtype=bool)
+        present = np.asarray([not is_missing(x) for x in matrix.ravel().tolist()], dtype=bool)
         present = present.reshape(matrix.shape)
     else:
         present = np.ones(matrix.shape, dtype=bool)

@@ -31,13 +31,15 @@ class SortedAnnotations(NamedTuple):
     task: Codes
     worker: Codes
     label: Codes
-    key: NDArray[np.int64]
+    key: NDArray[np.int64] | None  # holds the row; None: the order has not changed
     row_shift: int
     row_bits: int
 
     @property
     def rows(self) -> NDArray[np.int64]:
         """(n,) the row that each annotation came from."""
+        if self.key is None:
+            return np.arange(len(self.task), dtype=np.int64)
         return (self.key >> self.row_shift) & ((1 << self.row_bits) - 1)
 
 
@@ -83,8 +85,7 @@ def sort_annotations(
     task_bits, worker_bits, label_bits = (bits_for(size) for size in sizes)
     row_bits = bits_for(n)
     if _is_sorted(task, worker):
-        rows = np.arange(n, dtype=np.int64)
-        return SortedAnnotations(task, worker, label, rows, 0, row_bits)
+        return SortedAnnotations(task, worker, label, None, 0, row_bits)
     if task_bits + worker_bits + row_bits + label_bits > _KEY_BITS:
         rows = stable_order(worker, sizes[1])
         rows = rows[stable_order(task[rows], sizes[0])]

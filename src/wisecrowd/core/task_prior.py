@@ -47,9 +47,13 @@ def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabel
     index = None if len(rows) == 1 else np.arange(labels.n_tasks, dtype=np.int32)
     if gold is not None and (gold >= 0).any():
         if index is None:
-            index = np.where(gold < 0, 0, gold + 1).astype(np.int32)
-            with np.errstate(divide="ignore"):
-                rows = np.vstack([rows, np.log(np.eye(labels.n_classes))])
+            # One row for each class that occurs: a row per class would be classes × classes.
+            classes, place = np.unique(gold[gold >= 0], return_inverse=True)
+            index = np.zeros(labels.n_tasks, dtype=np.int32)
+            index[gold >= 0] = place + 1
+            certain = np.full((len(classes), labels.n_classes), -np.inf)
+            certain[np.arange(len(classes)), classes] = 0.0
+            rows = np.vstack([rows, certain])
         else:
             known = np.flatnonzero(gold >= 0)
             rows[known] = -np.inf

@@ -176,7 +176,7 @@ class OneCoinEM(Aggregator):
         self._weights, self._n_classes = worker_weights(labels), labels.n_classes
         self._task_prior = prior
         engine = MemoryEngine(labels, prior, table_size=labels.n_workers + labels.n_classes)
-        return engine, received(engine, prior)
+        return engine, received(engine, labels.n_classes)
 
     def _first_params(
         self, engine: MemoryEngine, states: list[Received], given: Floats | None

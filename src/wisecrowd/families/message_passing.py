@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.inference.class_prior import log_shares
@@ -27,6 +29,8 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +150,8 @@ class MessagePassing:
     damping, tol : float
     estimate_class : bool
         Whether the class prior follows the beliefs.
+    kernels : module
+        The compiled kernels, or their reference where there is little to do.
     """
 
     edges: Edges
@@ -153,6 +159,7 @@ class MessagePassing:
     damping: float
     tol: float
     estimate_class: bool
+    kernels: ModuleType
 
     def no_messages(self, engine: MemoryEngine, n_classes: int) -> list[Floats]:
         """Return uniform messages for every block."""
@@ -172,19 +179,18 @@ class MessagePassing:
     ) -> tuple[Floats, Stats]:
         """Run one round of messages; fills ``probas`` (n, K) with beliefs unless it is None."""
         nodes, n_classes = params.nodes, len(params.log_class)
-        kernels = importlib.import_module(f"{block.kernels.__name__}_messages")
         sums, mass = np.zeros(len(params.share)), np.zeros(n_classes)
         common = (params.log_class, block.prior_rows, block.prior_index, nodes.rule_start,
                   nodes.node_start)  # fmt: skip
         rest = (params.share, state, sums, mass, probas, self.damping, self.tol, params.update)
         if self.coin:
             wrong = (1 - nodes.values) / max(n_classes - 1, 1)
-            evidence, moved = kernels.coin_messages(
+            evidence, moved = self.kernels.coin_messages(
                 block.indptr, block.worker, block.label, block.weight, *common,
                 nodes.values, wrong, *rest,
             )  # fmt: skip
         else:
-            evidence, moved = kernels.matrix_messages(
+            evidence, moved = self.kernels.matrix_messages(
                 self._edge_indptr(block), self.edges.start, self.edges.worker, block.label,
                 block.weight, *common, nodes.values, *rest,
             )  # fmt: skip
@@ -215,6 +221,12 @@ def beliefs(steps: MessagePassing, engine: MemoryEngine, done: Run, n_classes: i
     for block, state in zip(engine.shards(), done.states, strict=True):
         steps.round(block, state, params, probas[block.tasks])
     return probas
+
+
+def message_kernels(n_terms: int) -> ModuleType:
+    """Return the kernels for so many (edge, node, class) terms in a round."""
+    chosen = kernels.select(n_terms // TERMS_PER_ANNOTATION).__name__
+    return importlib.import_module(f"{chosen}_messages")
 
 
 def rules_for(

@@ -58,30 +58,16 @@ class Received:
         return self.pair, self.indptr, self.task, self.label
 
 
-def received(engine: MemoryEngine, prior: TaskPrior) -> list[Received]:
-    """Return the received labels of every block; a class that alone is possible counts as one."""
-    only = _only_possible(prior)
-    n_classes = prior.rows.shape[1]
+def received(engine: MemoryEngine, n_classes: int) -> list[Received]:
+    """Return the received labels of every block."""
 
     def build(block: Block) -> Received:
         kernels = importlib.import_module(f"{block.kernels.__name__}_received")
-        also = None if only is None else only[block.prior_index]
-        pair, indptr, task, label = kernels.received_labels(
-            block.indptr, block.label, also, n_classes
-        )
+        pair, indptr, task, label = kernels.received_labels(block.indptr, block.label, n_classes)
         probas, rest = np.empty(len(label)), np.empty(block.n_tasks)
         return Received(pair, indptr, task, label, probas, rest, kernels)
 
     return [build(block) for block in engine.shards()]
-
-
-def _only_possible(prior: TaskPrior) -> NDArray[np.int32] | None:
-    """Return, for each row of the prior, its only possible class (a gold label) or -1."""
-    if prior.index is None:
-        return None
-    possible = prior.rows > -np.inf
-    single = possible.sum(axis=1) == 1
-    return np.where(single, possible.argmax(axis=1), -1).astype(np.int32) if single.any() else None
 
 
 def row_totals(prior: TaskPrior, log_class: Floats) -> Floats:
@@ -125,8 +111,8 @@ def posterior_matrix(
 ) -> Any:
     """Return the posterior (n_tasks, n_classes), dense, or sparse beyond ``DENSE_LIMIT`` numbers.
 
-    A sparse row holds the labels that the task received, its gold label, and its most probable
-    class where that is none of them; what it lacks to one is spread over the other classes.
+    A sparse row holds the labels that the task received and its most probable class where that is
+    none of them, such as a gold label; what it lacks to one is spread over the other classes.
     """
     blocks = list(zip(engine.shards(), states, strict=True))
     if labels.n_tasks * labels.n_classes > DENSE_LIMIT:

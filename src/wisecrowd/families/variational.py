@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import FitResult
@@ -28,6 +27,8 @@ from wisecrowd.inference.loop import Run
 
 Floats = NDArray[np.float64]
 
+LEAST_ALPHA = 1e-12  # a Dirichlet parameter of zero is no density
+
 
 class VariationalConfusion(ConfusionEM):
     """Variational Bayes for confusion matrices; subclasses say how counts become posteriors.
@@ -36,7 +37,7 @@ class VariationalConfusion(ConfusionEM):
     ----------
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" infers the class frequencies unless a task prior is given.
-    class_strength : float
+    class_alpha : float
         Dirichlet parameter of every class where the frequencies are inferred.
     max_iter, tol : int, float
         Stop after so many passes, or when the bound gains less than ``tol`` times its size.
@@ -49,7 +50,7 @@ class VariationalConfusion(ConfusionEM):
         self,
         *,
         class_prior: Any,
-        class_strength: float,
+        class_alpha: float,
         max_iter: int,
         tol: float,
         n_init: int,
@@ -62,13 +63,11 @@ class VariationalConfusion(ConfusionEM):
             n_init=n_init,
             random_state=random_state,
         )
-        self.class_strength = class_strength
+        self.class_alpha = class_alpha
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_number("class_strength", self.class_strength, 0.0)
-        if not self.class_strength > 0:
-            raise ParameterError("class_strength is 0; as a Dirichlet parameter it must be above.")
+        check_number("class_alpha", self.class_alpha, LEAST_ALPHA)
 
     # ----------------------------------------------------------------------------------- update
 
@@ -85,9 +84,9 @@ class VariationalConfusion(ConfusionEM):
         """Return the expected log class prior (K,), its divergence, and the Dirichlet if any."""
         if self._fixed_class is not None:
             return self._fixed_class, 0.0, {}
-        alpha = self.class_strength + mass
+        alpha = self.class_alpha + mass
         logs = expected_log(alpha)
-        loss = divergence(alpha, np.full_like(alpha, self.class_strength), logs)
+        loss = divergence(alpha, np.full_like(alpha, self.class_alpha), logs)
         return logs, loss, {"class_posterior": alpha}
 
     # ---------------------------------------------------------------------------------- results

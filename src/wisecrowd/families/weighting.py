@@ -54,7 +54,7 @@ class Votes:
     def __init__(self, labels: CrowdLabels, prior: TaskPrior, smoothing: float = 0.0) -> None:
         self._labels, self._smoothing = labels, smoothing
         self._engine = MemoryEngine(labels, prior, table_size=labels.n_workers)
-        self._states = received(self._engine, prior)
+        self._states = received(self._engine, labels.n_classes)
         self._no_class = np.zeros(labels.n_classes)  # the task prior says it all
         self._totals = row_totals(prior, self._no_class)
         self.total = worker_weights(labels)  # (J,) of each worker's labels

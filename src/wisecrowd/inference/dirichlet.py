@@ -13,6 +13,11 @@ from wisecrowd.inference.priors import as_row_prior
 Floats = NDArray[np.float64]
 
 
+def expectation(alpha: Floats, axis: int = -1) -> Floats:
+    r"""Return :math:`E \theta_l = \alpha_l / \sum_{l'} \alpha_{l'}` along ``axis``."""
+    return np.asarray(alpha / alpha.sum(axis=axis, keepdims=True))
+
+
 def expected_log(alpha: Floats, axis: int = -1) -> Floats:
     r"""Return :math:`E \log\theta_l = \psi(\alpha_l) - \psi(\sum_{l'} \alpha_{l'})` along ``axis``.
 
@@ -57,32 +62,30 @@ def divergence(posterior: Floats, prior: Floats, logs: Floats, axis: int = -1) -
     return float(((posterior - prior) * logs).sum() - log_beta(posterior).sum() + of_prior)
 
 
-def row_parameters(prior: Any, workers: Any, n_classes: int) -> Floats:
+def row_parameters(prior: Any, workers: Any, n_classes: int, classes: Any = None) -> Floats:
     """Return the Dirichlet parameters of confusion rows, (K, K) or (J, K, K), all positive.
 
     Parameters
     ----------
-    prior : (diagonal, elsewhere), number, (K, K) array or prior object
-        A pair sets the parameters of a right and of each wrong label.
+    prior : "weak", number, (K, K) or (J, K, K) array, or prior object
+        "weak" has 4 for a right and 1 for each wrong label.
     workers : ids, or anything as long as there are workers
     n_classes : int
+    classes : ids, optional
+        To which a prior from a former fit aligns its own.
 
     Examples
     --------
-    >>> row_parameters((4, 1), workers=(), n_classes=2)
+    >>> row_parameters("weak", workers=(), n_classes=2)
     array([[4., 1.],
            [1., 4.]])
     """
-    if isinstance(prior, tuple) and len(prior) == 2 and all(np.ndim(x) == 0 for x in prior):
-        try:
-            right, wrong = float(prior[0]), float(prior[1])
-        except (TypeError, ValueError):
-            raise ParameterError(f"prior is {prior!r}; give two positive numbers.") from None
-        prior = np.full((n_classes, n_classes), wrong) + (right - wrong) * np.eye(n_classes)
-    alpha: Floats = as_row_prior(prior).pseudo_counts(workers, n_classes)
-    if not np.isfinite(alpha).all() or not (alpha > 0).all():
+    if isinstance(prior, str) and prior == "weak":
+        return np.ones((n_classes, n_classes)) + 3 * np.eye(n_classes)
+    alpha: Floats = as_row_prior(prior, classes).pseudo_counts(workers, n_classes)
+    if not (alpha > 0).all():
         raise ParameterError(
             f"prior is {prior!r}; variational Bayes needs Dirichlet parameters above 0, such as "
-            "the pair (4, 1): a right label, each wrong label."
+            "'weak'."
         )
     return alpha

@@ -1,18 +1,21 @@
 r"""Empirical Bayes: the parameters of a prior, fitted to what is believed of the workers.
 
-A prior is made of *kinds*: a Beta or Dirichlet density is one kind, an atom of a discrete prior is
-one, and a mixture has those of its parts, in order. All that a fit needs are two sums per kind: how
-many workers are of it, and the sum of their expected log confusion matrices. They add up over
-workers and over the nodes of an integration rule, so mean field and belief propagation share
-:func:`refit`, the M-step
+Where the workers' posteriors have expected logarithms, as in mean field, :func:`refit` is the step
 
 .. math:: \eta' = \arg\max_\eta \sum_j E_{q(\theta_j)} \log p(\theta_j \mid \eta),
 
-which never lowers the evidence (nor a variational bound of it).
+which never lowers the evidence or its bound. A prior is made of *kinds*: a Beta or Dirichlet
+density is one kind, an atom of a discrete prior is one, and a mixture has those of its parts, in
+order. All that the step needs are two sums per kind, which add up over workers.
+
+Where only the evidence itself can be had, as in belief propagation, :func:`maximise_evidence`
+climbs it directly. (The nodes of a rule that is exact for polynomials say little of logarithms.)
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.inference.priors import DirichletRows, Discrete, Mixture, OneCoin, TwoCoin
 from wisecrowd.inference.quadrature import INSIDE
-from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
+from wisecrowd.inference.worker_prior import WorkerPrior
 
 Floats = NDArray[np.float64]
 
@@ -70,12 +73,7 @@ def fittable(prior: WorkerPrior, n_classes: int) -> WorkerPrior:
     if isinstance(prior, Mixture):
         return Mixture([fittable(part, n_classes) for part in prior.parts], prior.weights)
     if isinstance(prior, DirichletRows):
-        alpha = np.asarray(prior.alpha, dtype=np.float64)
-        if alpha.ndim < 3:
-            alpha = prior.pseudo_counts((), n_classes)
-        diagonal = np.diagonal(alpha, axis1=-2, axis2=-1)
-        n_off = max(alpha.size - diagonal.size, 1)
-        return _tied_rows(diagonal.mean(), (alpha.sum() - diagonal.sum()) / n_off, n_classes)
+        return _tied_rows(*_tied_pair(prior, n_classes), n_classes)
     if isinstance(prior, OneCoin | TwoCoin | Discrete):
         return prior
     raise ParameterError(
@@ -92,22 +90,21 @@ def refit(prior: WorkerPrior, sums: KindSums) -> WorkerPrior:
     prior : OneCoin, TwoCoin, DirichletRows, Discrete or a Mixture of these
         Of Discrete the weights are fitted, of a Mixture the weights and the parts.
     sums : KindSums
-        From :func:`sums_from_counts` or :func:`sums_from_nodes`.
+        From :func:`sums_from_counts`, for example.
 
     Examples
     --------
-    >>> rng = np.random.default_rng(0)
-    >>> accuracy = rng.beta(6, 2, 5000)
-    >>> known = sums_from_nodes(OneCoin(), accuracy, np.ones(5000), n_classes=3)
-    >>> fitted = refit(OneCoin(), known)
-    >>> round(fitted.a, 1), round(fitted.b, 1)
-    (6.0, 2.0)
+    >>> p = np.random.default_rng(0).beta(6, 2, 5000)
+    >>> confusion = np.array([[p, 1 - p], [1 - p, p]])
+    >>> sums = KindSums(np.array([5000.0]), np.log(confusion).sum(axis=2)[None])
+    >>> fitted = refit(OneCoin(), sums)
+    >>> round(fitted.a), round(fitted.b)
+    (6, 2)
     """
     total = sums.weight.sum()
     if isinstance(prior, Mixture):
         bounds = np.cumsum([0, *(n_kinds(part) for part in prior.parts)])
-        pairs = list(zip(bounds[:-1], bounds[1:], strict=True))
-        own = [KindSums(*(x[a:b] for x in sums)) for a, b in pairs]
+        own = [KindSums(*(x[a:b] for x in sums)) for a, b in pairwise(bounds)]
         parts = [refit(part, mine) for part, mine in zip(prior.parts, own, strict=True)]
         shares = np.array([mine.weight.sum() for mine in own])
         return Mixture(parts, shares / total if total > ENOUGH else prior.weights)
@@ -132,9 +129,19 @@ def _refit_density(prior: WorkerPrior, mean_log: Floats) -> WorkerPrior:
         first = _fit_tied((prior.a0, prior.b0), mean_log[0, 0], mean_log[0, 1], 1)
         return TwoCoin(*first, *_fit_tied((prior.a1, prior.b1), mean_log[1, 1], mean_log[1, 0], 1))
     if isinstance(prior, DirichletRows):
-        tied = np.asarray(fittable(prior, K).alpha)  # type: ignore[attr-defined]
-        return _tied_rows(*_fit_tied((tied[0, 0], tied[0, 1]), right, wrong, K - 1), K)
+        return _tied_rows(*_fit_tied(_tied_pair(prior, K), right, wrong, K - 1), K)
     raise ParameterError(f"The parameters of a {type(prior).__name__} cannot be fitted.")
+
+
+def _tied_pair(prior: DirichletRows, n_classes: int) -> tuple[float, float]:
+    """Return the mean parameter on the diagonal and the one elsewhere."""
+    alpha = np.asarray(prior.alpha, dtype=np.float64)
+    if alpha.ndim < 3:  # with three axes there is a matrix for every worker
+        alpha = prior.pseudo_counts((), n_classes)
+    diagonal = np.diagonal(alpha, axis1=-2, axis2=-1)
+    n_off = alpha.size - diagonal.size
+    off = (alpha.sum() - diagonal.sum()) / n_off if n_off else 1.0
+    return float(diagonal.mean()), float(off)
 
 
 def _tied_rows(diagonal: float, elsewhere: float, n_classes: int) -> DirichletRows:
@@ -214,56 +221,100 @@ def _shares(scores: Floats, prior_shares: Floats) -> Floats:
     return np.asarray(share / share.sum(axis=1, keepdims=True))
 
 
-def sums_from_nodes(
-    prior: WorkerPrior,
-    nodes: Floats,
-    share: Floats,
-    n_classes: int,
-    kind: NDArray[np.integer] | None = None,  # type: ignore[type-arg]
-) -> KindSums:
-    """Return the sums over workers who are known by weighted nodes, as in belief propagation.
-
-    Parameters
-    ----------
-    prior : WorkerPrior
-    nodes : (n,) accuracies or (n, K, K) confusion matrices, those of all workers laid end to end
-    share : (n,) posterior share of each node: those of one worker sum to one
-    n_classes : int
-    kind : (n,), optional
-        The kind of each node, from :func:`kinds_of_rule`; may be left out where there is one only.
-    """
-    count = n_kinds(prior)
-    where = np.zeros(len(share), dtype=np.intp) if kind is None else np.asarray(kind)
-    if kind is None and count > 1:
-        raise ParameterError(f"The prior has {count} kinds; say of which kind each node is.")
-    matrices = coin_matrices(nodes, n_classes) if nodes.ndim == 1 else nodes
-    logs = np.log(np.clip(matrices, 1e-300, 1.0)).reshape(len(share), -1)
-    sums = [np.bincount(where, share * column, count) for column in logs.T]
-    shape = (count, n_classes, n_classes)
-    return KindSums(np.bincount(where, share, count), np.stack(sums, axis=1).reshape(shape))
-
-
-def kinds_of_rule(prior: WorkerPrior, degree: int, n_classes: int, size: int = 512) -> NDArray[np.intp]:
-    """Return the kind of each node of ``prior.rule(degree, n_classes, size=size)``.
-
-    Examples
-    --------
-    >>> kinds_of_rule(Mixture([OneCoin(9, 1), Discrete([0.5, 0.1])]), degree=3, n_classes=2)
-    array([0, 0, 1, 2])
-    """
-    if isinstance(prior, Mixture):
-        found, first = [], 0
-        for part in prior.parts:
-            found.append(first + kinds_of_rule(part, degree, n_classes, size))
-            first += n_kinds(part)
-        return np.concatenate(found)
-    if isinstance(prior, Discrete):
-        return np.arange(len(prior.atoms))
-    return np.zeros(len(prior.rule(degree, n_classes, size=size).log_weight), dtype=np.intp)
-
-
 def refit_to_counts(prior: WorkerPrior, counts: Floats, n_steps: int = 3) -> WorkerPrior:
-    """Return the prior after ``n_steps`` rounds of EM on the evidence of expected counts (J, K, K)."""
+    """Return the prior after ``n_steps`` rounds of EM on the evidence of counts (J, K, K)."""
     for _ in range(n_steps):
         prior = refit(prior, sums_from_counts(prior, counts))
     return prior
+
+
+# --------------------------------------------------------------------------- climbing the evidence
+
+
+def maximise_evidence(
+    prior: WorkerPrior, log_evidence: Callable[[WorkerPrior], float], max_iter: int = 20
+) -> WorkerPrior:
+    """Return a prior of the same family with a higher evidence, by quasi-Newton steps.
+
+    Parameters
+    ----------
+    prior : OneCoin, TwoCoin, DirichletRows, Discrete or a Mixture of these
+        Where to start; of Dirichlet rows a tied matrix, see :func:`fittable`.
+    log_evidence : function of such a prior
+        In belief propagation the evidence after convergence: with messages held fixed it has its
+        maximum elsewhere, and steps to there swing to and fro.
+    max_iter : int
+        Most steps; one step evaluates the evidence about once per parameter.
+
+    Examples
+    --------
+    >>> counts = np.array([[[9.0, 1.0], [2.0, 8.0]], [[5.0, 5.0], [4.0, 6.0]]])
+    >>> def evidence(prior):
+    ...     return prior.posterior(counts).log_evidence.sum()
+    >>> better = maximise_evidence(OneCoin(2, 1), evidence)
+    >>> bool(evidence(better) > evidence(OneCoin(2, 1)))
+    True
+    """
+    from scipy.optimize import minimize
+
+    start = _as_vector(prior)
+    n_free = len(start)
+    if n_free == 0:
+        return prior
+    box = [(np.log(1e-6), np.log(LARGEST))] * n_free
+    found = minimize(
+        lambda x: -float(log_evidence(_from_vector(prior, x)[0])),
+        np.clip(start, *box[0]), method="L-BFGS-B", bounds=box,
+        options={"maxiter": max_iter, "eps": 1e-5, "ftol": 1e-10},
+    )  # fmt: skip
+    better = _from_vector(prior, found.x)[0]
+    return better if log_evidence(better) > log_evidence(prior) else prior
+
+
+def _as_vector(prior: WorkerPrior) -> Floats:
+    """Return the logarithms of a prior's parameters: densities', and shares up to a factor."""
+    values: list[float]
+    if isinstance(prior, Mixture):
+        own = np.log(np.maximum(prior._shares(), 1e-6)) if len(prior.parts) > 1 else np.empty(0)
+        return np.concatenate([own, *(_as_vector(part) for part in prior.parts)])
+    if isinstance(prior, Discrete):
+        shares = prior._shares()
+        return np.log(np.maximum(shares, 1e-6)) if len(shares) > 1 else np.empty(0)
+    if isinstance(prior, OneCoin):
+        values = [prior.a, prior.b]
+    elif isinstance(prior, TwoCoin):
+        values = [prior.a0, prior.b0, prior.a1, prior.b1]
+    elif isinstance(prior, DirichletRows) and np.ndim(prior.alpha) == 2 and len(prior.alpha) > 1:
+        values = list(_tied_pair(prior, len(prior.alpha)))
+    else:
+        raise ParameterError(f"The parameters of {prior!r} cannot be fitted.")
+    return np.log(np.maximum(values, 1e-6))
+
+
+def _from_vector(prior: WorkerPrior, vector: Floats) -> tuple[WorkerPrior, Floats]:
+    """Return a prior with the parameters at the front of ``vector``, and what is left of it."""
+    if isinstance(prior, Mixture):
+        shares, rest = prior.weights, vector
+        if len(prior.parts) > 1:
+            shares, rest = np.exp(vector[: len(prior.parts)]), vector[len(prior.parts) :]
+        parts = []
+        for part in prior.parts:
+            moved, rest = _from_vector(part, rest)
+            parts.append(moved)
+        return Mixture(parts, shares), rest
+    if isinstance(prior, Discrete):
+        n = len(prior.atoms)
+        if n == 1:
+            return prior, vector
+        return Discrete(prior.atoms, np.exp(vector[:n])), vector[n:]
+    if isinstance(prior, OneCoin):
+        return OneCoin(*_inside(vector[:2])), vector[2:]
+    if isinstance(prior, TwoCoin):
+        return TwoCoin(*_inside(vector[:4])), vector[4:]
+    assert isinstance(prior, DirichletRows)
+    right, wrong = _inside(vector[:2])
+    return _tied_rows(right, wrong, len(prior.alpha)), vector[2:]
+
+
+def _inside(logs: Floats) -> list[float]:
+    return [float(x) for x in np.clip(np.exp(logs), SMALLEST, LARGEST)]

@@ -53,7 +53,7 @@ class Discrete(WorkerPrior):
 
     def _shares(self) -> Floats:
         if self.weights is None:
-            return np.full(len(self.atoms), 1 / len(self.atoms))
+            return np.full(len(self.atoms), 1 / max(len(self.atoms), 1))
         shares = np.asarray(self.weights, dtype=np.float64)
         return shares / shares.sum() if shares.sum() > 0 else shares
 

@@ -36,12 +36,32 @@ def enough_nodes(degree: int) -> int:
 
 
 def beta_rule(a: float, b: float, n_nodes: int) -> Rule:
-    """Return Gauss-Jacobi nodes of Beta(a, b): exact for polynomials of degree 2 n_nodes - 1."""
-    from scipy.special import roots_jacobi
+    """Return Gauss-Jacobi nodes of Beta(a, b): exact for polynomials of degree 2 n_nodes - 1.
 
-    x, weight = roots_jacobi(n_nodes, b - 1, a - 1)
-    p = np.clip((1 + x) / 2, INSIDE, 1 - INSIDE)
-    return Rule(p, np.log(np.maximum(weight / weight.sum(), 1e-300)))
+    The nodes are the eigenvalues of the Jacobi polynomials' recurrence (Golub and Welsch 1969). A
+    weight is one over the sum of the squares of the orthonormal polynomials at its node: unlike the
+    eigenvectors' entries, that keeps the smallest weights to full precision.
+    """
+    from scipy.linalg import eigvalsh_tridiagonal
+
+    alpha, beta = b - 1.0, a - 1.0  # exponents of (1 - x) and (1 + x) on [-1, 1]
+    n = np.arange(1, n_nodes, dtype=np.float64)
+    middle = 2 * n + alpha + beta
+    diagonal = np.empty(n_nodes)
+    diagonal[0] = (beta - alpha) / (alpha + beta + 2)
+    diagonal[1:] = (beta - alpha) * (beta + alpha) / (middle * (middle + 2))
+    square = 4 * n * (n + alpha) * (n + beta) / (middle**2 * (middle + 1))
+    # (n + alpha + beta) / (middle - 1) is 1 at n = 1, also where both are 0.
+    square[1:] *= (n[1:] + alpha + beta) / (middle[1:] - 1)
+    step = np.sqrt(square)
+    x = eigvalsh_tridiagonal(diagonal, step)
+    before, value = np.zeros(n_nodes), np.ones(n_nodes)
+    total = np.ones(n_nodes)
+    for k in range(n_nodes - 1):
+        back = step[k - 1] * before if k > 0 else 0.0
+        before, value = value, ((x - diagonal[k]) * value - back) / step[k]
+        total += value**2
+    return Rule(np.clip((1 + x) / 2, INSIDE, 1 - INSIDE), -np.log(total))
 
 
 def centred_beta_rule(a: float, b: float, correct: float, wrong: float, n_nodes: int) -> Rule:

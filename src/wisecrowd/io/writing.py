@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from wisecrowd.core.arrow import to_numpy
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.formats import AUTO, SUFFIXES
 from wisecrowd.io.sources import STANDARD_INPUT, PathLike, Source
@@ -98,7 +99,7 @@ def _arrow(values: Any) -> Any:
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    array = np.asarray(values)
+    array = to_numpy(values)
     if array.ndim == 2:
         flat = pa.array(np.ascontiguousarray(array).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])

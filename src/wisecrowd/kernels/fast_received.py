@@ -39,8 +39,8 @@ def _sort_few(values: Ints, first: int, last: int) -> None:
 
 
 @compiled
-def _received_labels(indptr: Ints, label: Ints, also: Ints | None, n_classes: int, pair: Ints,
-                     pair_indptr: Ints, pair_task: Ints, pair_label: Ints) -> int:  # fmt: skip
+def _received_labels(indptr: Ints, label: Ints, n_classes: int, pair: Ints, pair_indptr: Ints,
+                     pair_task: Ints, pair_label: Ints) -> int:  # fmt: skip
     seen = np.full(n_classes, -1, np.int64)  # the last task that received each label
     slot = np.empty(n_classes, np.int32)  # and which of its pairs that is
     start = indptr[0]
@@ -54,9 +54,6 @@ def _received_labels(indptr: Ints, label: Ints, also: Ints | None, n_classes: in
                 seen[k] = i
                 pair_label[count] = k
                 count += 1
-        if also is not None and also[i] >= 0 and seen[also[i]] != i:
-            pair_label[count] = also[i]
-            count += 1
         _sort_few(pair_label, first, count)
         for p in range(first, count):
             pair_task[p] = i
@@ -352,14 +349,13 @@ def _vote_step(indptr: Ints, worker: Ints, weight: Floats | None, pair: Ints, pa
 
 
 def received_labels(
-    indptr: Ints, label: Ints, also: Ints | None, n_classes: int
+    indptr: Ints, label: Ints, n_classes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """See :func:`wisecrowd.kernels.reference_received.received_labels`."""
     n, size = len(indptr) - 1, int(indptr[-1] - indptr[0])
-    most = size + (0 if also is None else n)
     pair, pair_indptr = np.empty(size, np.int32), np.empty(n + 1, np.int64)
-    task, received = np.empty(most, np.int32), np.empty(most, np.int32)
-    count = _received_labels(indptr, label, also, n_classes, pair, pair_indptr, task, received)
+    task, received = np.empty(size, np.int32), np.empty(size, np.int32)
+    count = _received_labels(indptr, label, n_classes, pair, pair_indptr, task, received)
     return pair, pair_indptr, task[:count].copy(), received[:count].copy()
 
 

@@ -29,22 +29,15 @@ NEARLY_ALL = 1e-4  # a remainder below this has lost digits to cancellation and 
 
 
 def received_labels(
-    indptr: Ints, label: Ints, also: Ints | None, n_classes: int
+    indptr: Ints, label: Ints, n_classes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """Return (pair, pair_indptr, pair_task, pair_label): the distinct labels of each task.
-
-    ``also`` (n,) adds one class to each task where it is not negative, such as a gold label.
-    """
+    """Return (pair, pair_indptr, pair_task, pair_label): the distinct labels of each task."""
     rows, task = _edges(indptr)
     key = task * np.int64(n_classes) + label[rows]
-    keys = key
-    if also is not None:
-        known = np.flatnonzero(also >= 0)
-        keys = np.concatenate([key, known * np.int64(n_classes) + also[known]])
-    distinct, inverse = np.unique(keys, return_inverse=True)
+    distinct, inverse = np.unique(key, return_inverse=True)
     pair_indptr = np.searchsorted(distinct, np.arange(len(indptr), dtype=np.int64) * n_classes)
     return (
-        inverse[: len(key)].astype(np.int32),
+        inverse.astype(np.int32),
         pair_indptr.astype(np.int64),
         (distinct // n_classes).astype(np.int32),
         (distinct % n_classes).astype(np.int32),

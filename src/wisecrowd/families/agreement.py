@@ -1,0 +1,416 @@
+r"""One weight per worker, found from who agrees with whom; tasks then vote with these weights.
+
+.. math::
+    q_i(k) \propto \pi_{ik} \exp\Big(\kappa \sum_{j: y_{ij} = k} u_j\Big)
+
+This is the posterior of a one-coin model whose log-odds are :math:`\kappa u_j`. A method that finds
+accuracies sets :math:`u` to their log-odds and :math:`\kappa = 1`. A method that finds weights only
+up to scale decides by the sign of a weighted vote, which :math:`\kappa` does not change; then
+:math:`\kappa` is the scale under which the labels are most likely, so that the probabilities are
+those the data can support.
+
+Gold labels count as one more worker who gave them. A task prior counts in the posterior only.
+Agreement alone cannot tell a crowd from its mirror image: of the two, that one is taken in which
+the weighted vote agrees with the plain vote in total, that is, most workers are better than chance.
+This is decided, like every scale, for each connected part of the crowd.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.families.coin import Stats, log_wrong
+from wisecrowd.families.received import (
+    Received,
+    accuracy_error,
+    mass_outside,
+    posterior_matrix,
+    received,
+    row_totals,
+    share_of,
+    worker_weights,
+)
+from wisecrowd.kernels.reference import log_normalise
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+GRID = np.geomspace(0.02, 12.0, 17)  # log-odds of the best worker, where the scale is looked for
+PSEUDO = (1.0, 0.5)  # right and wrong labels that every worker has beforehand: nobody is certain
+
+
+@dataclass(frozen=True, eq=False)
+class Skills:
+    """What a method learned about the workers.
+
+    Attributes
+    ----------
+    weight : (n_workers,)
+        Vote weights: log-odds, or up to a common scale.
+    scaled : bool
+        Whether the weights are log-odds already.
+    accuracy : (n_workers,), optional
+        The method's own estimate; else the share of labels that the posterior has right.
+    offset : (n_classes,), optional
+        What every task's vote starts from, on the scale of the weights.
+    score : (n_tasks,), optional
+        Signed votes (class 1 against class 0), where they are no sum of worker weights.
+    """
+
+    weight: Floats
+    scaled: bool = False
+    accuracy: Floats | None = None
+    offset: Floats | None = None
+    score: Floats | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: tuple[float, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class SkillVote(Aggregator):
+    """Find worker weights by the method's hook, then vote with them and say how sure that is."""
+
+    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+        """Return the skills; ``gold`` (n_tasks,) has known classes and -1."""
+        raise TypeError(f"{type(self).__name__} must define _skills.")
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        skills = self._skills(labels, known_classes(prior, labels.n_tasks), rng)
+        votes = CoinVotes(labels, prior)
+        offset = np.zeros(labels.n_classes)
+        if skills.offset is not None:
+            offset = skills.offset[: labels.n_classes]  # with one class there is one
+        scale = 1.0 if skills.scaled else votes.best_scale(skills.weight, offset)
+        weight = scale * skills.weight
+        log_class = _log_softmax(scale * offset)
+        if skills.score is None:
+            correct = votes.round(weight, log_class).correct
+            probas = votes.posterior()
+        else:
+            probas = signed_posterior(scale * skills.score, prior)
+            correct = right_labels(labels, probas)
+        accuracy = skills.accuracy
+        if accuracy is None:
+            accuracy = share_of(correct, votes.total, 1 / labels.n_classes)
+        return FitResult(
+            probas,
+            accuracy,
+            accuracy_error(accuracy, votes.total),
+            n_iter=skills.n_iter,
+            converged=skills.converged,
+            history=skills.history,
+            extra={"vote_weight": weight, "vote_offset": log_class, **skills.extra},
+        )
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+        weight = self.vote_weight_
+        if labels.n_workers > len(weight):  # one more: the worker about whom nothing is known
+            weight = np.append(weight, 0.0)
+        votes = CoinVotes(labels, prior)
+        votes.round(weight, self.vote_offset_)
+        return votes.posterior()
+
+
+class CoinVotes:
+    """Votes in log-odds: one round of them, the posterior of the last, and their best scale."""
+
+    def __init__(self, labels: CrowdLabels, prior: TaskPrior) -> None:
+        self._labels, self._prior = labels, prior
+        self._engine = MemoryEngine(labels, prior, table_size=labels.n_workers)
+        self._states = received(self._engine, labels.n_classes)
+        self._labelled = float(np.count_nonzero(labels.labels_per_task))
+        self.total = worker_weights(labels)  # (J,) of each worker's labels
+
+    def round(self, log_odds: Floats, log_class: Floats) -> Stats:
+        """Vote; return the correct labels (J,), the class mass (K,) and the sum of log Z."""
+        self._last = log_class, row_totals(self._prior, log_class)
+
+        def step(block: Block, state: Received, _: None) -> tuple[Received, Stats]:
+            correct, mass = np.zeros_like(log_odds), np.zeros_like(log_class)
+            log_z = state.kernels.coin_step(
+                block.indptr, block.worker, block.weight, *state.pairs, log_odds,
+                log_class, block.prior_rows, block.prior_index, self._last[1],
+                correct, mass, state.probas, state.rest,
+            )  # fmt: skip
+            mass += mass_outside(block, state, *self._last)
+            return state, Stats(correct, mass, log_z)
+
+        return self._engine.map_reduce(step, self._states, None)[1]
+
+    def posterior(self) -> Any:
+        """Return the (n_tasks, n_classes) posterior of the last round, dense or sparse."""
+        return posterior_matrix(self._engine, self._states, self._labels, *self._last)
+
+    def best_scale(self, weight: Floats, offset: Floats) -> float:
+        r"""Return the :math:`\kappa` under which the labels are most likely.
+
+        The likelihood is that of one-coin workers with log-odds :math:`\kappa u_j`, each with the
+        pseudo-counts of right and wrong labels that keep certainty away.
+        """
+        n_classes = len(offset)
+        top = float(np.abs(weight[self.total > 0]).max(initial=0.0))
+        if n_classes == 1 or not top > 0:
+            return 1.0
+
+        n_right = np.where(self.total > 0, PSEUDO[0], 0.0)
+        n_all = np.where(self.total > 0, self.total + sum(PSEUDO), 0.0)
+
+        def likelihood(scale: float) -> tuple[float, float]:
+            log_odds, log_class = scale * weight, _log_softmax(scale * offset)
+            stats = self.round(log_odds, log_class)
+            right = _accuracy(log_odds, n_classes)
+            value = stats.log_z + _log_wrong(log_odds, n_classes) @ n_all + log_odds @ n_right
+            slope = weight @ (stats.correct + n_right - n_all * right)
+            slope += offset @ (stats.mass - self._labelled * np.exp(log_class))
+            return float(value), float(slope)
+
+        return _highest(likelihood, GRID / top)
+
+
+def _highest(function: Callable[[float], tuple[float, float]], grid: Floats) -> float:
+    """Return where a function, given with its slope, is highest: the best grid cell, then a root.
+
+    The root of the slope is found to the last digits, where a search among values could not be.
+    """
+    from scipy.optimize import brentq
+
+    values, slopes = np.array([function(float(x)) for x in grid]).T
+    best = int(values.argmax())
+    low, high = max(best - 1, 0), min(best + 1, len(grid) - 1)
+    if slopes[best] > 0:
+        low = best
+    else:
+        high = best
+    if not slopes[low] > 0 > slopes[high]:
+        return float(grid[best])  # the highest value is at the end of the grid
+    root = brentq(lambda x: function(float(x))[1], grid[low], grid[high], xtol=1e-14, rtol=1e-14)
+    return float(root)
+
+
+# ---------------------------------------------------------------------------------- small parts
+
+
+def _accuracy(log_odds: Floats, n_classes: int) -> Floats:
+    r"""Return :math:`p = e^u / (e^u + K - 1)`; the logistic function does not overflow as tanh."""
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * (log_odds - np.log(n_classes - 1)))))
+
+
+def _log_wrong(log_odds: Floats, n_classes: int) -> Floats:
+    return -np.logaddexp(log_odds, np.log(n_classes - 1))
+
+
+def _log_softmax(scores: Floats) -> Floats:
+    return np.asarray(scores - np.logaddexp.reduce(scores))
+
+
+def known_classes(prior: TaskPrior, n_tasks: int) -> NDArray[np.int64]:
+    """Return the only possible class of each task, such as its gold label, and -1 elsewhere."""
+    possible = prior.rows > -np.inf
+    only = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
+    if prior.rows.shape[1] == 1:
+        only[:] = -1  # with one class there is nothing to know
+    return np.asarray(only[np.zeros(n_tasks, np.intp) if prior.index is None else prior.index])
+
+
+def clipped_log_odds(accuracy: Floats, total: Floats, n_classes: int) -> tuple[Floats, Floats]:
+    """Return accuracies, no surer than one error in ``n + 2`` labels, and their log-odds."""
+    if n_classes == 1:
+        return np.ones_like(accuracy), np.zeros_like(accuracy)
+    least = 1 / (total + 2)
+    clipped = np.clip(accuracy, np.minimum(least, 0.5) / (n_classes - 1), 1 - least)
+    return clipped, np.log(clipped) - log_wrong(clipped, n_classes)
+
+
+def fill_in(skill: Floats, identified: NDArray[np.bool_], total: Floats) -> Floats:
+    """Give workers who share no task with anybody the mean skill of the others, or 1/2."""
+    weight = np.where(identified, total, 0.0)
+    mean = float(skill @ weight / weight.sum()) if weight.sum() > 0 else 0.5
+    return np.where(identified, skill, mean if mean > 0 else 0.5)
+
+
+def sum_by(index: Ints, values: Any, size: int) -> Floats:
+    """Add up values by index."""
+    return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def signed_posterior(score: Floats, prior: TaskPrior) -> Floats:
+    """Return the posterior (n_tasks, K), K ≤ 2, of signed log-odds of class 1 against class 0."""
+    log_prior = prior.dense(len(score))
+    if log_prior.shape[1] == 1:
+        return np.ones((len(score), 1))
+    return log_normalise(log_prior + 0.5 * score[:, None] * np.array([-1.0, 1.0]))[0]
+
+
+def right_labels(labels: CrowdLabels, probas: Floats) -> Floats:
+    """Return the expected number of correct labels of each worker, (J,)."""
+    right = probas[labels.task, labels.label]
+    if labels.weight is not None:
+        right = right * labels.weight
+    return sum_by(labels.worker, right, labels.n_workers)
+
+
+# ------------------------------------------------------------------------------ who labels what
+
+
+@dataclass(frozen=True, eq=False)
+class SignedLabels:
+    """Labels as a sparse signed matrix, one entry per (task, worker) that counts.
+
+    Attributes
+    ----------
+    task, worker : (n_entries,)
+        Gold labels are those of worker ``n_workers``.
+    signed : (n_entries,)
+        Weight of labels "class 1" minus weight of labels "class 0".
+    task_part, worker_part : (n_tasks,), (n_workers + 1,)
+        The connected part of the crowd that each belongs to.
+    """
+
+    task: Ints
+    worker: Ints
+    signed: Floats
+    task_part: Ints
+    worker_part: Ints
+    n_parts: int
+
+    def by_task(self, values: Floats) -> Floats:
+        """Add up values of entries by task."""
+        return sum_by(self.task, values, len(self.task_part))
+
+    def by_worker(self, values: Floats) -> Floats:
+        """Add up values of entries by worker."""
+        return sum_by(self.worker, values, len(self.worker_part))
+
+
+def signed_labels(labels: CrowdLabels, gold: Ints) -> SignedLabels:
+    """Return the labels of two classes as ±1, with gold labels as those of one more worker."""
+    task, worker, weight, label = _with_gold(labels, gold)
+    n_columns = labels.n_workers + 1
+    key, entry = np.unique(task.astype(np.int64) * n_columns + worker, return_inverse=True)
+    signed = sum_by(entry, weight * (2.0 * label - 1.0), len(key))
+    entry_task, entry_worker = key // n_columns, key % n_columns
+    parts = _parts(entry_task, entry_worker, labels.n_tasks, n_columns)
+    return SignedLabels(entry_task, entry_worker, signed, *parts)
+
+
+def _with_gold(labels: CrowdLabels, gold: Ints) -> tuple[Ints, Ints, Floats, Ints]:
+    """Return task, worker, weight and label of all annotations that count, gold ones at the end."""
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    counts, known = np.flatnonzero(weight > 0), np.flatnonzero(gold >= 0)
+    return (
+        np.concatenate([labels.task[counts], known]),
+        np.concatenate([labels.worker[counts], np.full(len(known), labels.n_workers)]),
+        np.concatenate([weight[counts], np.ones(len(known))]),
+        np.concatenate([labels.label[counts], gold[known]]),
+    )
+
+
+def _parts(task: Ints, worker: Ints, n_tasks: int, n_workers: int) -> tuple[Ints, Ints, int]:
+    """Return the connected part of each task and worker, and how many parts there are."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = n_tasks + n_workers
+    graph = coo_array((np.ones(len(task), np.int8), (task, n_tasks + worker)), shape=(size, size))
+    n_parts, part = connected_components(graph, directed=False)
+    return part[:n_tasks], part[n_tasks:], int(n_parts)
+
+
+def vote_agreement(labels: CrowdLabels, gold: Ints) -> Floats:
+    """Return how much each worker's labels agree with the plain vote, or gold, beyond chance."""
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    task, label, K = labels.task.astype(np.int64), labels.label, labels.n_classes
+    key, entry = np.unique(task * K + label, return_inverse=True)
+    votes = np.bincount(entry, weights=weight, minlength=len(key))[entry]
+    total = np.bincount(task, weights=weight, minlength=labels.n_tasks)[task]
+    share = np.divide(votes, total, out=np.full(len(task), 1 / K), where=total > 0)
+    share = np.where(gold[task] >= 0, gold[task] == label, share)
+    return sum_by(labels.worker, weight * (share - 1 / K), labels.n_workers)
+
+
+def orient(skill: Floats, agreement: Floats, part: Ints, n_parts: int) -> Floats:
+    """Turn the skills of each part so that the weighted vote agrees with the plain vote."""
+    agrees = np.bincount(part, weights=skill * agreement, minlength=n_parts)
+    return np.asarray(np.where(agrees[part] < 0, -skill, skill))
+
+
+def unit(vector: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:
+    """Return the vector with norm one in each part (or zero), and the norm of each part."""
+    norm = np.sqrt(np.bincount(part, weights=vector**2, minlength=n_parts))
+    return vector / np.where(norm > 0, norm, 1.0)[part], norm
+
+
+# -------------------------------------------------------------------------------- pairs of workers
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    r"""How pairs of different workers agree on the tasks that both labelled, each pair both ways.
+
+    Attributes
+    ----------
+    first, second : (n_pairs,)
+        Sorted by (first, second); gold labels are those of worker ``n_workers - 1``.
+    agreement : (n_pairs,)
+        :math:`(K A_{jk} - 1) / (K - 1)` with :math:`A` the share of equal labels: 1 for always
+        equal, 0 for chance. For one-coin workers its expectation is :math:`s_j s_k`, with
+        :math:`s = (K p - 1) / (K - 1)`.
+    common : (n_pairs,)
+        Weight of the tasks in common.
+    """
+
+    first: Ints
+    second: Ints
+    agreement: Floats
+    common: Floats
+    n_workers: int
+
+    def parts(self) -> tuple[Ints, int]:
+        """Return the connected part of each worker, and how many parts there are."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        shape = (self.n_workers, self.n_workers)
+        graph = coo_array((np.ones(len(self.first), np.int8), (self.first, self.second)), shape)
+        n_parts, part = connected_components(graph, directed=False)
+        return part, int(n_parts)
+
+
+def pair_agreement(labels: CrowdLabels, gold: Ints) -> Pairs:
+    """Return the agreement of all pairs of workers that share a task; never a dense matrix."""
+    from scipy.sparse import coo_array
+
+    per_task = labels.labels_per_task.astype(np.float64)
+    size = min(float((per_task**2).sum()), float(labels.n_workers) ** 2)
+    require_memory(
+        int(80 * size),
+        "The pairs of workers who share tasks",
+        "use one-coin or majority-vote, which need a few bytes per annotation",
+    )
+    task, worker, weight, label = _with_gold(labels, gold)
+    K, n_workers = labels.n_classes, labels.n_workers + 1
+    given = coo_array((weight, (task, worker)), shape=(labels.n_tasks, n_workers)).tocsr()
+    distinct, row = np.unique(task.astype(np.int64) * K + label, return_inverse=True)
+    equal = coo_array((weight, (row, worker)), shape=(len(distinct), n_workers)).tocsr()
+    common = (given.T @ given).tocsr()
+    both = common + (equal.T @ equal).tocsr()  # its entries are those of common, none is zero
+    common.sort_indices()
+    both.sort_indices()
+    first = np.repeat(np.arange(n_workers), np.diff(common.indptr))
+    apart = np.flatnonzero(first != common.indices)
+    n = common.data[apart]
+    chance = 1 / max(K - 1, 1)
+    agreement = (both.data[apart] - n) / n * (1 + chance) - chance
+    return Pairs(first[apart], common.indices[apart], agreement, n, n_workers)

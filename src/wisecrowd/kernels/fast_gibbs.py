@@ -1,0 +1,150 @@
+"""The sweep of :mod:`wisecrowd.kernels.reference_gibbs`, compiled.
+
+The loops over chains are innermost and contiguous, so that they become vector code.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.kernels.compiling import compiled
+from wisecrowd.kernels.reference_gibbs import LONG_PRODUCT, cells, rows
+
+__all__ = ["cells", "gibbs_sweep", "rows"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@compiled
+def _cell(j: int, given: int, k: int, n_classes: int, coin: bool) -> int:
+    if coin:
+        return 2 * j + (1 if given != k else 0)
+    return (j * n_classes + given) * n_classes + k
+
+
+@compiled
+def _move(i: int, indptr: Ints, worker: Ints, label: Ints, weight: Floats | None, coin: bool,
+          sign: float, learn_class: bool, class_counts: Floats, counts: Floats, totals: Floats,
+          state: Ints) -> None:  # fmt: skip
+    """Add a task's annotations to its classes' cells, or take them away."""
+    n_classes, n_chains = class_counts.shape
+    for e in range(indptr[i], indptr[i + 1]):
+        w = sign if weight is None else sign * weight[e]
+        j = worker[e]
+        for c in range(n_chains):
+            k = state[i, c]
+            counts[_cell(j, label[e], k, n_classes, coin), c] += w
+            totals[j if coin else j * n_classes + k, c] += w
+    if learn_class:
+        for c in range(n_chains):
+            class_counts[state[i, c], c] += sign
+
+
+@compiled
+def _rescale(scores: Floats) -> None:
+    """Divide each chain's scores by their maximum, where that is possible."""
+    for c in range(scores.shape[1]):
+        top = 0.0
+        for k in range(scores.shape[0]):
+            top = max(top, scores[k, c])
+        if top > 0:
+            for k in range(scores.shape[0]):
+                scores[k, c] /= top
+
+
+@compiled
+def _multiply(i: int, indptr: Ints, worker: Ints, label: Ints, coin: bool, counts: Floats,
+              totals: Floats, scores: Floats) -> None:  # fmt: skip
+    """Multiply scores (K, C) by the probabilities of a task's labels."""
+    n_classes, n_chains = scores.shape
+    for e in range(indptr[i], indptr[i + 1]):
+        j = worker[e]
+        for k in range(n_classes):
+            at = _cell(j, label[e], k, n_classes, coin)
+            row = j if coin else j * n_classes + k
+            share = 1.0 if not coin or label[e] == k else 1.0 / max(n_classes - 1, 1)
+            for c in range(n_chains):
+                scores[k, c] *= share * counts[at, c] / totals[row, c]
+        if (e - indptr[i]) % LONG_PRODUCT == LONG_PRODUCT - 1:
+            _rescale(scores)
+
+
+@compiled
+def _multiply_rising(i: int, indptr: Ints, worker: Ints, label: Ints, weight: Floats | None,
+                     earlier: Floats, earlier_total: Floats, coin: bool, counts: Floats,
+                     totals: Floats, scores: Floats) -> None:  # fmt: skip
+    """Multiply scores (K, C) by ratios of gamma functions, relative to the best class."""
+    n_classes, n_chains = scores.shape
+    for c in range(n_chains):
+        logs = np.zeros(n_classes)
+        for e in range(indptr[i], indptr[i + 1]):
+            j = worker[e]
+            w = 1.0 if weight is None else weight[e]
+            for k in range(n_classes):
+                n = counts[_cell(j, label[e], k, n_classes, coin), c] + earlier[e, k]
+                total = totals[j if coin else j * n_classes + k, c] + earlier_total[e]
+                logs[k] += math.lgamma(n + w) - math.lgamma(n)
+                logs[k] -= math.lgamma(total + w) - math.lgamma(total)
+                if coin and label[e] != k:
+                    logs[k] -= w * math.log(max(n_classes - 1, 1))
+        top = logs.max()
+        for k in range(n_classes):
+            scores[k, c] *= math.exp(logs[k] - top)
+
+
+@compiled
+def _draw(i: int, h: Floats, scores: Floats, uniform: Floats, state: Ints,
+          probas: Floats | None) -> None:  # fmt: skip
+    """Draw a class in every chain and add up the conditional probabilities."""
+    n_classes, n_chains = scores.shape
+    for c in range(n_chains):
+        total = 0.0
+        for k in range(n_classes):
+            total += scores[k, c]
+        if not total > 0:  # everything underflowed: the prior of the task is left
+            for k in range(n_classes):
+                scores[k, c] = h[k]
+                total += h[k]
+        goal = uniform[i, c] * total
+        reached = 0.0
+        chosen = -1
+        for k in range(n_classes):
+            if scores[k, c] > 0 and not (chosen >= 0 and reached > goal):
+                chosen = k
+            reached += scores[k, c]
+            if probas is not None:
+                probas[i, k] += scores[k, c] / total / n_chains
+        state[i, c] = chosen
+
+
+@compiled
+def gibbs_sweep(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None,
+                earlier: Floats | None, earlier_total: Floats | None, coin: bool, prior: Floats,
+                prior_index: Ints | None, learn_class: bool, class_counts: Floats, counts: Floats,
+                totals: Floats, state: Ints, uniform: Floats,
+                probas: Floats | None) -> None:  # fmt: skip
+    """See :func:`wisecrowd.kernels.reference_gibbs.gibbs_sweep`."""
+    n_classes, n_chains = class_counts.shape
+    scores = np.empty((n_classes, n_chains))
+    for i in range(indptr.shape[0] - 1):
+        if indptr[i] == indptr[i + 1]:
+            continue
+        _move(i, indptr, worker, label, weight, coin, -1.0, learn_class, class_counts, counts,
+              totals, state)  # fmt: skip
+        h = prior[0 if prior_index is None else prior_index[i]]
+        for k in range(n_classes):
+            for c in range(n_chains):
+                scores[k, c] = h[k] * class_counts[k, c]
+        if earlier is None or earlier_total is None:
+            _multiply(i, indptr, worker, label, coin, counts, totals, scores)
+        else:
+            _multiply_rising(i, indptr, worker, label, weight, earlier, earlier_total, coin, counts,
+                             totals, scores)  # fmt: skip
+        _draw(i, h, scores, uniform, state, probas)
+        _move(i, indptr, worker, label, weight, coin, 1.0, learn_class, class_counts, counts,
+              totals, state)  # fmt: skip
