@@ -57,10 +57,10 @@ def test_sparse_logarithms():
     np.testing.assert_allclose(probabilities(as_task_prior(logs, None, LABELS)), expected)
 
 
-def test_gold_alone_costs_one_row_per_class():
+def test_gold_alone_costs_one_row_per_gold_class():
     prior = as_task_prior(None, np.array([-1, 2, 0, -1], np.int32), LABELS)
     assert not prior.given
-    assert prior.rows.shape == (4, 3)
+    assert prior.rows.shape == (3, 3)  # one for all, and one for each of the two gold classes
     expected = [[1 / 3] * 3, [0, 0, 1], [1, 0, 0], [1 / 3] * 3]
     np.testing.assert_allclose(probabilities(prior), expected)
 

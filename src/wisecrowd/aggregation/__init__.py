@@ -19,13 +19,17 @@ LOCATIONS = {
     "FastDawidSkene": "fast_dawid_skene",
     "MACE": "mace",
     "GLAD": "glad",
+    "EBCC": "ebcc",
+    "BWA": "bwa",
     "OneVsRest": "one_vs_rest",
 }
 
 if TYPE_CHECKING:
+    from wisecrowd.aggregation.bwa import BWA as BWA
     from wisecrowd.aggregation.confusion_vector import ConfusionVector as ConfusionVector
     from wisecrowd.aggregation.crh import CRH as CRH
     from wisecrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
+    from wisecrowd.aggregation.ebcc import EBCC as EBCC
     from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene as FastDawidSkene
     from wisecrowd.aggregation.glad import GLAD as GLAD
     from wisecrowd.aggregation.iwmv import IWMV as IWMV

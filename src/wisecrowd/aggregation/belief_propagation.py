@@ -95,7 +95,7 @@ class BeliefPropagation(Aggregator):
     array([0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=False, confusion=True)
+    tags: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
 
     def __init__(
         self,

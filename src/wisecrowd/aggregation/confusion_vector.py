@@ -125,7 +125,7 @@ class ConfusionVector(ConfusionEM):
 
     def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
         """Extrapolate in the log domain, where rows whose wrong labels are alike stay so."""
-        moved = extrapolate_tables(first, second, third)
+        moved = extrapolate_tables(first, second, third, self._fixed_class)
         if moved is None or len(moved.log_class) == 1:
             return None
         log_confusion = as_confusion(moved.table)

@@ -97,7 +97,7 @@ class DawidSkene(ConfusionEM):
 
     def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
         """Extrapolate in the log domain and make it probabilities again."""
-        moved = extrapolate_tables(first, second, third)
+        moved = extrapolate_tables(first, second, third, self._fixed_class)
         if moved is None:
             return None
         return replace(moved, log_prior=float((self._alpha * as_confusion(moved.table)).sum()))

@@ -25,7 +25,7 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 
 MIXED = 1.05  # R-hat above which the user is told
-VISITS_PER_UNIT = 2  # task visits that take as long as one annotation elsewhere
+VISIT = 2  # annotations' worth of time that NumPy needs to visit a task
 
 
 class GibbsDawidSkene(Aggregator):
@@ -81,7 +81,7 @@ class GibbsDawidSkene(Aggregator):
     --------
     >>> from wisecrowd.core.labels import CrowdLabels
     >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
-    >>> model = GibbsDawidSkene(n_sweeps=200).fit(labels)
+    >>> model = GibbsDawidSkene().fit(labels)
     >>> model.labels_
     array([0, 1, 0, 1])
     >>> bool(model.r_hat_.max() < 1.05)
@@ -96,8 +96,8 @@ class GibbsDawidSkene(Aggregator):
         prior: Any = "weak",
         class_prior: Any = "auto",
         class_alpha: float = 1.0,
-        n_chains: int = 8,
-        n_sweeps: int = 500,
+        n_chains: int = 16,
+        n_sweeps: int = 200,
         n_burn_in: int = 100,
         random_state: Any = 0,
     ) -> None:
@@ -132,7 +132,7 @@ class GibbsDawidSkene(Aggregator):
         chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), C)
         chains.start(self._first_posterior(labels, prior), for_classes)
         visits = (labels.n_annotations if chains.replicated else N) * self._total_sweeps()
-        chosen = kernels.select(visits // VISITS_PER_UNIT)
+        chosen = kernels.select(VISIT * visits)
         kernel = importlib.import_module(f"{chosen.__name__}_gibbs")
         draws = Draws(chains, int(self.n_sweeps), for_workers)
         trace = ChainMonitor(int(self.n_sweeps), C, labels.n_workers + K)

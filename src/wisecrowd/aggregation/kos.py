@@ -72,9 +72,11 @@ class KOS(SkillVote):
 
     Probabilities: the votes times the one scale under which the labels are most likely for one-coin
     workers, each with 1 right and 1/2 wrong pseudo-labels. The labels are those of the paper's
-    rule; it has no probabilities. Gold labels are messages of a worker who is as good as the best; a
-    task prior counts in the posterior. Workers who label much get large messages, good or not: with
-    a few very active spammers, take ``EigenRatio`` or ``OneCoin``. More classes: ``OneVsRest(KOS())``.
+    rule, which has no probabilities. A gold task sends its class as if it were the surest of all;
+    a task prior counts in the posterior. New tasks are voted on with the weights.
+
+    Workers who label much get large messages, good or not: with a few very active spammers, take
+    ``EigenRatio`` or ``OneCoin``. More than two classes: ``OneVsRest(KOS())``.
 
     References
     ----------
@@ -130,11 +132,11 @@ class KOS(SkillVote):
     # ------------------------------------------------------------------------------------- fit
 
     def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
-        matrix = signed_labels(labels, gold)
-        agreement = vote_agreement(labels, gold)
         if self.variant == "svd":
-            return self._singular_vector(matrix, agreement, rng)
-        return self._messages(matrix, agreement, rng)
+            agreement = vote_agreement(labels, gold)
+            return self._singular_vector(signed_labels(labels, gold), agreement, rng)
+        known = np.where(gold < 0, 0.0, 2.0 * gold - 1.0)
+        return self._messages(signed_labels(labels, np.full_like(gold, -1)), known, rng)
 
     def _first_messages(self, matrix: SignedLabels, rng: np.random.Generator) -> Floats:
         if self._start is not None and self._start.shape[1] == 2:
@@ -145,39 +147,39 @@ class KOS(SkillVote):
             return rng.normal(1.0, 1.0, size=len(matrix.task))
         return np.ones(len(matrix.task))
 
-    def _messages(
-        self, matrix: SignedLabels, agreement: Floats, rng: np.random.Generator
-    ) -> Skills:
-        n_workers = len(agreement)
-        gold = matrix.worker == n_workers
-        part, signed = matrix.task_part[matrix.task], matrix.signed
+    def _messages(self, matrix: SignedLabels, known: Floats, rng: np.random.Generator) -> Skills:
+        """Pass messages; ``known`` (n_tasks,) is ±1 for gold tasks and 0 for the others."""
+        n_workers, signed = len(matrix.worker_part) - 1, matrix.signed
+        part, told = matrix.task_part[matrix.task], known[matrix.task]
         message, _ = _largest_one(self._first_messages(matrix, rng), part, matrix.n_parts)
         history: list[float] = []
         for number in range(1, self.max_iter + 1):
-            message[gold] = 1.0
             vote = signed * message
-            to_worker = signed * (matrix.by_task(vote)[matrix.task] - vote)
-            to_task = matrix.by_worker(to_worker)[matrix.worker] - to_worker
-            to_task[gold] = 0.0
+            belief = matrix.by_task(vote)[matrix.task] - vote
+            _, surest = _largest_one(belief, part, matrix.n_parts)
+            sure = np.where(surest > 0, surest, 1.0)[part]
+            to_worker = signed * np.where(told != 0, told * sure, belief)
             former = message
+            to_task = matrix.by_worker(to_worker)[matrix.worker] - to_worker
             message, growth = _largest_one(to_task, part, matrix.n_parts)
-            silent = growth[part] == 0  # nobody shares a task: nothing can be learned
-            message[silent] = 1.0
+            message[growth[part] == 0] = 1.0  # nobody shares a task: nothing can be learned
             history.append(float(growth.max(initial=0.0)))
             report(Progress(number, self.max_iter, history[-1]))
-            if converged := bool(np.abs((message - former)[~gold]).max(initial=0.0) <= self.tol):
+            if converged := bool(np.abs(message - former).max(initial=0.0) <= self.tol):
                 break
-        count = np.maximum(matrix.by_worker(np.ones(len(signed))), 1.0)
-        mean = (matrix.by_worker(message) / count)[:n_workers]
-        turned = orient(mean, agreement, matrix.worker_part[:n_workers], matrix.n_parts)
-        turn = np.where(turned * mean < 0, -1.0, 1.0)
-        message = np.where(gold, 0.0, message * np.append(turn, 1.0)[matrix.worker])
+        plain = np.where(known != 0, known, matrix.by_task(signed))
+        agrees = sum_by(matrix.task_part, matrix.by_task(signed * message) * plain, matrix.n_parts)
+        message = np.where(agrees[part] < 0, -message, message)
         # Where every message is zero the vote of equals is all there is.
         lost = matrix.by_task(np.abs(message))[matrix.task] == 0
-        message[lost & ~gold] = np.abs(message).mean() or 1.0
-        score = matrix.by_task(signed * message)
+        message[lost] = np.abs(message).mean() or 1.0
+        count = np.maximum(matrix.by_worker(np.ones(len(signed))), 1.0)
         return Skills(
-            turned, score=score, n_iter=number, converged=converged, history=tuple(history)
+            (matrix.by_worker(message) / count)[:n_workers],
+            score=matrix.by_task(signed * message),
+            n_iter=number,
+            converged=converged,
+            history=tuple(history),
         )
 
     def _singular_vector(

@@ -34,6 +34,9 @@ class Tags:
         Its objective never decreases.
     inductive : bool
         ``predict_proba`` on the training labels repeats the fit.
+    predicts : bool
+        ``predict_proba`` works on new tasks although it does not repeat the fit; implied by
+        ``inductive``.
     likelihood : bool
         ``score`` works without truth.
     confusion : bool
@@ -48,6 +51,7 @@ class Tags:
 
     monotone: bool = False
     inductive: bool = True
+    predicts: bool = False
     likelihood: bool = False
     confusion: bool = False
     binary: bool = False
@@ -248,7 +252,7 @@ class Aggregator:
         Workers that the fit has not seen count as a worker about whom nothing is known.
         """
         self._require_fitted()
-        if type(self)._predict is Aggregator._predict:
+        if not (self.tags.inductive or self.tags.predicts):
             raise DataError(
                 f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
             )

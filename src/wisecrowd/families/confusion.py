@@ -325,8 +325,13 @@ def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tu
     return accuracy, np.sqrt(variance @ class_prior**2)
 
 
-def extrapolate_tables(first: Params, second: Params, third: Params) -> Params | None:
-    """Extrapolate log confusion tables and class prior by SQUAREM, then normalise both."""
+def extrapolate_tables(
+    first: Params, second: Params, third: Params, fixed_class: Floats | None
+) -> Params | None:
+    """Extrapolate log confusion tables and class prior by SQUAREM, then normalise both.
+
+    A class prior that is fixed stays as it is, normalised or not: the objective counts on it.
+    """
     K = len(first.log_class)
     flat = [np.concatenate([p.table.ravel(), p.log_class]) for p in (first, second, third)]
     if max(np.abs(x).max() for x in flat) > 100:
@@ -336,5 +341,6 @@ def extrapolate_tables(first: Params, second: Params, third: Params) -> Params |
         return None
     table = moved[:-K].reshape(-1, K, K)  # (J, L, K)
     table = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
-    log_class = moved[-K:] - np.logaddexp.reduce(moved[-K:])
+    shares = moved[-K:] - np.logaddexp.reduce(moved[-K:])
+    log_class = shares if fixed_class is None else fixed_class
     return Params(table.reshape(-1, K), log_class, 0.0, third.extra)

@@ -71,32 +71,30 @@ def gibbs_sweep(
     """
     n_classes, n_chains = class_counts.shape
     at, row = cells(worker, label, n_classes, coin), rows(worker, n_classes, coin)
-    spread = np.where(label[:, None] == np.arange(n_classes), 1.0, 1 / max(n_classes - 1, 1))
+    wrong = (label[:, None] != np.arange(n_classes)) if coin else np.zeros((len(label), 1), bool)
+    log_spread = wrong * -np.log(max(n_classes - 1, 1))
+    simple = earlier is None or earlier_total is None
     chains = np.arange(n_chains)
     for i in np.flatnonzero(np.diff(indptr)):
         mine = slice(indptr[i], indptr[i + 1])
-        own = state[i]
-        w = np.ones((indptr[i + 1] - indptr[i], 1)) if weight is None else weight[mine, None]
-        _move(at[mine], row[mine], own, chains, -w, counts, totals)
+        a, r, own = at[mine], row[mine], state[i]
+        w = None if weight is None else weight[mine, None]
+        _move(a[:, own], r[:, own], chains, -1.0 if w is None else -w, simple, counts, totals)
         if learn_class:
             class_counts[own, chains] -= 1.0
         h = prior[0 if prior_index is None else prior_index[i]]
         if earlier is None or earlier_total is None:
-            odds = counts[at[mine]] / totals[row[mine]]
-            if coin:
-                odds *= spread[mine, :, None]
-            scores = h[:, None] * class_counts * _product(odds)
+            scores = _product(counts[a] / totals[r], log_spread[mine])
         else:
-            extra = earlier[mine, :, None], earlier_total[mine, None, None]
-            logs = _log_rising(counts[at[mine]] + extra[0], w)
-            logs -= _log_rising(totals[row[mine]] + extra[1], w)
-            if coin:
-                logs += (np.log(spread[mine]) * w)[:, :, None]
-            total = logs.sum(axis=0)
-            scores = h[:, None] * class_counts * np.exp(total - total.max(axis=0))
+            w = np.ones((len(a), 1)) if w is None else w
+            logs = _log_rising(counts[a] + earlier[mine, :, None], w)
+            logs -= _log_rising(totals[r] + earlier_total[mine, None, None], w)
+            scores = _relative(logs + (w * log_spread[mine])[:, :, None])
+        scores *= class_counts
+        scores *= h[:, None]
         new, share = _draw(scores, h, uniform[i])
         state[i] = new
-        _move(at[mine], row[mine], new, chains, w, counts, totals)
+        _move(a[:, new], r[:, new], chains, 1.0 if weight is None else w, simple, counts, totals)
         if learn_class:
             class_counts[new, chains] += 1.0
         if probas is not None:
@@ -104,19 +102,29 @@ def gibbs_sweep(
 
 
 def _move(
-    at: Ints, row: Ints, own: Ints, chains: Ints, weight: Floats, counts: Floats, totals: Floats
+    at: Ints, row: Ints, chains: Ints, weight: Any, simple: bool, counts: Floats, totals: Floats
 ) -> None:
-    """Add a task's annotations to, or with negative weights take them from, its classes' cells."""
-    np.add.at(counts, (at[:, own], chains), weight)
-    np.add.at(totals, (row[:, own], chains), weight)
+    """Add a task's annotations to cells and rows (d, C), or with negative weights take them."""
+    if simple:  # no cell and no row occurs twice
+        counts[at, chains] += weight
+        totals[row, chains] += weight
+    else:
+        np.add.at(counts, (at, chains), weight)
+        np.add.at(totals, (row, chains), weight)
 
 
-def _product(odds: Floats) -> Floats:
+def _product(odds: Floats, log_spread: Floats) -> Floats:
     """Multiply over annotations (d, K, C), up to a factor per chain if there are many."""
-    if len(odds) <= LONG_PRODUCT:
-        return np.asarray(odds.prod(axis=0))
-    logs = np.log(odds).sum(axis=0)
-    return np.asarray(np.exp(logs - logs.max(axis=0)))
+    if len(odds) > LONG_PRODUCT:
+        return _relative(np.log(odds) + log_spread[:, :, None])
+    scale = np.exp(log_spread.sum(axis=0))
+    return np.asarray(odds.prod(axis=0) * scale[:, None])
+
+
+def _relative(logs: Floats) -> Floats:
+    """Add logarithms (d, K, C) over annotations; the best class of each chain gets 1."""
+    total = logs.sum(axis=0)
+    return np.asarray(np.exp(total - total.max(axis=0)))
 
 
 def _log_rising(start: Floats, weight: Floats) -> Floats:
@@ -128,11 +136,15 @@ def _log_rising(start: Floats, weight: Floats) -> Floats:
 
 def _draw(scores: Floats, h: Floats, uniform: Floats) -> tuple[Ints, Floats]:
     """Draw a class from scores (K, C) by uniform numbers (C,); returns it and the probabilities."""
-    total = scores.sum(axis=0)
-    lost = ~(total > 0)  # everything underflowed: the prior of the task is left
-    if lost.any():
-        scores = np.where(lost, h[:, None], scores)
-        total = scores.sum(axis=0)
-    reached = np.cumsum(scores, axis=0) > uniform * total
-    last = len(h) - 1 - (scores[::-1] > 0).argmax(axis=0)  # where rounding leaves none reached
-    return np.where(reached.any(axis=0), reached.argmax(axis=0), last), scores / total
+    reached = scores.cumsum(axis=0)
+    total = reached[-1]
+    if not total.all():  # everything underflowed: the prior of the task is left
+        scores = np.where(total > 0, scores, h[:, None])
+        reached = scores.cumsum(axis=0)
+        total = reached[-1]
+    # How many classes end at or before the goal; where rounding says all, the last possible one.
+    chosen = (reached <= uniform * total).sum(axis=0)
+    if chosen.max() == len(h):
+        last = len(h) - 1 - (scores[::-1] > 0).argmax(axis=0)
+        chosen = np.where(chosen == len(h), last, chosen)
+    return chosen, scores / total
