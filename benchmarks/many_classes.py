@@ -8,6 +8,7 @@ import numpy as np
 
 import wisecrowd as wc
 from benchmarks.rows import Row
+from wisecrowd.core.exceptions import DataError
 
 
 def run() -> list[Row]:
@@ -29,7 +30,7 @@ def run() -> list[Row]:
             model = getattr(wc.aggregation, name)().fit(labels)
             accuracy = np.mean(model.labels_ == truth[labels.tasks])
             outcome = f"accuracy {accuracy:.4f}"
-        except wc.core.exceptions.DataError as error:
+        except DataError as error:
             outcome = f"refused: {error}"
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

@@ -38,7 +38,9 @@ def test_lies_about_agreement_are_left_out():
     pairs = exact_pairs(skill, np.ones((n, n), dtype=bool))
     false = np.random.default_rng(0).uniform(-1, 1, len(pairs.first))
     liars = (pairs.first < 2) | (pairs.second < 2)  # two of twenty may say anything
-    lied = Pairs(pairs.first, pairs.second, np.where(liars, false, pairs.agreement), pairs.common, n)
+    lied = Pairs(
+        pairs.first, pairs.second, np.where(liars, false, pairs.agreement), pairs.common, n
+    )
     robust, _, _ = robust_rank_one(lied, np.full(n, 0.5), 0.15, 500, 1e-10)
     plain, _, _ = robust_rank_one(lied, np.full(n, 0.5), 0.0, 500, 1e-10)
     worst = np.abs(robust - skill)[2:].max()

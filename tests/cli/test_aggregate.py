@@ -253,3 +253,13 @@ def test_interrupt_while_writing_leaves_nothing(cli, answers, tmp_path, written,
     monkeypatch.setattr("wisecrowd.storage.atomic._flush_to_disk", interrupted)
     assert cli("aggregate", answers, "-o", tmp_path / "labels.csv").code == 130
     assert written(answers) == set()
+
+
+def test_other_encodings_are_named(cli, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("task,worker,label\n1,a,Grün\n2,a,Blau\n".encode("latin-1"))
+    assert cli("aggregate", path)[0] == 3
+    code, out, _ = cli("aggregate", path, "--encoding", "latin-1")
+    assert code == 0
+    assert "Grün" in out
+    assert cli("aggregate", path, "--encoding", "klingon")[0] == 2

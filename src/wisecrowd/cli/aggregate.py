@@ -51,6 +51,7 @@ def aggregate(
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
     format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
@@ -65,7 +66,7 @@ def aggregate(
     """
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
     outputs = {"labels": None if output == "-" else output, "workers": workers, "model": save}
     if as_json and workers == "-":

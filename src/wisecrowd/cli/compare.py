@@ -38,6 +38,7 @@ def compare(
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
     format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
@@ -53,7 +54,7 @@ def compare(
     """
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
     _compare(
         context.obj, files, truth, output, reading,

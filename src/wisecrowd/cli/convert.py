@@ -22,6 +22,7 @@ def convert(
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
     format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "keep",
@@ -39,7 +40,7 @@ def convert(
 
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
     check_outputs([target], [source])
     with Notes(quiet) as notes:

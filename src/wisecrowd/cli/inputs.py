@@ -51,6 +51,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
         labels = read(
             files[0] if len(files) == 1 else files,
             format=reading.format,
+            encoding=reading.encoding,
             task=reading.task,
             worker=reading.worker,
             label=reading.label,

@@ -45,6 +45,10 @@ Format = Annotated[
     str,
     typer.Option("--format", metavar="FORMAT", help="csv, tsv, jsonl or parquet; auto: by name."),
 ]
+Encoding = Annotated[
+    str,
+    typer.Option("--encoding", metavar="NAME", help="Of the text files, such as latin-1."),
+]
 Classes = Annotated[
     str | None,
     typer.Option("--classes", metavar="A,B,C", help="All classes, also those nobody chose."),
@@ -89,6 +93,7 @@ class Reading:
     timestamp: str | None = None
     weight: str | None = None
     format: str = "auto"
+    encoding: str = "utf-8"
     classes: str | None = None
     abstain: list[str] | None = None
     duplicates: str = "last"
