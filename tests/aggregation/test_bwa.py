@@ -42,6 +42,7 @@ def test_updates_repeat_the_plain_formulas(n_iter):
     labels = small_crowd().labels
     model = BWA(max_iter=n_iter, tol=0.0).fit(labels)
     np.testing.assert_allclose(model.probas_, plain_bwa(labels, n_iter), atol=1e-12)
+    np.testing.assert_allclose(model.predict_proba(labels), model.probas_, atol=1e-12)
     other = BWA(max_iter=n_iter, tol=0.0, strength=3.0, task_strength=0.2).fit(labels)
     np.testing.assert_allclose(other.probas_, plain_bwa(labels, n_iter, 3.0, 0.2), atol=1e-12)
 

@@ -114,11 +114,10 @@ def test_not_below_the_vote_among_spammers():
 
 
 def test_gold_that_nobody_gave_is_kept_and_teaches():
-    labels = CrowdLabels.from_matrix(
-        [[0, 0, 1], [1, 1, 0], [0, 0, 1], [1, 1, 2]], classes=[0, 1, 2, 3]
-    )
-    model = MaxMarginVote().fit(labels, gold={0: 3, 1: 0, 2: 1})
-    assert model.labels_[:3].tolist() == [3, 0, 1]
+    votes = [[0, 0, 1], [1, 1, 0], [0, 0, 1], [1, 1, 2], [2, 2, 0], [1, 1, 0], [0, 0, 2]]
+    labels = CrowdLabels.from_matrix(votes, classes=[0, 1, 2, 3])
+    model = MaxMarginVote().fit(labels, gold={0: 3, 1: 0, 2: 1, 3: 2, 4: 0, 5: 0})
+    assert model.labels_.tolist() == [3, 0, 1, 2, 0, 0, 2]
     assert model.margin_weight_[2] > model.margin_weight_[0]
 
 

@@ -21,10 +21,12 @@ LOCATIONS = {
     "GLAD": "glad",
     "EBCC": "ebcc",
     "BWA": "bwa",
+    "BeliefPropagation": "belief_propagation",
     "OneVsRest": "one_vs_rest",
 }
 
 if TYPE_CHECKING:
+    from wisecrowd.aggregation.belief_propagation import BeliefPropagation as BeliefPropagation
     from wisecrowd.aggregation.bwa import BWA as BWA
     from wisecrowd.aggregation.confusion_vector import ConfusionVector as ConfusionVector
     from wisecrowd.aggregation.crh import CRH as CRH

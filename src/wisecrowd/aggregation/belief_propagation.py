@@ -24,6 +24,7 @@ from wisecrowd.families.message_passing import (
     expected_counts,
     find_edges,
     inexact_workers,
+    label_weights,
     log_evidence,
     message_kernels,
     rules_for,
@@ -134,7 +135,8 @@ class BeliefPropagation(Aggregator):
         edges = find_edges(labels)
         coin = workers.coin and edges.single and self.rule == "best"
         fixed = fixed_class_prior(self.class_prior, prior, K)
-        rules, rule_of = self._rules(workers, labels.labels_per_worker, K, coin, rng)
+        degrees = label_weights(labels)
+        rules, rule_of = self._rules(workers, degrees, K, coin, rng)
         nodes = Nodes.build(rules, rule_of)
         terms = int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K)
         steps = MessagePassing(
@@ -151,7 +153,7 @@ class BeliefPropagation(Aggregator):
             done, warnings = self._refine(workers, labels, steps, engine, done, *known)
         elif self.rule == "best":
             # Moments of a worker are polynomials of two degrees more than its messages.
-            more = self._rules(workers, labels.labels_per_worker + 2, K, coin, rng)
+            more = self._rules(workers, degrees + 2, K, coin, rng)
             nodes = Nodes.build(*more)
             _, params = log_evidence(steps, engine, done, nodes)
             return self._result(done, params, beliefs(steps, engine, done, K), warnings)
@@ -217,20 +219,26 @@ class BeliefPropagation(Aggregator):
         self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
     ) -> Run:
         """Run rounds until messages settle; if they do not and may, damp them and go on."""
-        given = None if self.damping == "auto" else float(self.damping)
-        steps = replace(steps, damping=given or 0.0)
+        automatic = self.damping == "auto"
+        steps = replace(steps, damping=0.0 if automatic else float(self.damping))
+        look = 0 if params.update else 1  # a first pass that only sums is no round
+        half = (self.max_iter + 1) // 2 if automatic else self.max_iter
 
-        def rounds(steps: MessagePassing, params: Params, states: list[Floats]) -> Run:
+        def rounds(steps: MessagePassing, params: Params, states: list[Floats], most: int) -> Run:
             return run(
                 steps, engine, params,
-                max_iter=self.max_iter + 1, tol=self.tol, states=states, settled=steps.settled,
+                max_iter=most, tol=self.tol, states=states, settled=steps.settled,
             )  # fmt: skip
 
-        first = rounds(steps, params, states)
-        if first.converged or given is not None:
+        first = rounds(steps, params, states, half + look)
+        first = replace(first, n_iter=first.n_iter - look)
+        if first.converged or half == self.max_iter:
             return first
-        again = rounds(replace(steps, damping=0.5), first.params, first.states)
-        return replace(again, history=first.history + again.history)
+        following = steps.global_step(first.stats, first.params)
+        calmer = replace(steps, damping=0.5)
+        again = rounds(calmer, following, first.states, self.max_iter - half)
+        history = first.history + again.history
+        return replace(again, history=history, n_iter=first.n_iter + again.n_iter)
 
     def _result(
         self, done: Run, params: Params, probas: Floats, warnings: tuple[str, ...]
@@ -247,7 +255,7 @@ class BeliefPropagation(Aggregator):
             error,
             class_prior=class_prior,
             confusion=confusion,
-            n_iter=len(done.history),
+            n_iter=done.n_iter,
             converged=done.converged,
             history=done.history,
             warnings=warnings,

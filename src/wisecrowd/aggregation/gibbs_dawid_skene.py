@@ -25,7 +25,7 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 
 MIXED = 1.05  # R-hat above which the user is told
-VISIT = 2  # annotations' worth of time that NumPy needs to visit a task
+VISIT = 10  # annotations' worth of time that NumPy needs to visit a task
 
 
 class GibbsDawidSkene(Aggregator):

@@ -37,8 +37,9 @@ class MinimaxEntropy(Aggregator):
     given the classes, as large as the counts of each worker and each task allow, give or take a
     little, and as small as the choice of classes allows.
 
-    Use it when tasks differ in what they are mistaken for, and each has several labels. Cost per
-    iteration: O(annotations × classes²); memory: (tasks + workers) × classes².
+    Use it when tasks differ in what they are mistaken for, and workers have some dozens of labels:
+    with few, the penalty leaves little of them. Cost per iteration: O(annotations × classes²);
+    memory: (tasks + workers) × classes².
 
     Parameters
     ----------

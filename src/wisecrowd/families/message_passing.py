@@ -241,9 +241,17 @@ def rules_for(
 # ---------------------------------------------------------------- rules centred on the posterior
 
 
+def label_weights(labels: CrowdLabels) -> NDArray[np.int64]:
+    """Return the degree of each worker's factor (J,): labels, counted with their weight."""
+    if labels.weight is None:
+        return labels.labels_per_worker
+    total = np.bincount(labels.worker, labels.weight, labels.n_workers)
+    return np.asarray(np.ceil(total - 1e-9), dtype=np.int64)
+
+
 def inexact_workers(prior: WorkerPrior, labels: CrowdLabels) -> NDArray[np.intp]:
     """Return the workers whose rule is an approximation: too many labels for an exact one."""
-    distinct, index = np.unique(labels.labels_per_worker, return_inverse=True)
+    distinct, index = np.unique(label_weights(labels), return_inverse=True)
     exact = np.array([prior.exact(int(d), labels.n_classes) for d in distinct])
     return np.flatnonzero(~exact[index])
 

@@ -185,7 +185,7 @@ def check_new_tasks(make: Make) -> None:
     fitted = make().fit(labels)
     worker, answer = labels.workers[:4].tolist(), labels.classes[0]
     task = ["a", "a", "a", "b"]
-    if not fitted.tags.inductive:
+    if not (fitted.tags.inductive or fitted.tags.predicts):
         _assert_refuses(lambda: fitted.predict_proba((task, worker, [answer] * 4)), "a new task")
         return
     known = dense(fitted.predict_proba((task, worker, [answer] * 4)))
