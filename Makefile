@@ -11,7 +11,7 @@ export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test format bench clean
+.PHONY: help demo test format bench replays clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -33,8 +33,11 @@ format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
 bench: $(BENCH_VENV)/.installed-bench ## measure speed and accuracy, beside crowd-kit in the same process
 	$(BENCH_VENV)/bin/python -m benchmarks.run
 
+replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (replays/README.md)
+	$(BENCH_VENV)/bin/python -m replays.feature_free all
+
 clean: ## remove environments, caches and everything that was built
-	rm -rf $(VENV) $(BENCH_VENV) build dist demo-output benchmarks/output
+	rm -rf $(VENV) $(BENCH_VENV) build dist demo-output benchmarks/output replays/output
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -7,14 +7,8 @@ import sys
 
 from benchmarks.rows import Row
 
-SCRIPT = """
-import resource, sys
-import wisecrowd as wc
-from benchmarks.rows import random_crowd
-small, _ = random_crowd(200_000, 2)
-wc.aggregation.DawidSkene(max_iter=2).fit(small)  # compiled and imported before the baseline
-n = int(sys.argv[1])
-labels, _ = random_crowd(n, 2)
+# Free what is free, and start the process's high-water mark again.
+PEAK = """
 import ctypes, gc
 gc.collect()
 try:
@@ -26,7 +20,17 @@ def resident():
         fields = dict(line.split(":", 1) for line in status)
     return 1024 * int(fields["VmRSS"].split()[0]), 1024 * int(fields["VmHWM"].split()[0])
 with open("/proc/self/clear_refs", "w") as clear:
-    clear.write("5")  # start the high-water mark again
+    clear.write("5")
+"""
+SCRIPT = f"""
+import sys
+import wisecrowd as wc
+from benchmarks.rows import random_crowd
+small, _ = random_crowd(200_000, 2)
+wc.aggregation.DawidSkene(max_iter=2).fit(small)  # compiled and imported before the baseline
+n = int(sys.argv[1])
+labels, _ = random_crowd(n, 2)
+{PEAK}
 before, _ = resident()
 wc.aggregation.DawidSkene(max_iter=10).fit(labels)
 _, peak = resident()

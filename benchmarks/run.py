@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 NAMES = (
-    "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes", "real_data",
+    "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
+    "belief_propagation", "inference", "inference_bcc", "real_data",
 )  # fmt: skip
 
 

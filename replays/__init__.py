@@ -1,1 +1,1 @@
-"""Published experiments, run again; ``python -m replays.NAME`` prints a table and saves a figure."""
+"""Published experiments, run again; each prints a table and saves a figure."""

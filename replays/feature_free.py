@@ -16,7 +16,7 @@ import numpy as np
 
 import wisecrowd as wc
 from wisecrowd import simulate
-from wisecrowd.priors import OneCoin, TwoCoin
+from wisecrowd.inference.priors import OneCoin, TwoCoin
 
 N_TASKS, N_WORKERS = 1000, 750
 OUTPUT = Path(__file__).with_name("output")
@@ -191,14 +191,13 @@ def monte_carlo(seeds: range) -> None:
             error[n].append(float(np.abs(model.probas_ - best.probas_).mean()))
             score[n].append(float(np.mean(model.labels_ == made.truth)))
     lines = ["| samples | mean error of the marginals | accuracy |", "|---|---|---|"]
-    for n in sizes:
-        lines.append(f"| {n} | {np.mean(error[n]):.4f} | {np.mean(score[n]):.3f} |")
+    lines += [f"| {n} | {np.mean(error[n]):.4f} | {np.mean(score[n]):.3f} |" for n in sizes]
     lines.append(f"| exact, 3 nodes | 0 | {np.mean(exact):.3f} |")
     slope = np.polyfit(np.log(sizes), np.log([np.mean(error[n]) for n in sizes]), 1)[0]
     lines.append(f"\nThe error falls as samples to the power {slope:.2f}.")
     finish("monte carlo: messages by sampling against exact ones", lines, error)
-    plot("monte carlo: messages by sampling against exact ones", [str(n) for n in sizes],
-         {"error": [float(np.mean(error[n])) for n in sizes]}, "mean error of marginals")  # fmt: skip
+    curve = {"error": [float(np.mean(error[n])) for n in sizes]}
+    plot("monte carlo: by samples", [str(n) for n in sizes], curve, "mean error of marginals")
 
 
 EXPERIMENTS = {

@@ -20,23 +20,35 @@ LOCATIONS = {
     "MACE": "mace",
     "GLAD": "glad",
     "EBCC": "ebcc",
+    "CommunityBCC": "community_bcc",
     "BWA": "bwa",
     "BeliefPropagation": "belief_propagation",
+    "KOS": "kos",
+    "EigenRatio": "eigen_ratio",
+    "MMSR": "mmsr",
+    "MinimaxEntropy": "minimax_entropy",
+    "MaxMarginVote": "max_margin_vote",
     "OneVsRest": "one_vs_rest",
 }
 
 if TYPE_CHECKING:
     from wisecrowd.aggregation.belief_propagation import BeliefPropagation as BeliefPropagation
     from wisecrowd.aggregation.bwa import BWA as BWA
+    from wisecrowd.aggregation.community_bcc import CommunityBCC as CommunityBCC
     from wisecrowd.aggregation.confusion_vector import ConfusionVector as ConfusionVector
     from wisecrowd.aggregation.crh import CRH as CRH
     from wisecrowd.aggregation.dawid_skene import DawidSkene as DawidSkene
     from wisecrowd.aggregation.ebcc import EBCC as EBCC
+    from wisecrowd.aggregation.eigen_ratio import EigenRatio as EigenRatio
     from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene as FastDawidSkene
     from wisecrowd.aggregation.glad import GLAD as GLAD
     from wisecrowd.aggregation.iwmv import IWMV as IWMV
+    from wisecrowd.aggregation.kos import KOS as KOS
     from wisecrowd.aggregation.mace import MACE as MACE
     from wisecrowd.aggregation.majority_vote import MajorityVote as MajorityVote
+    from wisecrowd.aggregation.max_margin_vote import MaxMarginVote as MaxMarginVote
+    from wisecrowd.aggregation.minimax_entropy import MinimaxEntropy as MinimaxEntropy
+    from wisecrowd.aggregation.mmsr import MMSR as MMSR
     from wisecrowd.aggregation.one_coin import OneCoin as OneCoin
     from wisecrowd.aggregation.one_vs_rest import OneVsRest as OneVsRest
     from wisecrowd.aggregation.wawa import Wawa as Wawa

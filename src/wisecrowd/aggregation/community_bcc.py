@@ -82,7 +82,7 @@ class CommunityBCC(VariationalConfusion):
     array([0, 0, 0, 0, 1, 1, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, pooled=True)
     _first_membership: Floats | None = None  # a random one, for restarts
 
     def __init__(

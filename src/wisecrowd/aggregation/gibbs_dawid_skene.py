@@ -120,7 +120,7 @@ class GibbsDawidSkene(Aggregator):
 
     def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
         N, K, C = labels.n_tasks, labels.n_classes, int(self.n_chains)
-        workers = as_collapsible(self.prior, labels.workers, K)
+        workers = as_collapsible(self.prior, labels)
         cells = labels.n_workers * (2 if workers.coin else K * K)
         require_memory(
             8 * (2 * cells * C + 2 * N * (C + K)),

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.result import FitResult
@@ -116,7 +115,7 @@ class MeanField(ConfusionEM):
         max_iter: int = 100,
         tol: float = 1e-6,
         n_init: int = 1,
-        accelerate: bool = False,
+        accelerate: bool = True,
         random_state: Any = 0,
     ) -> None:
         super().__init__(
@@ -139,7 +138,7 @@ class MeanField(ConfusionEM):
     # ----------------------------------------------------------------------- variational updates
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._workers = density(self.prior, workers, n_classes)
+        self._workers = density(self.prior, workers, self._class_ids)
         if self.fit_prior:
             self._workers = fittable(self._workers, n_classes)
 
@@ -234,12 +233,9 @@ class MeanField(ConfusionEM):
         return posterior(engine, replace(params, log_class=log_class), labels.n_classes)[0]
 
 
-def density(prior: Any, workers: NDArray[Any], n_classes: int) -> WorkerPrior:
+def density(prior: Any, workers: NDArray[Any], classes: NDArray[Any]) -> WorkerPrior:
     """Return a prior on workers as a density, from what a user may give."""
-    if isinstance(prior, str) and prior == "weak":
-        prior = DirichletRows(np.ones((n_classes, n_classes)) + 3 * np.eye(n_classes))
-    if not isinstance(prior, WorkerPrior) and hasattr(prior, "pseudo_counts"):
-        prior = DirichletRows(row_parameters(prior, workers, n_classes))
-    if prior is None:
-        raise ParameterError("prior is None; a posterior needs a prior, such as 'weak'.")
+    weak = isinstance(prior, str) and prior == "weak"
+    if weak or (hasattr(prior, "pseudo_counts") and not isinstance(prior, WorkerPrior)):
+        return DirichletRows(row_parameters(prior, workers, len(classes), classes))
     return as_worker_prior(prior)

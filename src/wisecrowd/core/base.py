@@ -45,6 +45,8 @@ class Tags:
         It handles two classes only (OneVsRest makes more of it).
     exact_replication : bool
         An integer weight is the same as repeating the annotation.
+    pooled : bool
+        Workers inform each other beyond the tasks they share, so that a crowd elsewhere matters.
     stochastic : bool
         It draws random numbers even from one start, so that renaming tasks changes the draws.
     """
@@ -57,6 +59,7 @@ class Tags:
     binary: bool = False
     exact_replication: bool = True
     stochastic: bool = False
+    pooled: bool = False
 
 
 class Aggregator:

@@ -30,19 +30,19 @@ class Collapsible(NamedTuple):
     parameters: Floats
 
 
-def as_collapsible(prior: Any, workers: NDArray[Any], n_classes: int) -> Collapsible:
+def as_collapsible(prior: Any, labels: CrowdLabels) -> Collapsible:
     """Return the parameters of a prior under which workers can be integrated out cell by cell."""
-    if isinstance(prior, str) and prior == "weak":
-        prior = DirichletRows(np.ones((n_classes, n_classes)) + 3 * np.eye(n_classes))
-    if not hasattr(prior, "pseudo_counts"):
+    weak = isinstance(prior, str) and prior == "weak"
+    if not weak and not hasattr(prior, "pseudo_counts"):
         prior = as_worker_prior(prior)
     if isinstance(prior, OneCoin):
         if not (prior.a > 0 and prior.b > 0):
             raise ParameterError(f"prior is {prior!r}; as a density it needs numbers above 0.")
         return Collapsible(True, np.array([prior.a, prior.b], dtype=np.float64))
-    if isinstance(prior, DirichletRows | TwoCoin) or not hasattr(prior, "posterior"):
-        alpha = row_parameters(prior, workers, n_classes)
-        return Collapsible(False, alpha.reshape(-1, n_classes, n_classes))
+    if weak or isinstance(prior, DirichletRows | TwoCoin) or not hasattr(prior, "posterior"):
+        K = labels.n_classes
+        alpha = row_parameters(prior, labels.workers, K, labels.classes)
+        return Collapsible(False, alpha.reshape(-1, K, K))
     raise ParameterError(
         f"prior is a {type(prior).__name__}; Gibbs sampling needs OneCoin, TwoCoin or "
         "DirichletRows."
@@ -177,9 +177,10 @@ class Draws:
     def __init__(self, chains: CollapsedChains, n_sweeps: int, rng: np.random.Generator) -> None:
         self._chains, self._n_sweeps, self._rng = chains, n_sweeps, rng
         J, K, C = chains.labels.n_workers, chains.labels.n_classes, chains.n_chains
-        most = min(KEPT_DRAWS // C, MOST_KEPT // max(J * C, 1), n_sweeps)
-        spaced = np.linspace(0, n_sweeps - 1, max(most, 1) + 1)[1:]  # the last one always
-        self._keep = {int(sweep): n for n, sweep in enumerate(np.round(spaced))}
+        most = max(min(KEPT_DRAWS // C, MOST_KEPT // max(J * C, 1)), 1)
+        stride = -(-n_sweeps // most)
+        spaced = range((n_sweeps - 1) % stride, n_sweeps, stride)  # the last one always
+        self._keep = {sweep: n for n, sweep in enumerate(spaced)}
         self.kept = np.ones((len(self._keep), C, J))
         self._confusion = np.zeros((J, 2) if chains.workers.coin else (J, K, K))
         self._accuracy, self._square = np.zeros(J), np.zeros(J)

@@ -30,6 +30,7 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+WORKERS_AT_ONCE = 1 << 15
 TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
 
 
@@ -64,35 +65,41 @@ class Nodes:
 
     def per_worker(self, sums: Floats) -> tuple[Floats, Floats]:
         """Return each worker's node shares (nodes,) with maximum 1, and log evidence (J,)."""
-        scores = sums + self.log_weight
+        share = sums + self.log_weight
         begin = self.node_start[:-1]
-        sizes = np.diff(self.node_start)
-        top = np.maximum.reduceat(scores, begin)
-        share = np.exp(scores - np.repeat(top, sizes))
+        top = np.maximum.reduceat(share, begin)
+        share -= np.repeat(top, np.diff(self.node_start))
+        np.exp(share, out=share)
         return share, top + np.log(np.add.reduceat(share, begin))
 
     def mean(self, share: Floats, n_classes: int) -> tuple[Floats, Floats]:
-        """Return the posterior mean (J, K, K) of the confusion and the variance of its diagonal."""
-        sizes = np.diff(self.node_start)
-        begin = self.node_start[:-1]
-        worker = np.repeat(np.arange(len(sizes)), sizes)
-        weight = share / np.add.reduceat(share, begin)[worker]
-        at = np.repeat(self.rule_start - begin, sizes) + np.arange(len(share))
-        if self.values.ndim == 1:
-            p = self.values[at]
-            mean = np.add.reduceat(weight * p, begin)
-            square = np.add.reduceat(weight * p**2, begin)
-            variance = np.maximum(square - mean**2, 0.0)[:, None]
-            return coin_matrices(mean, n_classes), np.repeat(variance, n_classes, axis=1)
-        confusion = np.empty((len(sizes), n_classes, n_classes))
-        variance = np.empty((len(sizes), n_classes))
-        for k in range(n_classes):
-            for l in range(n_classes):  # noqa: E741
-                theta = self.values[at, l, k]
-                confusion[:, k, l] = np.add.reduceat(weight * theta, begin)
-                if k == l:
+        """Return the posterior mean (J, K, K) of the confusion, and the variance of its diagonal.
+
+        Workers are taken some at a time: all nodes at once would be most of a fit's memory.
+        """
+        n_workers = len(self.rule_start)
+        confusion = np.empty((n_workers, n_classes, n_classes))
+        variance = np.empty((n_workers, n_classes))
+        for first in range(0, n_workers, WORKERS_AT_ONCE):
+            some = slice(first, min(first + WORKERS_AT_ONCE, n_workers))
+            start = self.node_start[first : some.stop + 1]
+            begin, sizes = start[:-1] - start[0], np.diff(start)
+            mine = share[start[0] : start[-1]]
+            weight = mine / np.repeat(np.add.reduceat(mine, begin), sizes)
+            at = np.repeat(self.rule_start[some] - begin, sizes) + np.arange(len(mine))
+            if self.values.ndim == 1:
+                p = self.values[at]
+                mean = np.add.reduceat(weight * p, begin)
+                square = np.add.reduceat(weight * p**2, begin)
+                confusion[some] = coin_matrices(mean, n_classes)
+                variance[some] = np.maximum(square - mean**2, 0.0)[:, None]
+                continue
+            for k, given in np.ndindex(n_classes, n_classes):
+                theta = self.values[at, given, k]
+                confusion[some, k, given] = np.add.reduceat(weight * theta, begin)
+                if k == given:
                     square = np.add.reduceat(weight * theta**2, begin)
-                    variance[:, k] = np.maximum(square - confusion[:, k, k] ** 2, 0.0)
+                    variance[some, k] = np.maximum(square - confusion[some, k, k] ** 2, 0.0)
         return confusion, variance
 
 
@@ -119,23 +126,27 @@ class Params:
 class Edges:
     """One edge per (task, worker): which annotations it has, and its message.
 
-    ``indptr`` points from tasks to edges, ``start`` from edges to annotations.
+    ``indptr`` points from tasks to edges, ``start`` from edges to annotations; None means that
+    every annotation is an edge.
     """
 
     indptr: Ints
-    start: Ints
+    start: Ints | None
     worker: NDArray[np.int32]
     single: bool  # whether no worker labelled a task twice
 
 
 def find_edges(labels: CrowdLabels) -> Edges:
     """Return the distinct (task, worker) pairs of the annotations."""
-    new_task = np.append(True, labels.task[1:] != labels.task[:-1])
-    new = new_task | np.append(True, labels.worker[1:] != labels.worker[:-1])
+    new = np.ones(labels.n_annotations, dtype=bool)
+    new[1:] = labels.task[1:] != labels.task[:-1]
+    new[1:] |= labels.worker[1:] != labels.worker[:-1]
+    if new.all():  # the ordinary case: every annotation is an edge
+        return Edges(labels.indptr, None, labels.worker, single=True)
     start = np.append(np.flatnonzero(new), labels.n_annotations).astype(np.int64)
     before = np.concatenate([[0], np.cumsum(new)])
-    return Edges(before[labels.indptr].astype(np.int64), start, labels.worker[start[:-1]],
-                 len(start) == labels.n_annotations + 1)  # fmt: skip
+    indptr = before[labels.indptr].astype(np.int64)
+    return Edges(indptr, start, labels.worker[start[:-1]], single=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +181,11 @@ class MessagePassing:
     def _edge_indptr(self, block: Block) -> Ints:
         return self.edges.indptr[block.tasks.start : block.tasks.stop + 1]
 
+    def _edge_start(self, block: Block) -> Ints:
+        if self.edges.start is None:
+            return np.arange(len(block.label) + 1, dtype=np.int64)
+        return self.edges.start
+
     def local_step(self, block: Block, state: Floats, params: Params) -> tuple[Floats, Stats]:
         """Replace the messages of one block and sum what its tasks say at each node."""
         return self.round(block, state, params, None)
@@ -191,7 +207,7 @@ class MessagePassing:
             )  # fmt: skip
         else:
             evidence, moved = self.kernels.matrix_messages(
-                self._edge_indptr(block), self.edges.start, self.edges.worker, block.label,
+                self._edge_indptr(block), self._edge_start(block), self.edges.worker, block.label,
                 block.weight, *common, nodes.values, *rest,
             )  # fmt: skip
         return state, Stats(sums, mass, evidence, moved)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 BATCHES = 20  # per chain, for the effective sample size
+APART = 1.1  # R-hat above which chains are taken not to have met
 
 
 class ChainMonitor:
@@ -85,11 +86,14 @@ class ChainMonitor:
 
     def effective_size(self) -> Floats:
         """Return the effective number of draws (n_quantities,), at most those taken."""
-        _, _, pooled = self._parts()
-        means = (self._batches / self._batch_sizes[:, None, None]).reshape(
+        _, between, pooled = self._parts()
+        batches = (self._batches / self._batch_sizes[:, None, None]).reshape(
             -1, self._batches.shape[2]
         )
-        error = means.var(axis=0, ddof=1) / len(means)
+        error = batches.var(axis=0, ddof=1) / len(batches)
+        # Batches of chains that do not meet are not independent: then a half chain is one draw.
+        apart = self.r_hat() > APART
+        error = np.where(apart, between / (2 * self.n_chains), error)
         taken = float(self.n_sweeps * self.n_chains)
         known = (error > 0) & (pooled > 0)
         return np.where(known, np.minimum(pooled / np.where(known, error, 1.0), taken), taken)

@@ -29,6 +29,7 @@ from wisecrowd.inference.worker_prior import WorkerPrior
 Floats = NDArray[np.float64]
 
 SMALLEST, LARGEST = 0.02, 1000.0  # fitted parameters stay between: few workers may ask for 0 or ∞
+MOST_NEWTON_STEPS = 50
 ENOUGH = 1e-9  # workers of a kind below which nothing can be learned about it
 
 
@@ -152,36 +153,74 @@ def _tied_rows(diagonal: float, elsewhere: float, n_classes: int) -> DirichletRo
 def _fit_tied(
     start: tuple[float, float], right: float, wrong: float, n_wrong: int
 ) -> tuple[float, float]:
-    r"""Maximise the likelihood of Dir(a, b, …, b) with ``n_wrong`` times b.
+    r"""Maximise the likelihood of Dir(a, b, …, b) with ``n_wrong`` times b, by Newton's method.
 
     .. math::
         \log\Gamma(a + m b) - \log\Gamma(a) - m \log\Gamma(b) + a E\log\theta_1
         + b \sum_{l > 1} E\log\theta_l
 
-    It is concave in (a, b); the search is over their logarithms, inside a box.
+    It is concave in (a, b), and the search stays in a box.
     """
-    from scipy.optimize import minimize
-    from scipy.special import gammaln, psi
+    from scipy.special import gammaln, psi, zeta
 
-    m = n_wrong
+    m = float(n_wrong)
 
-    def negative(logs: Floats) -> tuple[float, Floats]:
-        a, b = np.exp(logs)
-        value = gammaln(a + m * b) - gammaln(a) - m * gammaln(b) + a * right + b * wrong
+    def value(a: float, b: float) -> float:
+        total = gammaln(a + m * b) - gammaln(a) - m * gammaln(b)
+        return float(total + a * right + b * wrong)
+
+    a, b = start
+    best = value(a, b)
+    for _ in range(MOST_NEWTON_STEPS):
         both = psi(a + m * b)
-        slope = np.array([a * (both - psi(a) + right), b * (m * (both - psi(b)) + wrong)])
-        return -float(value), -slope
+        slope = float(both - psi(a) + right), float(m * (both - psi(b)) + wrong)
+        shared = zeta(2, a + m * b)  # the trigamma function
+        curve = shared - zeta(2, a), m * shared, m * m * shared - m * zeta(2, b)
+        step = _newton_step((a, b), slope, curve)
+        length = 1.0
+        while length > 1e-6:
+            new = _bounded(a, length * step[0]), _bounded(b, length * step[1])
+            reached = value(*new)
+            if reached >= best:
+                break
+            length /= 2
+        else:
+            break  # nothing better in sight: rounding, or the corner of the box
+        moved = abs(new[0] - a) / a + abs(new[1] - b) / b
+        (a, b), best = new, reached
+        if moved < 1e-10:
+            break
+    return a, b
 
-    box = (np.log(SMALLEST), np.log(LARGEST))
-    begin = np.clip(np.log(np.maximum(start, 1e-300)), *box)
-    found = minimize(
-        negative, begin, jac=True, method="L-BFGS-B", bounds=[box, box],
-        options={"ftol": 1e-15, "gtol": 1e-10},
-    )  # fmt: skip
-    if not found.fun <= negative(np.log(np.maximum(start, 1e-300)))[0]:
-        return start
-    a, b = np.exp(found.x)
-    return float(a), float(b)
+
+def _newton_step(
+    point: tuple[float, float],
+    slope: tuple[float, float],
+    curve: tuple[float, float, float],
+) -> tuple[float, float]:
+    """Return the Newton step of a concave function; a number that leaves the box stays."""
+    held = [
+        (x <= SMALLEST and g < 0) or (x >= LARGEST and g > 0)
+        for x, g in zip(point, slope, strict=True)
+    ]
+    if held[0] or held[1]:
+        return (
+            0.0 if held[0] else -slope[0] / curve[0],
+            0.0 if held[1] else -slope[1] / curve[2],
+        )
+    determinant = curve[0] * curve[2] - curve[1] ** 2
+    if not determinant > 0:  # rounding, far out: go uphill, one number at a time
+        return -slope[0] / curve[0], -slope[1] / curve[2]
+    return (
+        (curve[1] * slope[1] - curve[2] * slope[0]) / determinant,
+        (curve[1] * slope[0] - curve[0] * slope[1]) / determinant,
+    )
+
+
+def _bounded(x: float, step: float) -> float:
+    """Move by at most a factor of five, and not out of the box."""
+    moved = min(max(x + step, x / 5, SMALLEST), 5 * x, LARGEST)
+    return moved if step else x
 
 
 # ------------------------------------------------------------------------------------- the sums

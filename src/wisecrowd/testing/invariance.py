@@ -253,7 +253,7 @@ def check_disjoint_copy(make: Make) -> None:
     ))  # fmt: skip
     n, probas = len(alone.tasks_), dense(both.probas_)
     unsure = tied(alone.probas_)
-    if is_stochastic(make):
+    if is_stochastic(make) or make().tags.pooled:
         unsure |= dense(alone.probas_).max(axis=1) < 0.9
     assert_same_labels(alone.labels_, both.labels_[:n], unsure, "when a disjoint copy is added")
     assert_alike(make, probas[:n], probas[n:], "probas_", "between two equal crowds")
