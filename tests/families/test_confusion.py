@@ -224,11 +224,13 @@ def test_extrapolation_gives_probabilities_or_nothing():
         moved = 0.5**t
         theta = moved * theta + (1 - moved) / 3
         steps.append(Params(as_table(np.log(theta)), np.log(moved * pi + (1 - moved) / 3), 0.0, {}))
-    further = extrapolate_tables(*steps)
+    further = extrapolate_tables(*steps, None)
     np.testing.assert_allclose(np.exp(as_confusion(further.table)).sum(axis=2), 1)
     assert np.exp(further.log_class).sum() == pytest.approx(1)
     impossible = replace(steps[0], log_class=np.array([-690.0, 0.0, -690.0]))
-    assert extrapolate_tables(impossible, *steps[1:]) is None
+    assert extrapolate_tables(impossible, *steps[1:], None) is None
+    fixed = np.array([-1.0, -2.0, -3.0])  # a class prior that is given stays, normalised or not
+    np.testing.assert_array_equal(extrapolate_tables(*steps, fixed).log_class, fixed)
 
 
 def test_impossible_is_finite():

@@ -212,3 +212,14 @@ def test_a_file_can_only_name_what_is_known(change, reason, tmp_path):
 def test_not_a_model(tmp_path):
     with pytest.raises(DataError, match="no model"):
         load(tmp_path / "nothing")
+
+
+def test_mixed_priors_are_saved(tmp_path):
+    labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0], [1, 1, 1]])
+    parts = [priors.OneCoin(3, 1), priors.Discrete([0.5, 0.2], [1, 2])]
+    prior = priors.Mixture(parts, [0.7, 0.3])
+    model = get_method("belief-propagation")(prior=prior).fit(labels)
+    model.save(tmp_path / "model")
+    back = load(tmp_path / "model")
+    assert isinstance(back.prior, priors.Mixture)
+    np.testing.assert_allclose(back.fit(labels).probas_, model.probas_)

@@ -23,6 +23,8 @@ LOCATIONS = {
     "CommunityBCC": "community_bcc",
     "BWA": "bwa",
     "BeliefPropagation": "belief_propagation",
+    "MeanField": "mean_field",
+    "GibbsDawidSkene": "gibbs_dawid_skene",
     "KOS": "kos",
     "EigenRatio": "eigen_ratio",
     "MMSR": "mmsr",
@@ -41,12 +43,14 @@ if TYPE_CHECKING:
     from wisecrowd.aggregation.ebcc import EBCC as EBCC
     from wisecrowd.aggregation.eigen_ratio import EigenRatio as EigenRatio
     from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene as FastDawidSkene
+    from wisecrowd.aggregation.gibbs_dawid_skene import GibbsDawidSkene as GibbsDawidSkene
     from wisecrowd.aggregation.glad import GLAD as GLAD
     from wisecrowd.aggregation.iwmv import IWMV as IWMV
     from wisecrowd.aggregation.kos import KOS as KOS
     from wisecrowd.aggregation.mace import MACE as MACE
     from wisecrowd.aggregation.majority_vote import MajorityVote as MajorityVote
     from wisecrowd.aggregation.max_margin_vote import MaxMarginVote as MaxMarginVote
+    from wisecrowd.aggregation.mean_field import MeanField as MeanField
     from wisecrowd.aggregation.minimax_entropy import MinimaxEntropy as MinimaxEntropy
     from wisecrowd.aggregation.mmsr import MMSR as MMSR
     from wisecrowd.aggregation.one_coin import OneCoin as OneCoin

@@ -190,7 +190,7 @@ def _fit_tied(
         (a, b), best = new, reached
         if moved < 1e-10:
             break
-    return a, b
+    return float(a), float(b)
 
 
 def _newton_step(

@@ -63,5 +63,7 @@ class WorkerPrior:
 
 def coin_matrices(accuracy: Floats, n_classes: int) -> Floats:
     """Return the (S, K, K) confusion matrices of accuracies (S,), wrong labels spread evenly."""
-    off = (1 - accuracy) / max(n_classes - 1, 1)
+    if n_classes == 1:
+        return np.ones((len(accuracy), 1, 1))  # nothing can be wrong
+    off = (1 - accuracy) / (n_classes - 1)
     return np.where(np.eye(n_classes, dtype=bool), accuracy[:, None, None], off[:, None, None])

@@ -131,7 +131,7 @@ def _as_storable(value: Any, where: str) -> Any:
     if isinstance(value, Aggregator):
         name, parameters, learned = _take_apart(value)
         return {_METHOD: name, _PARAMETERS: parameters, "learned": learned}
-    if type(value).__module__ == PRIOR_MODULE and type(value).__name__ in PRIORS:
+    if _is_prior(value):
         parts = {f.name: _as_storable(getattr(value, f.name), where) for f in fields(value)}
         return {_PRIOR: type(value).__name__, "fields": parts}
     if isinstance(value, Mapping):
@@ -141,6 +141,13 @@ def _as_storable(value: Any, where: str) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_as_storable(item, where) for item in value) if _nests(value) else value
     return value
+
+
+def _is_prior(value: Any) -> bool:
+    name = type(value).__name__
+    if name not in PRIORS or not type(value).__module__.startswith("wisecrowd."):
+        return False
+    return getattr(importlib.import_module(PRIOR_MODULE), name) is type(value)
 
 
 def _nests(values: list[Any] | tuple[Any, ...]) -> bool:
