@@ -219,3 +219,16 @@ def test_bad_parameters(parameters):
     labels = CrowdLabels.from_matrix([[0, 1], [1, 1]])
     with pytest.raises(ParameterError):
         BeliefPropagation(**parameters).fit(labels)
+
+
+def test_empirical_bayes_finds_the_crowd():
+    made = simulate.crowd(
+        400, simulate.OneCoinWorkers(0.6, 0.3), simulate.Regular(4, 8), n_workers=200, n_classes=2
+    )
+    given = BeliefPropagation(prior=OneCoin(6, 3)).fit(made.labels)
+    fitted = BeliefPropagation(prior=OneCoin(6, 3), fit_prior=True).fit(made.labels)
+    true = BeliefPropagation(prior=OneCoin(0.6, 0.3)).fit(made.labels)
+    assert fitted.log_evidence_ > given.log_evidence_ + 5
+    assert fitted.log_evidence_ >= true.log_evidence_ - 0.01
+    assert fitted.prior_.a + fitted.prior_.b < 2  # a crowd of extremes, not of middling workers
+    assert np.mean(fitted.labels_ == made.truth) >= np.mean(given.labels_ == made.truth)

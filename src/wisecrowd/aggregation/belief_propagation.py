@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_choice, check_integer, check_number
+from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
@@ -20,16 +21,16 @@ from wisecrowd.families.message_passing import (
     Nodes,
     Params,
     beliefs,
-    centred_nodes,
-    expected_counts,
     find_edges,
     inexact_workers,
     label_weights,
     log_evidence,
     message_kernels,
+    refine,
     rules_for,
 )
 from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.inference.empirical_bayes import fittable, maximise_evidence
 from wisecrowd.inference.loop import Run, run
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.inference.quadrature import Rule
@@ -37,9 +38,7 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 
-RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
 NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
-MOST_REFINEMENTS = 3
 
 
 class BeliefPropagation(Aggregator):
@@ -58,6 +57,9 @@ class BeliefPropagation(Aggregator):
     ----------
     prior : prior object, (a, b) or (n_classes, n_classes) array
         ``OneCoin(2, 1)`` by default; any of :mod:`wisecrowd.inference.priors`.
+    fit_prior : bool
+        Empirical Bayes: choose the prior's parameters so that the log evidence is highest, which
+        takes a few dozen fits.
     class_prior : "uniform", "estimate", "auto" or (n_classes,) probabilities
     max_iter, tol : int, float
         Stop after so many rounds, or when no message moved by more than ``tol`` as probabilities.
@@ -74,9 +76,9 @@ class BeliefPropagation(Aggregator):
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
         Posterior mean.
+    prior_ : the prior, fitted or as given
     log_evidence_ : float
         Bethe approximation, exact on trees: compare priors by it.
-    history_ : the log evidence after each round
 
     Notes
     -----
@@ -102,6 +104,7 @@ class BeliefPropagation(Aggregator):
         self,
         *,
         prior: Any = "weak",
+        fit_prior: bool = False,
         class_prior: Any = "uniform",
         max_iter: int = 100,
         tol: float = 1e-6,
@@ -111,6 +114,7 @@ class BeliefPropagation(Aggregator):
         random_state: Any = 0,
     ) -> None:
         self.prior = prior
+        self.fit_prior = fit_prior
         self.class_prior = class_prior
         self.max_iter = max_iter
         self.tol = tol
@@ -122,6 +126,7 @@ class BeliefPropagation(Aggregator):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_integer("n_nodes", self.n_nodes, 2)
+        check_flag("fit_prior", self.fit_prior)
         check_choice("rule", self.rule, ("best", "monte-carlo"))
         if self.damping != "auto":
             check_number("damping", self.damping, 0.0, 0.999)
@@ -131,6 +136,19 @@ class BeliefPropagation(Aggregator):
 
     def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
         workers = as_worker_prior(self.prior)
+        if not self.fit_prior:
+            return self._propagate(workers, labels, prior, rng)
+
+        def evidence(candidate: WorkerPrior) -> float:
+            return float(self._propagate(candidate, labels, prior, rng).history[-1])
+
+        fitted = maximise_evidence(fittable(workers, labels.n_classes), evidence)
+        return self._propagate(fitted, labels, prior, rng)
+
+    def _propagate(
+        self, workers: WorkerPrior, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator
+    ) -> FitResult:
+        """Run messages to their fixed point under one prior."""
         K = labels.n_classes
         edges = find_edges(labels)
         coin = workers.coin and edges.single and self.rule == "best"
@@ -146,57 +164,19 @@ class BeliefPropagation(Aggregator):
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed
         params = Params(nodes, np.exp(nodes.log_weight), log_class, update=False)
         done = self._converge(steps, engine, params, steps.no_messages(engine, K))
-        warnings: tuple[str, ...] = ()
+        rule_error = 0.0
         inexact = inexact_workers(workers, labels) if self.rule == "best" else np.empty(0, np.intp)
         if len(inexact):
-            known = rules, rule_of, inexact
-            done, warnings = self._refine(workers, labels, steps, engine, done, *known)
-        elif self.rule == "best":
+            known = rules, rule_of, inexact, self.n_nodes, partial(self._converge, steps, engine)
+            done, rule_error = refine(workers, labels, steps, engine, done, *known)
+        if len(inexact) or self.rule == "monte-carlo":
+            share, _ = done.params.nodes.per_worker(done.stats.node_sums)
+            params = replace(done.params, share=share)
+        else:
             # Moments of a worker are polynomials of two degrees more than its messages.
-            more = self._rules(workers, degrees + 2, K, coin, rng)
-            nodes = Nodes.build(*more)
+            nodes = Nodes.build(*self._rules(workers, degrees + 2, K, coin, rng))
             _, params = log_evidence(steps, engine, done, nodes)
-            return self._result(done, params, beliefs(steps, engine, done, K), warnings)
-        share, _ = done.params.nodes.per_worker(done.stats.node_sums)
-        params = replace(done.params, share=share)
-        return self._result(done, params, beliefs(steps, engine, done, K), warnings)
-
-    def _refine(
-        self,
-        workers: WorkerPrior,
-        labels: CrowdLabels,
-        steps: MessagePassing,
-        engine: MemoryEngine,
-        done: Run,
-        rules: list[Rule],
-        rule_of: NDArray[np.intp],
-        inexact: NDArray[np.intp],
-    ) -> tuple[Run, tuple[str, ...]]:
-        """Centre the rules of active workers on their posteriors until twice the nodes agree."""
-        size = self.n_nodes
-        error = np.inf
-        for _ in range(MOST_REFINEMENTS):
-            counts = expected_counts(
-                labels, beliefs(steps, engine, done, labels.n_classes), inexact
-            )
-            coarse, fine = (
-                centred_nodes(workers, rules, rule_of, inexact, counts, points, steps.coin)
-                for points in (size, 2 * size)
-            )
-            before, _ = log_evidence(steps, engine, done, coarse)
-            after, params = log_evidence(steps, engine, done, fine)
-            error = float(np.abs(after - before)[inexact].max())
-            more = self._converge(steps, engine, params, done.states)
-            done = replace(more, history=done.history + more.history)
-            if error <= RULE_ERROR:
-                return done, ()
-            size *= 2
-        if error <= NOTABLE_ERROR:
-            return done, ()
-        return done, (
-            f"The integration over active workers is accurate to {error:.1g} nats of their log "
-            f"evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior.",
-        )
+        return self._result(workers, done, params, beliefs(steps, engine, done, K), rule_error)
 
     def _rules(
         self,
@@ -241,8 +221,12 @@ class BeliefPropagation(Aggregator):
         return replace(again, history=history, n_iter=first.n_iter + again.n_iter)
 
     def _result(
-        self, done: Run, params: Params, probas: Floats, warnings: tuple[str, ...]
+        self, workers: WorkerPrior, done: Run, params: Params, probas: Floats, rule_error: float
     ) -> FitResult:
+        warning = (
+            f"The integration over active workers is accurate to {rule_error:.1g} nats of their "
+            f"log evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior."
+        )
         confusion, variance = params.nodes.mean(params.share, probas.shape[1])
         class_prior = np.exp(params.log_class - params.log_class.max())
         class_prior = class_prior / class_prior.sum()
@@ -258,10 +242,9 @@ class BeliefPropagation(Aggregator):
             n_iter=done.n_iter,
             converged=done.converged,
             history=done.history,
-            warnings=warnings,
-            extra={"log_evidence": done.history[-1]},
+            warnings=(warning,) if rule_error > NOTABLE_ERROR else (),
+            extra={"log_evidence": done.history[-1], "prior": workers},
         )
 
     def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        """Posterior of new tasks under the workers' posterior mean confusion."""
         return naive_bayes(labels, prior, self.confusion_, self.class_prior_)

@@ -12,6 +12,7 @@ from workers to tasks are the blocks' state.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -30,6 +31,8 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
+MOST_REFINEMENTS = 3
 WORKERS_AT_ONCE = 1 << 15
 TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
 
@@ -325,3 +328,38 @@ def log_evidence(
     _, stats = engine.map_reduce(steps.local_step, done.states, params)
     share, evidence = nodes.per_worker(stats.node_sums)
     return evidence, replace(params, share=share, update=True)
+
+
+def refine(
+    prior: WorkerPrior,
+    labels: CrowdLabels,
+    steps: MessagePassing,
+    engine: MemoryEngine,
+    done: Run,
+    rules: list[Rule],
+    rule_of: NDArray[np.intp],
+    inexact: NDArray[np.intp],
+    size: int,
+    go_on: Callable[[Params, list[Floats]], Run],
+) -> tuple[Run, float]:
+    """Centre the rules of active workers on their posteriors until twice the nodes agree.
+
+    Nodes are fixed within a run of messages and move between runs, so that sums still add up.
+    Returns the last run, and by how many nats of a worker's log evidence the rules still disagreed.
+    """
+    error = np.inf
+    for _ in range(MOST_REFINEMENTS):
+        counts = expected_counts(labels, beliefs(steps, engine, done, labels.n_classes), inexact)
+        coarse, fine = (
+            centred_nodes(prior, rules, rule_of, inexact, counts, points, steps.coin)
+            for points in (size, 2 * size)
+        )
+        before, _ = log_evidence(steps, engine, done, coarse)
+        after, params = log_evidence(steps, engine, done, fine)
+        error = float(np.abs(after - before)[inexact].max())
+        more = go_on(params, done.states)
+        done = replace(more, history=done.history + more.history)
+        if error <= RULE_ERROR:
+            break
+        size *= 2
+    return done, error
