@@ -152,6 +152,7 @@ def test_unanimous_crowds_have_finite_precisions():
     np.testing.assert_allclose(model.probas_, np.tile([1, 0], (5, 1)), atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_unknown_workers_weigh_as_one_without_labels():
     made = small_crowd().labels
     declared = CrowdLabels.from_arrays(

@@ -218,6 +218,7 @@ def test_workers_without_labels_have_the_crowds_shares():
     np.testing.assert_allclose(model.history_, alone.history_, rtol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_unknown_workers_say_nothing():
     model = CommunityBCC().fit(own_crowd(12, 60, 4)[0].labels)
     logs = psi(model.class_posterior_)

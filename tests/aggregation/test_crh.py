@@ -55,6 +55,7 @@ def test_a_lone_worker_is_followed():
     np.testing.assert_allclose(model.confidence_, 1.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_an_unknown_worker_weighs_as_little_as_the_worst():
     labels, _ = random_labels()
     model = CRH().fit(labels)

@@ -259,6 +259,7 @@ def test_score_is_the_plug_in_log_likelihood():
     assert model.score(labels) == pytest.approx(expected, abs=1e-10)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_unknown_workers_say_nothing():
     model = EBCC().fit(small_crowd(60).labels)
     strangers = model.predict_proba((["a"] * 2, ["x", "y"], [0, 2]))

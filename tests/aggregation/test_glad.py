@@ -106,6 +106,7 @@ def test_new_tasks_are_judged_as_the_fit_would_have():
     np.testing.assert_allclose(model.predict_proba(labels[some]), model.probas_[some], atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_unknown_workers_say_nothing():
     model = GLAD(class_prior=[0.5, 0.3, 0.2]).fit(crowd().labels)
     new = CrowdLabels.from_arrays([0, 0], ["x", "y"], [2, 2], classes=[0, 1, 2])

@@ -171,6 +171,7 @@ def test_one_class_makes_everybody_right():
     assert (model.worker_accuracy_error_ > 0.1).all()
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_workers_without_labels_and_unknown_ones():
     labels = CrowdLabels.from_arrays(
         [0, 1, 2], ["a", "a", "b"], [0, 1, 2], workers=["a", "b", "c"], classes=range(4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from wisecrowd.aggregation import MajorityVote, Wawa
 from wisecrowd.core.labels import CrowdLabels
@@ -49,6 +50,7 @@ def test_more_rounds_stop_at_a_fixed_point():
     np.testing.assert_allclose(model.worker_accuracy_, agreement)
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_an_unknown_worker_votes_as_a_guesser():
     model = Wawa().fit(CrowdLabels.from_matrix(MATRIX))
     new = CrowdLabels.from_arrays(["t", "t"], [0, 99], [0, 1], classes=[0, 1, 2])

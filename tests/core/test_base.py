@@ -205,6 +205,7 @@ def test_method_given_as_start_is_fitted_but_not_changed():
 # ------------------------------------------------------------------------------- predict and score
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_predict_in_other_vocabularies():
     model = Votes().fit(text_labels())
     new = CrowdLabels.from_arrays(["x", "x"], ["zoe", "b"], ["yes", "yes"], classes=["yes", "no"])
@@ -220,6 +221,7 @@ def test_classes_declared_but_unused_need_not_be_known():
     assert model.predict(new).tolist() == ["yes"]
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_prediction_ties_go_by_the_classes_of_the_fit():
     tie = (["x", "x"], ["a", "b"], ["yes", "no"])
     assert Votes().fit(text_labels()).predict(tie).tolist() == ["no"]
@@ -280,3 +282,17 @@ def test_methods_must_define_their_parts():
 
     with pytest.raises(TypeError, match="must define _fit"):
         Empty().fit(MATRIX)
+
+
+def test_unknown_workers_are_said():
+    model = Votes().fit(text_labels())
+    with pytest.warns(WisecrowdWarning, match="'zoe', were not in the fit"):
+        model.predict_proba((["t1"], ["zoe"], ["no"]))
+    numbers = Votes().fit((["t1", "t1"], ["1", "2"], ["no", "yes"]))
+    with pytest.warns(WisecrowdWarning, match="of type str, not int: convert one of them"):
+        numbers.predict_proba((["t1"], [1], ["no"]))
+
+
+def test_nothing_to_fit():
+    with pytest.raises(DataError, match="no annotations to fit"):
+        Votes().fit(text_labels()[[]])

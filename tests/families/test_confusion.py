@@ -168,6 +168,7 @@ def test_restarts_keep_the_best():
     assert ten.history_[-1] > one.history_[-1] + 1  # random labels have many optima
 
 
+@pytest.mark.filterwarnings("ignore:.*were not in the fit")
 def test_unknown_workers_add_nothing():
     labels = random_labels()
     model = DawidSkene().fit(labels)

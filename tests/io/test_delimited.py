@@ -261,3 +261,13 @@ def test_a_long_value_is_not_an_open_quote(tmp_path):
     path.write_text(f'task,worker,label,x\nt1,ann,cat,"{long}\nt1,bob,dog,1\n')
     with pytest.raises(DataError, match="opened and never closed"):
         read(path)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.tsv"])
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_an_only_row_needs_no_newline(tmp_path, name, end):
+    text = f"task,worker,label\n1,a,x{end}".replace(",", "\t" if "tsv" in name else ",")
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
+    labels = read(path)
+    assert (labels.n_annotations, labels.classes.tolist()) == (1, ["x"])

@@ -103,11 +103,14 @@ def _compare(
 
 
 def _chosen(methods: str | None) -> list[str]:
+    from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.registry import get_method, kebab_case, method_names
 
     if methods is None:
         return method_names()
     names = [name.strip() for name in methods.split(",") if name.strip()]
+    if not names:
+        raise ParameterError("--methods names no method; leave it out to compare all.")
     return list(dict.fromkeys(kebab_case(get_method(name).__name__) for name in names))
 
 

@@ -181,6 +181,8 @@ class Aggregator:
                 f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
                 f"wrap it: OneVsRest({type(self).__name__}())."
             )
+        if labels.n_annotations == 0:
+            raise DataError("There are no annotations to fit; select tasks that have labels.")
         gold_codes = as_gold(gold, labels)
         prior = as_task_prior(task_prior, gold_codes, labels)
         self._start = self._as_start(init, labels)
@@ -333,6 +335,7 @@ class Aggregator:
                 f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
             )
         worker_codes = lookup(labels.workers, self.workers_)
+        self._note_strangers(labels, worker_codes)
         worker_codes[worker_codes < 0] = len(self.workers_)
         return CrowdLabels(
             labels.task,
@@ -344,6 +347,19 @@ class Aggregator:
             weight=labels.weight,
             frame_library=labels.frame_library,
         )
+
+    def _note_strangers(self, labels: CrowdLabels, codes: NDArray[np.int32]) -> None:
+        """Warn of workers that the fit has not seen: what they say counts for little or nothing."""
+        strangers = (codes < 0) & (labels.labels_per_worker > 0)
+        if strangers.any():
+            first = labels.workers[strangers].tolist()[0]
+            warnings.warn(
+                f"{int(strangers.sum())} of {labels.n_workers} workers, such as {first!r}, were "
+                f"not in the fit{suggestion(first, self.workers_)}; they count as workers about "
+                "whom nothing is known.",
+                WisecrowdWarning,
+                stacklevel=4,
+            )
 
     # ------------------------------------------------------------------------------ keep results
 

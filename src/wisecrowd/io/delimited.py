@@ -35,13 +35,21 @@ def _read(source: Source, request: Request, separator: str) -> Iterator[dict[str
     check_encoding(request.encoding)
     with opened(source) as stream:
         try:
-            text = _look(stream, source, request.encoding)
+            text = _ended(_look(stream, source, request.encoding))
             header = _header(text.start, source, request, separator)
             found = request.choose(header.names, source)
             if header.has_rows or len(text.start) == _BLOCK:
                 yield from _batches(text, header, found, source)
         except UnicodeDecodeError as error:
             raise _explain(source, request.encoding) from error
+
+
+def _ended(text: _Text) -> _Text:
+    """End a short text with a newline: Arrow overlooks the only row of a file that has none."""
+    if not text.start or len(text.start) == _BLOCK or text.start.endswith((b"\n", b"\r")):
+        return text
+    whole = text.start + b"\n"
+    return _Text(_Stream(io.BytesIO(whole)), whole)
 
 
 def _explain(source: Source, encoding: str) -> DataError:
