@@ -107,7 +107,7 @@ def test_a_rated_thrice_worker_is_one_edge():
     h = np.full((4, 4), 0.25)
     exact, _ = enumerate_posterior(labels, prior, h)
     # The graph has loops (five workers share four tasks) and the rule is quasi-Monte Carlo, so
-    # this is close, not exact; ignoring that replicates share an edge is off by over 0.1.
+    # this is close, not exact.
     assert np.abs(model.probas_ - exact).max() < 0.05
 
 
@@ -149,7 +149,7 @@ def test_three_classes_and_a_spammer_with_a_thousand_labels():
     crowd = 500 * simulate.DirichletWorkers(6, 1) + 1 * simulate.ExtremeSpammers()
     made = simulate.crowd(1000, crowd, simulate.Regular(2, 4), n_classes=3, random_state=2)
     prior = DirichletRows(np.ones((3, 3)) + 5 * np.eye(3))
-    with warnings.catch_warnings():  # 128 points are few, and that is said
+    with warnings.catch_warnings():  # so few points are inexact, and that is said
         warnings.simplefilter("ignore", WisecrowdWarning)
         model = BeliefPropagation(prior=prior, n_nodes=64, max_iter=20).fit(made.labels)
     assert np.abs(model.confusion_[-1] - 1 / 3).max() < 0.12

@@ -69,8 +69,7 @@ class BeliefPropagation(Aggregator):
         Points of quasi-Monte Carlo rules, where no exact rule is affordable.
     rule : "best" or "monte-carlo"
         "monte-carlo" draws ``n_nodes`` matrices from the prior, as the paper does.
-    random_state : int, Generator or None
-        Used by "monte-carlo" only.
+    random_state : int, Generator or None, used by "monte-carlo" only
 
     Attributes
     ----------
@@ -84,7 +83,8 @@ class BeliefPropagation(Aggregator):
     -----
     The paper draws new samples in every iteration; a fixed rule makes the messages deterministic,
     and for one-coin and two-coin workers exact. Its equation (20) must leave out the task itself.
-    Label switching is settled by the prior: it says whether most workers are better than chance.
+    The prior settles label switching: it says whether most workers are better than chance. Messages
+    always start uniform, so that ``init`` has no effect.
 
     References
     ----------
