@@ -4,7 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
 BIN := $(VENV)/bin
-PIP_INSTALL := -m pip install --disable-pip-version-check --quiet --editable
+# The constraint keeps the GPU libraries away, which are gigabytes.
+PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints/torch.txt --editable
 
 # Where the real data sets are; the tests marked `data` are skipped when there are none.
 export WISECROWD_DATA ?= $(CURDIR)/../shared/data
@@ -50,17 +51,17 @@ clean: ## remove environments, caches and everything that was built
 
 $(VENV)/.installed-demo: $(VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what the demo needs into $(VENV)"
-	$(BIN)/python $(PIP_INSTALL) '.[demo]'
+	$(BIN)/python $(PIP_INSTALL) '.[demo,deep]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and the development tools into $(VENV)"
-	$(BIN)/python $(PIP_INSTALL) '.[dev]'
+	$(BIN)/python $(PIP_INSTALL) '.[dev,deep]'
 	@touch $@
 
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
-	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench]'
+	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep]'
 	@touch $@
 
 .PRECIOUS: %/.created

@@ -13,8 +13,11 @@ from wisecrowd._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from wisecrowd import aggregation as aggregation
+    from wisecrowd import audit as audit
     from wisecrowd import datasets as datasets
+    from wisecrowd import learning as learning
     from wisecrowd import metrics as metrics
+    from wisecrowd import nn as nn
     from wisecrowd import simulate as simulate
     from wisecrowd import testing as testing
     from wisecrowd.api import aggregate as aggregate
@@ -26,7 +29,9 @@ if TYPE_CHECKING:
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.tables import read as read
 
-_MODULES = ("aggregation", "datasets", "metrics", "simulate", "testing")
+_MODULES = (
+    "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate", "testing"
+)  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
     "aggregate": "wisecrowd.api:aggregate",

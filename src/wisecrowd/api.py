@@ -112,11 +112,19 @@ def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
     return nw.from_arrow(arrow, backend=backend).to_native()
 
 
-def load(path: str | os.PathLike[str]) -> Any:
-    """Return the fitted method that ``method.save(path)`` wrote; nothing in the files is run."""
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
+    """Return the fitted method that ``method.save(path)`` wrote; nothing in the files is run.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The folder.
+    module : torch module or callable, optional
+        The network, where the method was trained with one of your own.
+    """
     from wisecrowd.storage.methods import load as load_method
 
-    return load_method(path)
+    return load_method(path, module=module)
 
 
 class Versions(Mapping[str, str]):
@@ -160,7 +168,7 @@ def show_versions() -> Versions:
 
     libraries = (
         "numpy", "scipy", "numba", "narwhals", "pyarrow", "typer", "rich",
-        "pandas", "polars", "scikit-learn", "torch",
+        "pandas", "polars", "scikit-learn", "torch", "safetensors",
     )  # fmt: skip
     return Versions(
         {

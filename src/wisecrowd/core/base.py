@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
+from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
 from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.labels import CrowdLabels, describe_ids
@@ -62,7 +62,7 @@ class Tags:
     pooled: bool = False
 
 
-class Aggregator:
+class Aggregator(Estimator):
     """Base of all inference methods: ``fit`` and ``predict`` are written once, here.
 
     A method is a subclass whose ``__init__`` stores its parameters under their own names, with
@@ -84,48 +84,6 @@ class Aggregator:
     tags: ClassVar[Tags] = Tags()
     _start: Floats | None = None
 
-    # ------------------------------------------------------------------------------- parameters
-
-    @classmethod
-    def _parameter_names(cls) -> list[str]:
-        parameters = inspect.signature(cls.__init__).parameters.values()
-        open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-        return [p.name for p in parameters if p.name != "self" and p.kind not in open_ended]
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with ``deep`` also a nested method's, as ``name__parameter``."""
-        params = {name: getattr(self, name) for name in self._parameter_names()}
-        if deep:
-            for name, value in list(params.items()):
-                if hasattr(value, "get_params") and not isinstance(value, type):
-                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name and return the method itself."""
-        names = self._parameter_names()
-        for name, value in params.items():
-            own, _, nested = name.partition("__")
-            if own not in names:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {own!r}{suggestion(own, names)}; "
-                    f"it has {', '.join(names) or 'none'}."
-                )
-            if nested:
-                getattr(self, own).set_params(**{nested: value})
-            else:
-                setattr(self, own, value)
-        return self
-
-    def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = [
-            f"{name}={value!r}"
-            for name, value in self.get_params(deep=False).items()
-            if not _same(value, defaults[name].default)
-        ]
-        return f"{type(self).__name__}({', '.join(changed)})"
-
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
         tags = importlib.import_module("sklearn.utils")
@@ -134,9 +92,6 @@ class Aggregator:
             target_tags=tags.TargetTags(required=False),
             input_tags=tags.InputTags(),
         )
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "probas_")
 
     def _validate_parameters(self) -> None:
         """Check the parameters all methods share; subclasses check their own and call super."""
@@ -214,8 +169,7 @@ class Aggregator:
         return np.asarray(start / start.sum(axis=1, keepdims=True))
 
     def _publish(self, labels: CrowdLabels, result: FitResult) -> None:
-        for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
-            delattr(self, name)  # what a former fit had and this one lacks must not linger
+        self._forget()
         codes, ties = choose_labels(result.probas, labels.class_totals)
         self.tasks_, self.workers_, self.classes_ = labels.tasks, labels.workers, labels.classes
         self.labels_ = labels.classes[codes]
@@ -316,12 +270,6 @@ class Aggregator:
     def _log_likelihood(self, labels: CrowdLabels) -> float:
         raise TypeError(f"{type(self).__name__} must define _log_likelihood or unset the tag.")
 
-    def _require_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise NotFittedError(
-                f"This {type(self).__name__} is not fitted; call fit(labels) first."
-            )
-
     def _recode(self, labels: CrowdLabels) -> CrowdLabels:
         """Express new labels in the fitted vocabularies; unknown workers share one extra code."""
         if labels.workers is self.workers_ and labels.classes is self.classes_:
@@ -403,14 +351,6 @@ def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
     probas = np.zeros((labels.n_tasks, labels.n_classes))
     probas[:, column >= 0] = given[:, column[column >= 0]]
     return probas
-
-
-def _same(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if type(a) is not type(b) or isinstance(a, np.ndarray):
-        return False
-    return bool(a == b)
 
 
 def _total_weight(labels: CrowdLabels) -> float:

@@ -1,5 +1,7 @@
 """Errors and warnings: each message says what was given, what is allowed and what to do."""
 
+import sys
+
 
 class WisecrowdError(Exception):
     """Base of every error that wisecrowd raises on purpose."""
@@ -19,6 +21,16 @@ class NotFittedError(WisecrowdError, ValueError, AttributeError):
     Both bases are those of scikit-learn's error of the same name, so that code written for its
     estimators catches this one too.
     """
+
+
+def not_fitted(message: str) -> NotFittedError:
+    """Return a NotFittedError that is also scikit-learn's, where scikit-learn is in use."""
+    loaded = sys.modules.get("sklearn.exceptions")
+    if loaded is None:
+        return NotFittedError(message)
+    both = type("NotFittedError", (NotFittedError, loaded.NotFittedError), {"__doc__": ""})
+    error: NotFittedError = both(message)
+    return error
 
 
 class MissingDependencyError(WisecrowdError, ImportError):

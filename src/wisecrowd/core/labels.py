@@ -52,6 +52,9 @@ class CrowdLabels:
         For instance "human" or "model".
     notes : tuple of str
         What reading the data decided: guessed columns, dropped duplicates, abstentions.
+    rows : (n_tasks,), optional
+        After ``labels[rows]``: where each task stood in the labels that it was selected from, so
+        that features selected by the same rows can be known to belong.
 
     Examples
     --------
@@ -73,6 +76,7 @@ class CrowdLabels:
     worker_kind: NDArray[Any] | None = None
     notes: tuple[str, ...] = ()
     frame_library: str | None = None  # "pandas", "polars" ...: results go back the way data came
+    rows: NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         arrays = (self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
@@ -87,6 +91,7 @@ class CrowdLabels:
         return _rebuild, (
             self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
             self.weight, dict(self.columns), self.worker_kind, self.notes, self.frame_library,
+            self.rows,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------- construction
@@ -236,7 +241,11 @@ class CrowdLabels:
         task = new_code[self.task[kept]]
         kept = kept[stable_order(task, len(chosen))]
         return replace(
-            self._rows(kept), task=new_code[self.task[kept]], tasks=self.tasks[chosen], notes=()
+            self._rows(kept),
+            task=new_code[self.task[kept]],
+            tasks=self.tasks[chosen],
+            notes=(),
+            rows=chosen if self.rows is None else self.rows[chosen],
         )
 
     def select_annotations(self, keep: NDArray[np.bool_]) -> CrowdLabels:
@@ -272,6 +281,7 @@ def _rebuild(*fields: Any) -> CrowdLabels:
     names = (
         "task", "worker", "label", "tasks", "workers", "classes",
         "weight", "columns", "worker_kind", "notes", "frame_library",
+        "rows",
     )  # fmt: skip
     return CrowdLabels(**dict(zip(names, fields, strict=True)))
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
-import inspect
+import importlib.util
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
@@ -31,31 +33,44 @@ class MethodInfo:
     reference: str
 
 
+# The literature writes these as one word, in mixed case.
+ONE_WORD = {"MultiSPA", "COINNet", "CoNAL", "MaxMIG", "DeepMF", "DeepBP", "BayesDGC"}
+
+
 def kebab_case(class_name: str) -> str:
-    """Return the command-line name of a class.
+    """Return the command-line name of a class: in kebab case, or one word where papers have one.
 
     Examples
     --------
-    >>> kebab_case("FastDawidSkene"), kebab_case("GLAD")
-    ('fast-dawid-skene', 'glad')
+    >>> kebab_case("FastDawidSkene"), kebab_case("GLAD"), kebab_case("MultiSPA")
+    ('fast-dawid-skene', 'glad', 'multispa')
     """
-    if class_name.isupper():
+    if class_name.isupper() or class_name in ONE_WORD:
         return class_name.lower()
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", class_name).lower()
 
 
-def _locations() -> Mapping[str, str]:
-    locations: Mapping[str, str] = importlib.import_module("wisecrowd.aggregation").LOCATIONS
+PACKAGES = ("aggregation", "learning")  # inference from labels alone, and with features
+
+
+def _locations(kind: str) -> Mapping[str, str]:
+    locations: Mapping[str, str] = importlib.import_module(f"wisecrowd.{kind}").LOCATIONS
     return locations
 
 
-def method_names() -> list[str]:
-    """Return the command-line names of all inference methods, without loading them."""
-    return [kebab_case(name) for name in _locations()]
+def method_names(kind: str = "aggregation") -> list[str]:
+    """Return the command-line names of all methods of a kind, without loading them."""
+    return [kebab_case(name) for name in _locations(kind)]
 
 
-def get_method(name: str) -> type[Any]:
+def get_method(name: str, kind: str = "aggregation") -> type[Any]:
     """Return the class of a method by its class or command-line name.
+
+    Parameters
+    ----------
+    name : str
+    kind : {"aggregation", "learning"}
+        Inference from labels alone, or learning from features and labels.
 
     Examples
     --------
@@ -65,37 +80,70 @@ def get_method(name: str) -> type[Any]:
     if not isinstance(name, str):
         raise ParameterError(f"method is {name!r}; give a name such as 'dawid-skene'.")
     wanted = _plain(name)
-    for class_name, module in _locations().items():
+    for class_name in _locations(kind):
         if _plain(class_name) == wanted:
-            loaded = importlib.import_module(f"wisecrowd.aggregation.{module}")
-            method: type[Any] = getattr(loaded, class_name)
+            method: type[Any] = getattr(importlib.import_module(f"wisecrowd.{kind}"), class_name)
             return method
-    known = method_names()
-    raise ParameterError(
-        f"There is no method {name!r}{suggestion(name, known)}; there are {', '.join(known)}."
-    )
+    raise ParameterError(_no_such_method(name, kind))
+
+
+def _no_such_method(name: str, kind: str) -> str:
+    known = method_names(kind)
+    for other in PACKAGES:
+        if other != kind and _plain(name) in map(_plain, method_names(other)):
+            how = (
+                "learns from features: use `wisecrowd train`"
+                if other == "learning"
+                else ("takes labels alone: use `wisecrowd aggregate`")
+            )
+            return f"{name} {how}, or wisecrowd.{other}."
+    return f"There is no method {name!r}{suggestion(name, known)}; there are {', '.join(known)}."
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[-_ ]", "", name).lower()
 
 
-def methods() -> list[MethodInfo]:
-    """Return all inference methods with what each is for and where it comes from."""
-    return [_describe(get_method(name)) for name in _locations()]
+def methods(kind: str = "aggregation") -> list[MethodInfo]:
+    """Return all methods of a kind with what each is for and where it comes from.
+
+    Parameters
+    ----------
+    kind : {"aggregation", "learning"}
+
+    Examples
+    --------
+    >>> methods()[0].name
+    'majority-vote'
+    """
+    if kind not in PACKAGES:
+        raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(PACKAGES)}.")
+    return [_describe(kind, *location) for location in _locations(kind).items()]
 
 
-def _describe(cls: type[Any]) -> MethodInfo:
-    text = inspect.getdoc(cls) or ""
+def _describe(kind: str, class_name: str, module: str) -> MethodInfo:
+    text = _docstring(f"wisecrowd.{kind}.{module}", class_name)
     use = re.search(r"(Use it when .*?\.)(\s|$)", text, re.DOTALL)
     reference = re.search(r"References\n-+\n(.*?)(\n\n|$)", text, re.DOTALL)
     return MethodInfo(
-        kebab_case(cls.__name__),
-        cls.__name__,
+        kebab_case(class_name),
+        class_name,
         text.splitlines()[0] if text else "",
         _one_line(use.group(1)) if use else "",
         _one_line(reference.group(1)) if reference else "",
     )
+
+
+def _docstring(module: str, class_name: str) -> str:
+    """Return a class's docstring from its source: what it needs may not be installed."""
+    source = importlib.util.find_spec(module)
+    if source is None or source.origin is None:
+        return ""
+    tree = ast.parse(Path(source.origin).read_text(encoding="utf-8"))
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef) and node.name == class_name:
+            return ast.get_docstring(node) or ""
+    return ""
 
 
 def _one_line(text: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
-from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names
 from wisecrowd.storage.models import load_state, save_state
 
 # The only classes besides methods that a model file may name. They live in a layer above this one
@@ -24,11 +24,11 @@ PRIORS = (
 )  # fmt: skip
 
 _PARAMETERS = "parameters"
-_METHOD, _PRIOR = "$method", "$prior"
+_METHOD, _PRIOR, _MODULE = "$method", "$prior", "$module"
 _LEARNED = re.compile(r"[A-Za-z]\w*_")
 
 
-def save(method: Aggregator, path: str | os.PathLike[str]) -> None:
+def save(method: Estimator, path: str | os.PathLike[str]) -> None:
     """Write a fitted method as a folder of JSON and npy files that is complete or not there.
 
     Parameters
@@ -60,16 +60,20 @@ def save(method: Aggregator, path: str | os.PathLike[str]) -> None:
     DawidSkene(max_iter=5)
     """
     name, parameters, learned = _take_apart(method)
-    save_state(path, name, {_PARAMETERS: parameters, **learned})
+    files = method._network_files() if hasattr(method, "_network_files") else {}
+    save_state(path, name, {_PARAMETERS: parameters, **learned}, files)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     """Return the method that :func:`save` wrote; its ``predict_proba`` answers as before.
 
     Parameters
     ----------
     path : str or path-like
         The folder.
+    module : torch module or callable, optional
+        The network, where the method was given one of the user's own: a file holds its weights,
+        and never its code.
 
     Raises
     ------
@@ -81,7 +85,13 @@ def load(path: str | os.PathLike[str]) -> Any:
     learned = dict(saved.state)
     parameters = learned.pop(_PARAMETERS, None)
     try:
-        return _put_together(saved.kind, parameters, learned)
+        if isinstance(parameters, dict) and _MODULE in parameters:
+            parameters = {**parameters, "module": _given(module, parameters[_MODULE])}
+            del parameters[_MODULE]
+        method = _put_together(saved.kind, parameters, learned)
+        if saved.files:
+            method._set_network(saved.files)
+        return method
     except (WisecrowdError, TypeError, ValueError, KeyError, AttributeError) as error:
         reason = str(error).rstrip(".")
         raise DataError(
@@ -90,10 +100,16 @@ def load(path: str | os.PathLike[str]) -> Any:
         ) from error
 
 
+def _given(module: Any, shown: Any) -> Any:
+    if module is None:
+        raise DataError(f"it was trained with a network of your own ({shown}); give load(module=)")
+    return module
+
+
 # ----------------------------------------------------------------------------------------- to state
 
 
-def _take_apart(method: Aggregator) -> tuple[str, dict[str, Any], dict[str, Any]]:
+def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a method's name, parameters and learned attributes as storable values."""
     cls = type(method)
     name = kebab_case(cls.__name__)
@@ -102,9 +118,11 @@ def _take_apart(method: Aggregator) -> tuple[str, dict[str, Any], dict[str, Any]
             f"Cannot save {cls.__name__}: only the methods that wisecrowd.methods() lists can be "
             "found again when loading."
         )
+    given = method.get_params(deep=False)
+    if "module" in given and not isinstance(given["module"], str):
+        given[_MODULE] = type(given.pop("module")).__name__
     parameters = {
-        key: _as_storable(value, f"{_PARAMETERS}.{key}")
-        for key, value in method.get_params(deep=False).items()
+        key: _as_storable(value, f"{_PARAMETERS}.{key}") for key, value in given.items()
     }
     learned = {
         key: _as_storable(value, key)
@@ -116,9 +134,14 @@ def _take_apart(method: Aggregator) -> tuple[str, dict[str, Any], dict[str, Any]
 
 def _is_registered(name: str, cls: type[Any]) -> bool:
     try:
-        return get_method(name) is cls
+        return _class_of(name) is cls
     except ParameterError:
         return False
+
+
+def _class_of(name: str) -> type[Any]:
+    kind = next((kind for kind in PACKAGES if name in method_names(kind)), "aggregation")
+    return get_method(name, kind)
 
 
 def _as_storable(value: Any, where: str) -> Any:
@@ -128,9 +151,11 @@ def _as_storable(value: Any, where: str) -> Any:
             f"Cannot save {where}: it is a random generator, whose state a file cannot promise to "
             "bring back; use an integer seed and fit again."
         )
-    if isinstance(value, Aggregator):
+    if isinstance(value, Estimator):
         name, parameters, learned = _take_apart(value)
         return {_METHOD: name, _PARAMETERS: parameters, "learned": learned}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if _is_prior(value):
         parts = {f.name: _as_storable(getattr(value, f.name), where) for f in fields(value)}
         return {_PRIOR: type(value).__name__, "fields": parts}
@@ -160,7 +185,7 @@ def _nests(values: list[Any] | tuple[Any, ...]) -> bool:
 
 def _put_together(name: str, parameters: Any, learned: Mapping[str, Any]) -> Any:
     """Make the method again; its class comes from the registry and from nowhere else."""
-    cls = get_method(name)
+    cls = _class_of(name)
     if kebab_case(cls.__name__) != name or not isinstance(parameters, dict):
         raise DataError(f"it does not describe the method {name!r}")
     method = cls(**{key: _from_storable(value) for key, value in parameters.items()})

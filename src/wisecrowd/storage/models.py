@@ -1,4 +1,4 @@
-"""Model files: a directory of one ``model.json`` and one ``.npy`` per array, never a pickle."""
+"""Model files: one ``model.json``, one ``.npy`` per array, networks as safetensors; no pickle."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ FORMAT = "wisecrowd-model"
 FORMAT_VERSION = 1
 _INDEX = "model.json"
 _ARRAY_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_EXTRA_NAME = re.compile(r"[A-Za-z0-9_-]+\.safetensors")
 
 
 class SavedModel(NamedTuple):
@@ -31,9 +32,15 @@ class SavedModel(NamedTuple):
 
     kind: str
     state: dict[str, Any]
+    files: dict[str, bytes]
 
 
-def save_state(path: str | os.PathLike[str], kind: str, state: Mapping[str, object]) -> None:
+def save_state(
+    path: str | os.PathLike[str],
+    kind: str,
+    state: Mapping[str, object],
+    files: Mapping[str, bytes] | None = None,
+) -> None:
     """Write a model's state to a directory that is complete or not there.
 
     Parameters
@@ -47,6 +54,8 @@ def save_state(path: str | os.PathLike[str], kind: str, state: Mapping[str, obje
         Values are None, bool, int, float, str, NumPy arrays of numbers, text or dates, object
         arrays of ids, SciPy CSR matrices, and lists, tuples and mappings of these. NumPy scalars
         come back as Python's.
+    files : mapping of name to bytes, optional
+        What else belongs to the model: ``NAME.safetensors``.
 
     Raises
     ------
@@ -82,6 +91,9 @@ def save_state(path: str | os.PathLike[str], kind: str, state: Mapping[str, obje
             file = folder / f"{name}.npy"
             np.save(file, array, allow_pickle=False)
             digests[name] = file_sha256(file)
+        for name, content in (files or {}).items():
+            (folder / name).write_bytes(content)
+            digests[name] = file_sha256(folder / name)
         index = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -104,7 +116,7 @@ def load_state(path: str | os.PathLike[str]) -> SavedModel:
     Returns
     -------
     SavedModel
-        ``kind`` and ``state``.
+        ``kind``, ``state`` and ``files``.
 
     Raises
     ------
@@ -120,7 +132,11 @@ def load_state(path: str | os.PathLike[str]) -> SavedModel:
         kind, state = index["kind"], index["state"]
         if not isinstance(kind, str):
             raise TypeError("kind is not text")
-        return SavedModel(kind, {name: decoder.decode(value) for name, value in state.items()})
+        decoded = {name: decoder.decode(value) for name, value in state.items()}
+        extra = [name for name in digests if _EXTRA_NAME.fullmatch(name)]
+        return SavedModel(
+            kind, decoded, {name: _read_extra(folder / name, digests[name]) for name in extra}
+        )
     except DataError as error:
         _refuse(folder, _reason(error), error)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -151,10 +167,7 @@ def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
     if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name):
         raise DataError(f"array name {name!r} is not allowed")
     file = folder / f"{name}.npy"
-    if not file.is_file():
-        raise DataError(f"{file.name} is missing")
-    if file_sha256(file) != digest:
-        raise DataError(f"{file.name} is cut short or was changed")
+    _require_unchanged(file, digest)
     # Not np.load: it would open zip archives as well. A bad header can make NumPy fail in many
     # ways, all of which mean the same to the caller.
     try:
@@ -164,8 +177,21 @@ def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
         raise DataError(f"{file.name} is not a plain array ({_reason(error)})") from error
 
 
+def _read_extra(file: Path, digest: str) -> bytes:
+    _require_unchanged(file, digest)
+    return file.read_bytes()
+
+
+def _require_unchanged(file: Path, digest: str) -> None:
+    if not file.is_file():
+        raise DataError(f"{file.name} is missing")
+    if file_sha256(file) != digest:
+        raise DataError(f"{file.name} is cut short or was changed")
+
+
 def _is_model_file(entry: Path) -> bool:
-    return entry.is_file() and (entry.name == _INDEX or entry.suffix == ".npy")
+    own = entry.name == _INDEX or entry.suffix in (".npy", ".safetensors")
+    return entry.is_file() and own
 
 
 def _reason(error: BaseException) -> str:

@@ -1,0 +1,104 @@
+"""What an audit found: one record per problem, with what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from wisecrowd.core.exceptions import ParameterError
+
+SEVERITIES = ("info", "low", "medium", "high")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong with a crowd, or worth knowing about it.
+
+    Attributes
+    ----------
+    id : str
+        The kind of finding, such as "collusion".
+    severity : "info", "low", "medium" or "high"
+    score : float
+        How strong the evidence is, on the scale that the explanation names.
+    affected : tuple of ids
+        Workers, tasks or classes in the user's own spelling, most affected first.
+    explanation, remedy : str
+        One or two sentences each: what was seen, and what to do.
+    """
+
+    id: str
+    severity: str
+    score: float
+    affected: tuple[Any, ...]
+    explanation: str
+    remedy: str
+
+    def __post_init__(self) -> None:
+        if self.severity not in SEVERITIES:
+            raise ParameterError(
+                f"severity is {self.severity!r}; it must be one of {', '.join(SEVERITIES)}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: numpy scalars become Python's own."""
+        return {
+            "id": self.id,
+            "severity": self.severity,
+            "score": float(self.score),
+            "affected": [_plain(value) for value in self.affected],
+            "explanation": self.explanation,
+            "remedy": self.remedy,
+        }
+
+
+class Findings(Sequence[Finding]):
+    """Findings in order of severity, then score.
+
+    Examples
+    --------
+    >>> found = Findings([Finding("spammer", "high", 0.9, ("w7",), "Random.", "Prune.")])
+    >>> found.at_least("medium")[0].affected
+    ('w7',)
+    """
+
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._findings = sorted(
+            findings, key=lambda f: (-SEVERITIES.index(f.severity), -f.score, f.id)
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Findings: ...
+    def __getitem__(self, index: int | slice) -> Finding | Findings:
+        if isinstance(index, slice):
+            return Findings(self._findings[index])
+        return self._findings[index]
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._findings)
+
+    def __repr__(self) -> str:
+        return f"Findings({self._findings!r})"
+
+    def at_least(self, severity: str) -> Findings:
+        """Return the findings of this severity or a higher one."""
+        if severity not in SEVERITIES:
+            raise ParameterError(
+                f"severity is {severity!r}; it must be one of {', '.join(SEVERITIES)}."
+            )
+        lowest = SEVERITIES.index(severity)
+        return Findings(f for f in self if SEVERITIES.index(f.severity) >= lowest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``{"findings": [...]}``, ready for JSON."""
+        return {"findings": [finding.to_dict() for finding in self]}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,79 @@
+"""Estimator: the parameters of a method, in scikit-learn's manner and without importing it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+import numpy as np
+
+from wisecrowd.core.exceptions import ParameterError, not_fitted
+from wisecrowd.core.wording import suggestion
+
+
+class Estimator:
+    """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        parameters = inspect.signature(cls.__init__).parameters.values()
+        open_ended = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+        return [p.name for p in parameters if p.name != "self" and p.kind not in open_ended]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep`` also a nested method's, as ``name__parameter``."""
+        params = {name: getattr(self, name) for name in self._parameter_names()}
+        if deep:
+            for name, value in list(params.items()):
+                if hasattr(value, "get_params") and not isinstance(value, type):
+                    params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters by name and return the method itself."""
+        names = self._parameter_names()
+        for name, value in params.items():
+            own, _, nested = name.partition("__")
+            if own not in names:
+                raise ParameterError(
+                    f"{type(self).__name__} has no parameter {own!r}{suggestion(own, names)}; "
+                    f"it has {', '.join(names) or 'none'}."
+                )
+            if nested:
+                getattr(self, own).set_params(**{nested: value})
+            else:
+                setattr(self, own, value)
+        return self
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [
+            f"{name}={value!r}"
+            for name, value in self.get_params(deep=False).items()
+            if not _same(value, defaults[name].default)
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "probas_")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise not_fitted(
+                f"This {type(self).__name__} is not fitted; call {self._fit_call} first."
+            )
+
+    _fit_call = "fit(labels)"
+
+    def _forget(self) -> None:
+        """Drop what a former fit learned: what the next one lacks must not linger."""
+        for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
+            delattr(self, name)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b) or isinstance(a, np.ndarray):
+        return False
+    return bool(a == b)

@@ -1,0 +1,256 @@
+"""The gate for features: arrays are checked, and every task is given the row that belongs to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import is_missing
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.labels import CrowdLabels, stable_order
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.wording import describe_ids, suggestion
+
+_CHUNK = 65_536  # rows looked at in one go, so that checking takes no second copy
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether ``X`` is read item by item, as a torch Dataset is, rather than an array."""
+    arrays = ("__array__", "columns", "column_names", "tocsr")
+    if isinstance(X, list | tuple | str) or any(hasattr(X, name) for name in arrays):
+        return False
+    return hasattr(X, "__getitem__") and hasattr(X, "__len__")
+
+
+def as_features(X: Any, *, n_features: int | None = None, owner: str = "The model") -> Any:
+    """Return features as a float array of at least two dimensions, or a dataset as it is.
+
+    Parameters
+    ----------
+    X : array-like (n, d) or (n, ...), dataframe of numbers, or dataset
+    n_features : int, optional
+        How many the fit has seen.
+    owner : str
+        Who expects them, for the message.
+
+    Examples
+    --------
+    >>> as_features([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if X is None:
+        raise DataError("There are no features: X is None; give an array with one row per task.")
+    if is_dataset(X):
+        return X
+    array = _as_array(X)
+    if array.ndim < 2:
+        raise DataError(
+            f"X has {array.ndim} dimension(s), Expected 2D array; Reshape your data: one row per "
+            "task, X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one task."
+        )
+    if array.shape[0] == 0:
+        raise DataError(f"Found array with 0 sample(s) (shape={array.shape}): X has no rows.")
+    if 0 in array.shape[1:]:
+        raise DataError(
+            f"Found array with 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
+    if n_features is not None and array.shape[1] != n_features:
+        raise DataError(
+            f"X has {array.shape[1]} features, but {owner} is expecting {n_features} features as "
+            "input; give the columns that the fit had."
+        )
+    _require_finite(array)
+    return array
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    if hasattr(X, "tocsr") or hasattr(X, "todense"):
+        raise DataError(
+            "X is a sparse matrix, and networks need dense features; convert it with X.toarray()."
+        )
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind == "c":
+            raise DataError(f"Complex data not supported: X has the type {array.dtype}.")
+        if array.dtype.kind not in "fiub" or array.dtype == np.float16:
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        message = f"X cannot be read as numbers ({error}); encode text and categories first."
+        # scikit-learn tells a wrong kind of argument from a wrong value.
+        raise (TypeError if isinstance(error, TypeError) else DataError)(message) from None
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _require_finite(array: NDArray[Any]) -> None:
+    for start in range(0, len(array), _CHUNK):
+        chunk = array[start : start + _CHUNK]
+        bad = ~np.isfinite(chunk)
+        if bad.any():
+            where = np.argwhere(bad)[0]
+            kind = "NaN" if np.isnan(chunk[tuple(where)]) else "infinity"
+            row, column = start + int(where[0]), ", ".join(map(str, where[1:].tolist()))
+            raise DataError(
+                f"Input X contains {kind} in row {row}, column {column} (counted from 0); fill in "
+                "or remove such rows."
+            )
+
+
+# ------------------------------------------------------------------------------------- annotations
+
+
+def as_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdLabels:
+    """Return annotations with one task per row of the features, in that order.
+
+    Parameters
+    ----------
+    y : CrowdLabels, long frame, tasks × workers matrix, or (n_rows,) labels
+        One-dimensional labels are those of one worker who answered everything. Matrices and
+        one-dimensional labels are in the order of the rows.
+    n_rows : int
+        Rows of the features.
+    tasks : (n_rows,) ids, optional
+        The task of each row. Without it the tasks must be the row numbers.
+
+    Examples
+    --------
+    >>> as_targets(["cat", "dog", "cat"], 3)
+    CrowdLabels(3 tasks, 1 workers, 2 classes, 3 annotations)
+    """
+    if y is None:
+        raise DataError("fit requires y to be passed, but the target y is None.")
+    if _is_one_dimensional(y):
+        labels = _one_worker(np.asarray(y), n_rows)
+    elif isinstance(y, list) or _is_array(y):
+        labels = as_crowd_labels(y if isinstance(y, list) else np.asarray(y))
+        if labels.n_tasks != n_rows:
+            raise _wrong_counts(n_rows, f"y has {labels.n_tasks} rows")
+    else:
+        return _by_rows(as_crowd_labels(y), n_rows, tasks)
+    if tasks is None:
+        return labels
+    ids = _as_ids(tasks, n_rows)
+    return _recoded(labels, np.arange(n_rows), ids)
+
+
+def _is_one_dimensional(y: Any) -> bool:
+    if isinstance(y, CrowdLabels | tuple) or hasattr(y, "columns") or hasattr(y, "column_names"):
+        return False
+    if hasattr(y, "__array__"):
+        return np.asarray(y).ndim == 1
+    return isinstance(y, list) and np.ndim(y) == 1
+
+
+def _is_array(y: Any) -> bool:
+    frames = hasattr(y, "columns") or hasattr(y, "column_names")
+    return hasattr(y, "__array__") and not frames and not isinstance(y, CrowdLabels)
+
+
+def _one_worker(y: NDArray[Any], n_rows: int) -> CrowdLabels:
+    if len(y) != n_rows:
+        raise _wrong_counts(n_rows, f"y has {len(y)} labels")
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            kind = "NaN" if np.isnan(y).any() else "infinity"
+            row = int(np.argmin(np.isfinite(y)))
+            raise DataError(f"Input y contains {kind} in row {row}: every row needs a label.")
+        if (y != np.floor(y)).any():
+            raise DataError(
+                f"Unknown label type: continuous values such as {y[y != np.floor(y)][0]} are no "
+                "classes; give integers or text."
+            )
+    elif any(map(is_missing, y.tolist())):
+        row = [is_missing(value) for value in y.tolist()].index(True)
+        raise DataError(f"Input y contains NaN in row {row}: every row needs a label.")
+    values, codes = np.unique(y, return_inverse=True)
+    rows = np.arange(n_rows)
+    return CrowdLabels(
+        rows.astype(np.int32), np.zeros(n_rows, np.int32), codes.astype(np.int32),
+        rows, np.zeros(1, np.int64), values,
+    )  # fmt: skip
+
+
+def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
+    """Give each task the row that its id says."""
+    if tasks is not None:
+        ids = _as_ids(tasks, n_rows)
+        found = lookup(labels.tasks, ids)
+        lost = (found < 0) & (labels.labels_per_task > 0)
+        if lost.any():
+            task = labels.tasks[int(np.argmax(lost))]
+            raise DataError(
+                f"{int(lost.sum())} of {labels.n_tasks} labelled tasks have no features, such as "
+                f"{task!r}{suggestion(task, ids)}; add their rows to X and tasks, or remove their "
+                "labels."
+            )
+        return _recoded(labels, found, ids)
+    if labels.rows is not None:  # labels[rows] with X[rows]: the positions must still agree
+        if labels.n_tasks != n_rows:
+            raise _wrong_counts(n_rows, f"there are {labels.n_tasks} selected tasks")
+        if (_row_numbers(labels) != labels.rows).any():
+            raise _no_row_numbers(labels, n_rows)
+        return labels
+    row = _row_numbers(labels)
+    if ((row < 0) | (row >= n_rows)).any():
+        raise _no_row_numbers(labels, n_rows)
+    ids = np.arange(n_rows)
+    if labels.tasks.dtype.kind not in "iu":
+        ids = np.array([str(i) for i in range(n_rows)], dtype=object)
+    return _recoded(labels, row, ids)
+
+
+def _row_numbers(labels: CrowdLabels) -> NDArray[np.int64]:
+    """Return task ids as integers; -1 where an id is not exactly the spelling of one."""
+    if labels.tasks.dtype.kind in "iu":
+        return labels.tasks.astype(np.int64)
+    plain = [
+        int(x) if isinstance(x, str) and x.isdecimal() and x.isascii() and str(int(x)) == x else -1
+        for x in labels.tasks.tolist()
+    ]
+    return np.array(plain, dtype=np.int64)
+
+
+def _no_row_numbers(labels: CrowdLabels, n_rows: int) -> DataError:
+    return DataError(
+        f"X has {n_rows} rows and y has {labels.n_tasks} tasks ({describe_ids(labels.tasks, 3)}) "
+        f"that are not the row numbers 0 to {n_rows - 1}; say which task each row of X is: "
+        "fit(X, y, tasks=ids)."
+    )
+
+
+def _wrong_counts(n_rows: int, other: str) -> DataError:
+    return DataError(
+        f"X has {n_rows} rows and {other}, so they do not align; give one row of X per task, or "
+        "say which task each row is with tasks=ids."
+    )
+
+
+def _as_ids(tasks: Any, n_rows: int) -> NDArray[Any]:
+    ids = np.asarray(tasks)
+    if ids.dtype.kind in "US":
+        ids = ids.astype(object)
+    if ids.shape != (n_rows,):
+        raise DataError(
+            f"tasks has shape {ids.shape} and X has {n_rows} rows; give one id per row."
+        )
+    values, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        raise DataError(f"tasks names {values[counts > 1][0]!r} twice; give each row its own id.")
+    return ids
+
+
+def _recoded(labels: CrowdLabels, row: NDArray[Any], ids: NDArray[Any]) -> CrowdLabels:
+    """Return the annotations with task codes that are rows of the features."""
+    task = row[labels.task]
+    order = stable_order(task, len(ids))
+    moved = labels._rows(order)
+    return CrowdLabels(
+        task[order].astype(np.int32), moved.worker, moved.label, ids, labels.workers,
+        labels.classes, weight=moved.weight, columns=moved.columns,
+        worker_kind=labels.worker_kind, notes=labels.notes, frame_library=labels.frame_library,
+    )  # fmt: skip

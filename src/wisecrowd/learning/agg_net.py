@@ -1,0 +1,93 @@
+"""AggNet: EM in which a network is the class prior of every task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.learning.coupled import forecast
+from wisecrowd.learning.data import CrowdData, log_probas_of
+from wisecrowd.learning.model import TargetModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.targets import confusion_from, soft_votes
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AggNet(NeuralClassifier):
+    r"""Generalised EM: the network's output is the prior of a Dawid-Skene model of the labels.
+
+    .. math::
+        p(y_i \mid x_i) = \sum_k f_k(x_i) \prod_j \theta_j[k, y_{ij}]
+
+    The E-step is :math:`q_i(k) \propto f_k(x_i) \prod_j \theta_j[k, y_{ij}]`, the M-step counts for
+    :math:`\theta` and some epochs of cross entropy to :math:`q` for the network, which goes on
+    from where it was. The start is the soft vote.
+
+    Use it when tasks have several labels each. With one label per task it cannot learn the
+    confusion matrices: they stay at the identity that the votes start from.
+
+    Parameters
+    ----------
+    steps : int
+        Epochs of the network between two E-steps.
+    smoothing : float
+        Added to every count of the confusion matrices.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    References
+    ----------
+    Albarqouni et al. (2016). AggNet: deep learning from crowds for mitosis detection in breast
+    cancer histology images. IEEE TMI; Raykar et al. (2010). Learning from crowds. JMLR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> AggNet(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    steps: int = 1
+    smoothing: float = 0.01
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_integer("steps", self.steps, 1)
+        check_number("smoothing", self.smoothing, 1e-12)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> PosteriorModel:
+        return PosteriorModel(network, data, self.steps, self.smoothing)
+
+
+class PosteriorModel(TargetModel):
+    """A network whose targets are the posterior of classes, renewed every few epochs."""
+
+    table: Tensor
+
+    def __init__(self, network: nn.Module, data: CrowdData, steps: int, smoothing: float) -> None:
+        votes = soft_votes(data)
+        super().__init__(network, torch.from_numpy(votes))
+        self.steps, self.smoothing = steps, smoothing
+        counted = confusion_from(votes, data.labels, smoothing)
+        self.register_buffer("table", torch.from_numpy(counted))
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Do an E-step, then count for the confusion matrices."""
+        if epoch == 0 or epoch % self.steps:
+            return  # the first epochs learn from the votes
+        log_probas = log_probas_of(self.network, data.features, device=data.device)
+        posterior = forecast(log_probas, data.labels, as_array(self.table))
+        self.set_targets(posterior, data)
+        counted: Any = confusion_from(as_array(self.targets), data.labels, self.smoothing)
+        self.table.copy_(torch.from_numpy(counted))
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) confusion matrices."""
+        return self.table

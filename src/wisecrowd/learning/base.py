@@ -1,0 +1,361 @@
+"""CrowdClassifier: the one public face of all methods that learn from features and a crowd.
+
+Nothing here needs torch: a method that trains a network builds on ``NeuralClassifier``.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.exceptions import DataError, NotFittedError, WisecrowdWarning
+from wisecrowd.core.features import as_features, as_targets, is_dataset
+from wisecrowd.core.gold import as_gold
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator
+from wisecrowd.core.result import choose_labels, confidence_of
+from wisecrowd.core.wording import describe_ids, suggestion
+from wisecrowd.families.confusion import accuracy_of, safe_log
+from wisecrowd.learning.coupled import fit_confusion, forecast, label_log_probas
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Training:
+    """What the gate lets through to a method.
+
+    Attributes
+    ----------
+    X : (N, ...) array or dataset
+    labels : CrowdLabels
+        Task ``i`` is row ``i`` of ``X``.
+    gold : (N,)
+        Known classes, and -1.
+    valid : (X, codes), optional
+        Features and true classes by which to choose the epoch.
+    """
+
+    X: Any
+    labels: CrowdLabels
+    gold: Ints
+    valid: tuple[Any, Ints] | None = None
+    resume: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Everything that a method learned.
+
+    Attributes
+    ----------
+    log_probas : (N, K)
+        The classifier's output on the training tasks.
+    confusion : (J, K, K), optional
+        The method's own confusion matrices; without them they are fitted to the classifier.
+    probas : (N, K), optional
+        The method's own posterior of the training tasks; without it that of classifier and labels.
+    """
+
+    log_probas: Floats
+    confusion: Floats | None = None
+    probas: Floats | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: tuple[dict[str, float], ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrowdClassifier(Estimator):
+    """Base of all end-to-end methods: ``fit`` and ``predict`` are written once, here.
+
+    A method is a dataclass whose fields are its parameters, with ``_fit(training) -> Learned`` and
+    ``_log_probas(X)``, the classifier's output on new features.
+
+    Attributes
+    ----------
+    classes_, tasks_, workers_ : arrays of ids
+    labels_, probas_, confidence_ : (N,), (N, K), (N,)
+        The training tasks, from features and labels together.
+    confusion_ : (J, K, K)
+        ``confusion_[j, k, l]``: probability of label ``l`` by worker ``j`` on class ``k``.
+    worker_accuracy_, worker_accuracy_error_ : (J,)
+    class_prior_ : (K,)
+        The mean of ``probas_``.
+    n_iter_, converged_, history_, warnings_
+    """
+
+    random_state: int | None = 0
+
+    uses_unlabelled: ClassVar[bool] = False
+    _fit_call = "fit(X, labels)"
+
+    # -------------------------------------------------------------------------------------- fit
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        tasks: Any = None,
+        gold: Any = None,
+        valid: Any = None,
+        resume: bool = False,
+    ) -> Self:
+        """Fit to features and annotations.
+
+        Parameters
+        ----------
+        X : (N, d) or (N, channels, height, width) array, frame of numbers, or torch Dataset
+        y : CrowdLabels, long frame, tasks × workers matrix, or (N,) labels of one worker
+        tasks : (N,) ids, optional
+            The task of each row of ``X``. Without it the tasks must be the row numbers.
+        gold : mapping from task to class, (task, label) frame, or (N,) array with None
+            Known classes: these tasks keep them, and the classifier learns from them.
+        valid : (X, y) of true classes, optional
+            Choose the epoch by them.
+        resume : bool
+            Go on from the checkpoint of an interrupted fit.
+        """
+        self._validate_parameters()
+        features = as_features(X)
+        labels = as_targets(y, len(features), tasks)
+        if labels.n_annotations == 0:
+            raise DataError("There are no annotations to fit; give labels for some rows of X.")
+        if len(features) < 2:
+            raise DataError("X has n_samples=1: one task is nothing to learn a classifier from.")
+        codes = as_gold(gold, labels)
+        known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
+        training = Training(features, labels, known, self._as_valid(valid, labels), resume)
+        self._publish(X, training, self._fit(training))
+        return self
+
+    def _validate_parameters(self) -> None:
+        """Check the parameters all methods share; subclasses check their own and call super."""
+        as_generator(self.random_state)
+
+    def _fit(self, training: Training) -> Learned:
+        raise TypeError(f"{type(self).__name__} must define _fit.")
+
+    def _as_valid(self, valid: Any, labels: CrowdLabels) -> tuple[Any, Ints] | None:
+        if valid is None:
+            return None
+        X, y = valid
+        features = as_features(X)
+        codes = lookup(np.asarray(y), labels.classes)
+        if len(codes) != len(features):
+            raise DataError(
+                f"The validation set has {len(features)} rows and {len(codes)} classes; give one "
+                "class per row."
+            )
+        if (codes < 0).any():
+            raise DataError(
+                f"The validation set has the class {np.asarray(y)[codes < 0][0]!r}, which is not "
+                f"among the classes ({describe_ids(labels.classes)})."
+            )
+        return features, codes
+
+    def _publish(self, X: Any, training: Training, result: Learned) -> None:
+        labels, gold = training.labels, training.gold
+        self._forget()
+        confusion = result.confusion
+        if confusion is None:
+            confusion = fit_confusion(np.exp(result.log_probas), labels)
+        probas = result.probas
+        if probas is None:
+            probas = forecast(result.log_probas, labels, confusion)
+        known = np.flatnonzero(gold >= 0)
+        probas[known] = np.eye(labels.n_classes)[gold[known]]
+        codes, _ = choose_labels(probas, labels.class_totals)
+        self.classes_, self.tasks_, self.workers_ = labels.classes, labels.tasks, labels.workers
+        self.labels_, self.probas_ = labels.classes[codes], probas
+        self.confidence_ = confidence_of(probas, codes)
+        self.labels_per_task_ = labels.labels_per_task
+        self.labels_per_worker_ = labels.labels_per_worker
+        self.class_totals_ = labels.class_totals
+        self.class_prior_, self.confusion_ = probas.mean(axis=0), confusion
+        per_class = _labels_per_class(labels, probas)
+        self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_of(
+            confusion, self.class_prior_, per_class
+        )
+        self.n_iter_, self.converged_ = result.n_iter, result.converged
+        self.history_, self.warnings_ = result.history, (*_notes(self, labels), *result.warnings)
+        if not is_dataset(X):
+            self.n_features_in_ = int(training.X.shape[1])
+            if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
+                self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
+        for name, value in result.extra.items():
+            setattr(self, name + "_", value)
+        for message in self.warnings_:
+            warnings.warn(message, WisecrowdWarning, stacklevel=3)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_"):
+            if "probas_" not in self.__dict__:
+                raise NotFittedError(
+                    f"This {type(self).__name__} has no {name} yet; call {self._fit_call} first."
+                )
+            raise AttributeError(f"{type(self).__name__} has no {name}.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # ---------------------------------------------------------------------------------- predict
+
+    def _log_probas(self, X: Any) -> Floats:
+        raise TypeError(f"{type(self).__name__} must define _log_probas.")
+
+    def _checked(self, X: Any) -> Any:
+        self._require_fitted()
+        n_features = vars(self).get("n_features_in_")
+        return as_features(X, n_features=n_features, owner=type(self).__name__)
+
+    def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
+        """Return (n, K) class probabilities of new tasks.
+
+        Parameters
+        ----------
+        X : features
+        labels : annotations of these tasks by workers of the fit, optional
+            With them the forecast is that of features and labels together.
+        tasks : (n,) ids, optional
+            The task of each row, as in ``fit``.
+        """
+        features = self._checked(X)
+        log_probas = self._log_probas(features)
+        if labels is None:
+            return _normalised(np.exp(log_probas))
+        return self._forecast(log_probas, self._known(as_targets(labels, len(features), tasks)))
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        return forecast(log_probas, labels, self.confusion_)
+
+    def predict(self, X: Any, labels: Any = None, *, tasks: Any = None) -> NDArray[Any]:
+        """Return the most probable class of new tasks; see :meth:`predict_proba`."""
+        probas = self.predict_proba(X, labels, tasks=tasks)
+        return np.asarray(self.classes_[choose_labels(probas, self.class_totals_)[0]])
+
+    def score(self, X: Any, y: Any, *, tasks: Any = None) -> float:
+        """Return the accuracy on true classes or, on annotations, their mean log-likelihood.
+
+        Parameters
+        ----------
+        X : features
+        y : (n,) true classes, or annotations as in ``fit``
+            scikit-learn's searches pass what they were given: with a crowd they choose by how
+            likely the labels of the held-out tasks are, and no gold is needed.
+        """
+        features = self._checked(X)
+        if not isinstance(y, CrowdLabels) and np.ndim(y) == 1:
+            if len(y) != len(features):
+                raise DataError(
+                    f"X has {len(features)} rows and y has {len(y)} classes; give one per row."
+                )
+            return float(np.mean(self.predict(X) == np.asarray(y)))
+        known = self._known(as_targets(y, len(features), tasks))
+        values = self._label_log_probas(features, known)
+        weight = np.ones(len(values)) if known.weight is None else known.weight
+        return float(weight @ values / max(weight.sum(), 1e-300))
+
+    def _label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (E,) log-probabilities of labels by workers of the fit, given the features."""
+        return label_log_probas(self._log_probas(features), labels, safe_log(self.confusion_))
+
+    def _known(self, labels: CrowdLabels) -> CrowdLabels:
+        """Express labels in the fitted vocabularies; those of unknown workers are left out."""
+        class_codes = lookup(labels.classes, self.classes_)
+        unknown = (class_codes < 0) & (labels.class_totals > 0)
+        if unknown.any():
+            value = labels.classes[int(np.argmax(unknown))]
+            raise DataError(
+                f"Label {value!r} was not among the classes of the fit "
+                f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
+            )
+        worker_codes = lookup(labels.workers, self.workers_)
+        strange = worker_codes[labels.worker] < 0
+        if strange.any():
+            first = labels.workers[labels.worker[strange][0]]
+            warnings.warn(
+                f"{int(strange.sum())} labels come from workers that were not in the fit, such as "
+                f"{first!r}{suggestion(first, self.workers_)}, and do not count.",
+                WisecrowdWarning,
+                stacklevel=4,
+            )
+            labels = labels.select_annotations(~strange)
+        return CrowdLabels(
+            labels.task, worker_codes[labels.worker], class_codes[labels.label],
+            labels.tasks, self.workers_, self.classes_, weight=labels.weight,
+        )  # fmt: skip
+
+    # -------------------------------------------------------------------- tables, files, manners
+
+    def task_table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per training task: task, label, confidence, n_labels."""
+        self._require_fitted()
+        return {
+            "task": self.tasks_,
+            "label": self.labels_,
+            "confidence": self.confidence_,
+            "n_labels": self.labels_per_task_,
+        }
+
+    def worker_table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per worker: accuracy with its standard error and 95% interval."""
+        self._require_fitted()
+        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
+        return {
+            "worker": self.workers_,
+            "n_labels": self.labels_per_worker_,
+            "accuracy": accuracy,
+            "standard_error": error,
+            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
+            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+        }
+
+    def save(self, path: Any) -> None:
+        """Write the fitted method as a folder of JSON and safetensors; wisecrowd.load reads it."""
+        self._require_fitted()
+        importlib.import_module("wisecrowd.storage.methods").save(self, path)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
+        tags = importlib.import_module("sklearn.utils")
+        return tags.Tags(
+            estimator_type="classifier",
+            target_tags=tags.TargetTags(required=True),
+            classifier_tags=tags.ClassifierTags(),
+            input_tags=tags.InputTags(),
+        )
+
+
+def _notes(method: CrowdClassifier, labels: CrowdLabels) -> list[str]:
+    bare = int(np.count_nonzero(labels.labels_per_task == 0))
+    if not bare or method.uses_unlabelled:
+        return []
+    return [
+        f"{bare} of {labels.n_tasks} rows of X have no labels; {type(method).__name__} learns "
+        "nothing from them, and they get the classifier's own answer."
+    ]
+
+
+def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:
+    """Return (J, K): how many labels each worker gave on each class, in expectation."""
+    mass = probas[labels.task]
+    if labels.weight is not None:
+        mass = mass * labels.weight[:, None]
+    columns = [
+        np.bincount(labels.worker, mass[:, k], labels.n_workers) for k in range(labels.n_classes)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _normalised(probas: Floats) -> Floats:
+    return np.asarray(probas / probas.sum(axis=1, keepdims=True))

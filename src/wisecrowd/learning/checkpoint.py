@@ -1,0 +1,121 @@
+"""Checkpoints: one safetensors file after every epoch, complete or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.learning.loop import Options, State, make_optimizer
+from wisecrowd.learning.model import CrowdModel
+from wisecrowd.storage.atomic import atomic_write
+
+FORMAT = "wisecrowd-checkpoint-1"
+
+
+@dataclass(frozen=True)
+class Resumed:
+    """Where an interrupted training stood."""
+
+    state: State
+    optimizer: torch.optim.Optimizer
+    best: dict[str, Tensor]
+
+
+def save_checkpoint(
+    path: str | os.PathLike[str],
+    fingerprint: str,
+    model: CrowdModel,
+    optimizer: torch.optim.Optimizer,
+    state: State,
+    best: dict[str, Tensor],
+) -> None:
+    """Write everything that the next epoch depends on, the random state included."""
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"best.{name}": value for name, value in best.items()}
+    stored = optimizer.state_dict()
+    for number, values in stored["state"].items():
+        for name, value in values.items():
+            tensors[f"optimizer.{number}.{name}"] = torch.as_tensor(value)
+    tensors["random"] = torch.get_rng_state()
+    if torch.cuda.is_available():
+        tensors["random.cuda"] = torch.cuda.get_rng_state()
+    header = {
+        "format": FORMAT,
+        "fingerprint": fingerprint,
+        "state": asdict(state),
+        "groups": stored["param_groups"],
+    }
+    content = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+    with atomic_write(path, "wb") as file:
+        file.write(to_bytes(content, metadata={"wisecrowd": json.dumps(header)}))
+
+
+def load_checkpoint(
+    path: str | os.PathLike[str], fingerprint: str, model: CrowdModel, options: Options
+) -> Resumed | None:
+    """Put a model and the random state back to where the checkpoint was; None if there is none.
+
+    Raises
+    ------
+    DataError
+        If the file is damaged, or belongs to another fit.
+    """
+    if not Path(path).exists():
+        return None
+    try:
+        header, tensors = _read(path)
+        if header["format"] != FORMAT:
+            raise KeyError("format")
+        if header["fingerprint"] != fingerprint:
+            raise DataError(
+                f"The checkpoint {os.fspath(path)} belongs to a fit with other data or parameters; "
+                "fit without resume, or give another checkpoint file."
+            )
+        model.load_state_dict(_under("model.", tensors))
+        optimizer = make_optimizer(model, options)
+        optimizer.load_state_dict(
+            {"state": _optimizer_state(tensors), "param_groups": header["groups"]}
+        )
+        torch.set_rng_state(tensors["random"])
+        if torch.cuda.is_available() and "random.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random.cuda"])
+        state = State(**{**header["state"], "interrupted": False})
+        return Resumed(state, optimizer, _under("best.", tensors))
+    except DataError:
+        raise
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise DataError(
+            f"Cannot resume from {os.fspath(path)}: it is cut short, changed or no checkpoint "
+            f"({str(error).splitlines()[0]}); fit without resume."
+        ) from error
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    with safe_open(path, framework="pt") as file:
+        header = json.loads((file.metadata() or {})["wisecrowd"])
+        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+
+
+def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {
+        name.removeprefix(prefix): value
+        for name, value in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _optimizer_state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, value in _under("optimizer.", tensors).items():
+        number, _, key = name.partition(".")
+        state.setdefault(int(number), {})[key] = value
+    return state

@@ -1,0 +1,76 @@
+r"""A classifier and a crowd, coupled: what its outputs say of the workers, and back.
+
+With class probabilities :math:`f(x_i)` that are given, one label of worker :math:`j` on task
+:math:`i` has the probability :math:`\sum_k f_k(x_i)\, \theta_j[k, l]`. This is concave in
+:math:`\theta`, so that the workers can be fitted to any classifier, however it was trained.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.confusion import naive_bayes
+
+Floats = NDArray[np.float64]
+
+
+def fit_confusion(
+    probas: Floats, labels: CrowdLabels, *, smoothing: float = 0.1, max_iter: int = 50
+) -> Floats:
+    r"""Return the (J, K, K) confusion matrices under which the labels are most likely.
+
+    EM for :math:`\sum_e \log \sum_k f_k \theta[k, l_e]` plus a weak prior towards the diagonal,
+    :math:`\mathrm{Dir}(1 + s K I + s)` for every row.
+
+    Parameters
+    ----------
+    probas : (N, K)
+        The classifier's output for each task.
+    labels : CrowdLabels
+    smoothing : float
+        :math:`s`.
+    max_iter : int
+    """
+    n_workers, n_classes = labels.n_workers, labels.n_classes
+    start = smoothing * (1 + n_classes * np.eye(n_classes))
+    cell = labels.worker.astype(np.int64) * n_classes + labels.label  # (E,) worker and label
+    f = probas[labels.task] if labels.n_annotations else np.zeros((0, n_classes))
+    weight = 1.0 if labels.weight is None else labels.weight[:, None]
+    theta = _normalised(np.broadcast_to(start, (n_workers, n_classes, n_classes)))
+    for _ in range(max_iter):
+        rows = theta.transpose(0, 2, 1).reshape(-1, n_classes)[cell]  # (E, K)
+        share = f * rows
+        share *= weight / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+        counts = np.stack(
+            [np.bincount(cell, share[:, k], n_workers * n_classes) for k in range(n_classes)], 1
+        ).reshape(n_workers, n_classes, n_classes)  # (J, L, K)
+        updated = _normalised(counts.transpose(0, 2, 1) + start)
+        change = np.abs(updated - theta).max(initial=0.0)
+        theta = updated
+        if change < 1e-6:
+            break
+    return theta
+
+
+def _normalised(counts: Floats) -> Floats:
+    return np.asarray(counts / counts.sum(axis=-1, keepdims=True))
+
+
+def label_log_probas(log_probas: Floats, labels: CrowdLabels, log_confusion: Floats) -> Floats:
+    """Return (E,) how likely each label is, from the features and who gave it alone."""
+    scores = log_probas[labels.task] + log_confusion[labels.worker, :, labels.label]
+    top = scores.max(axis=1, keepdims=True, initial=-np.inf)
+    return np.asarray(np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0])
+
+
+def forecast(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> Floats:
+    r"""Return (N, K) from features and labels together: :math:`f_k \prod_j \theta_j[k, l_{ij}]`.
+
+    Tasks without labels keep the classifier's output.
+    """
+    rows = np.arange(labels.n_tasks, dtype=np.int32)
+    prior = TaskPrior(np.asarray(log_probas, dtype=np.float64), rows, given=True)
+    return naive_bayes(labels, prior, confusion, np.ones(labels.n_classes))

@@ -1,0 +1,133 @@
+"""The training data as the loop reads it: rows of features with the annotations that belong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.features import is_dataset
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.nn.batches import CrowdBatch
+
+
+class Features:
+    """Features by row number: an array as float32, or a dataset read item by item."""
+
+    def __init__(self, X: Any) -> None:
+        self.tensor = None if is_dataset(X) else _as_float32(X)
+        self._source: Any = X if self.tensor is None else self.tensor
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one task's features."""
+        return tuple(self[torch.tensor([0])].shape[1:])
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Return (B, ...) features of some rows."""
+        if self.tensor is not None:
+            return self.tensor.index_select(0, rows)
+        return torch.stack([self._item(row) for row in rows.tolist()])
+
+    def _item(self, row: int) -> Tensor:
+        item = self._source[row]
+        x = item[0] if isinstance(item, tuple | list) else item  # (x, y): the y is not ours
+        return torch.as_tensor(x, dtype=torch.get_default_dtype())
+
+
+def _as_float32(X: NDArray[Any]) -> Tensor:
+    with np.errstate(over="ignore"):
+        array = np.ascontiguousarray(X, dtype=np.float32)
+    if array is not X and not np.isfinite(array).all():
+        row = int(np.argwhere(~np.isfinite(array))[0][0])
+        raise DataError(
+            f"X has a value in row {row} that is too large for single precision; rescale it."
+        )
+    if not array.flags.writeable:  # torch wants to be sure; it only ever reads
+        array = array.copy()
+    return torch.from_numpy(array)
+
+
+class CrowdData:
+    """Features, annotations and gold of the training tasks, cut into batches of tasks.
+
+    Attributes
+    ----------
+    features : Features
+    labels : CrowdLabels
+        Task ``i`` is row ``i`` of the features.
+    gold : (N,)
+        Known classes, and -1.
+    """
+
+    def __init__(
+        self, X: Any, labels: CrowdLabels, gold: NDArray[Any], *, device: Any = "cpu",
+        label_weight: NDArray[np.float64] | None = None,
+    ) -> None:  # fmt: skip
+        self.features = X if isinstance(X, Features) else Features(X)
+        self.labels, self.gold, self.device = labels, gold, torch.device(device)
+        self._indptr = torch.from_numpy(np.array(labels.indptr))
+        self._worker = torch.from_numpy(labels.worker.astype(np.int64))
+        self._label = torch.from_numpy(labels.label.astype(np.int64))
+        self._gold = torch.from_numpy(gold.astype(np.int64)) if (gold >= 0).any() else None
+        self._label_weight, weight = label_weight, labels.weight
+        if label_weight is not None:
+            weight = label_weight[labels.label] * (1.0 if weight is None else weight)
+        self._weight = None if weight is None else torch.tensor(weight, dtype=torch.float32)
+
+    def only(self, rows: Tensor) -> CrowdData:
+        """Return the same tasks with nothing known of those that are not in ``rows``."""
+        known = np.zeros(self.labels.n_tasks, dtype=bool)
+        known[rows.numpy()] = True
+        if known.all():
+            return self
+        labels = self.labels.select_annotations(known[self.labels.task])
+        gold = np.where(known, self.gold, -1)
+        return CrowdData(
+            self.features, labels, gold, device=self.device, label_weight=self._label_weight
+        )
+
+    def batch(self, rows: Tensor) -> CrowdBatch:
+        """Return the tasks of some rows with their annotations."""
+        start, counts = self._indptr[rows], self._indptr[rows + 1] - self._indptr[rows]
+        task = torch.repeat_interleave(torch.arange(len(rows)), counts)
+        before = counts.cumsum(0) - counts
+        edge = torch.arange(len(task)) + (start - before).index_select(0, task)
+        return CrowdBatch(
+            self.features[rows],
+            rows,
+            task,
+            self._worker.index_select(0, edge),
+            self._label.index_select(0, edge),
+            None if self._weight is None else self._weight.index_select(0, edge),
+            edge,
+            None if self._gold is None else self._gold.index_select(0, rows),
+        ).to(self.device)
+
+    def batches(self, rows: Tensor, size: int) -> Iterator[CrowdBatch]:
+        """Cut rows into batches of nearly equal size: no tiny batch is left at the end."""
+        for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
+            yield self.batch(part)
+
+
+@torch.inference_mode()
+def log_probas_of(
+    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 4096
+) -> NDArray[np.float64]:
+    """Return (N, K) log class probabilities of all rows, with dropout off, in double precision."""
+    was_training = network.training
+    network.eval()
+    parts = []
+    for rows in torch.split(torch.arange(len(features)), size):
+        logits = network(features[rows].to(device))
+        parts.append(torch.log_softmax(logits.double(), dim=1).cpu())
+    network.train(was_training)
+    return np.asarray(torch.cat(parts).numpy())

@@ -1,0 +1,198 @@
+"""The training loop: epochs over batches of tasks, the best epoch kept, nothing lost on Ctrl-C."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import CrowdModel
+
+OPTIMIZERS = ("adam", "adamw", "sgd")
+SCHEDULES = ("constant", "cosine", "one-cycle")
+WARM_UP = 0.3  # the share of steps in which one-cycle rises
+LOWEST = 0.04  # where it starts, as a share of the highest rate
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to train; the fields are parameters of ``NeuralClassifier``."""
+
+    epochs: int
+    batch_size: int
+    lr: float
+    crowd_lr: float
+    weight_decay: float
+    optimizer: str
+    schedule: str
+    clip_gradient: float | None
+    patience: int | None
+    horizon: int  # epochs that the schedule is made for
+
+
+@dataclass
+class State:
+    """Where training stands: enough to go on from."""
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_score: float = -math.inf
+    history: list[dict[str, float]] = field(default_factory=list)
+    interrupted: bool = False
+    stopped: str = ""
+
+
+def train(
+    model: CrowdModel,
+    data: CrowdData,
+    rows: Tensor,
+    options: Options,
+    *,
+    score: Callable[[], float] | None = None,
+    state: State | None = None,
+    optimizer: torch.optim.Optimizer | None = None,
+    best: dict[str, Tensor] | None = None,
+    after_epoch: Callable[[State, torch.optim.Optimizer, dict[str, Tensor]], None] | None = None,
+    sample: Callable[[], Tensor] | None = None,
+) -> State:
+    """Train a model in place and leave it in its best state.
+
+    Parameters
+    ----------
+    model, data, rows
+        What is trained, on which data, on which of its rows.
+    options : Options
+    score : callable, optional
+        Quality of the model as it is, higher is better; without it the last epoch is the best.
+    state, optimizer, best : optional
+        Where an interrupted run stood.
+    after_epoch : callable, optional
+        Told of every finished epoch, to write a checkpoint.
+    sample : callable, optional
+        Draws the rows of an epoch; by default all of them in random order.
+    """
+    state = State() if state is None else state
+    optimizer = make_optimizer(model, options) if optimizer is None else optimizer
+    best = _copy(model) if best is None else best
+    good = _copy(model)  # the last state whose loss was finite
+    try:
+        while state.epoch < options.epochs and not state.stopped:
+            model.begin_epoch(state.epoch, data)
+            drawn = rows[torch.randperm(len(rows))] if sample is None else sample()
+            loss = _epoch(model, data, drawn, options, optimizer, state.epoch)
+            if not math.isfinite(loss):
+                state.stopped = (
+                    f"The loss was not finite in epoch {state.epoch + 1}; the state before it was "
+                    "kept. Lower lr or crowd_lr, set clip_gradient, or rescale the features."
+                )
+                break
+            good = _copy(model)
+            state.epoch += 1
+            _judge(model, state, options, loss, score)
+            if state.best_epoch == state.epoch:
+                best = good
+            report(Progress(state.epoch, options.epochs, loss))
+            if after_epoch is not None:
+                after_epoch(state, optimizer, best)
+    except KeyboardInterrupt:
+        state.interrupted = True
+    model.load_state_dict(best if state.best_epoch else good)
+    return state
+
+
+def _epoch(
+    model: CrowdModel,
+    data: CrowdData,
+    rows: Tensor,
+    options: Options,
+    optimizer: torch.optim.Optimizer,
+    epoch: int,
+) -> float:
+    """Run over the rows once; return the mean loss, NaN as soon as it is not finite."""
+    model.train()
+    total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
+    for number, batch in enumerate(data.batches(rows, options.batch_size)):
+        _set_rate(optimizer, options, epoch * n_batches + number, options.horizon * n_batches)
+        with torch.autocast(data.device.type, enabled=data.device.type == "cuda"):
+            loss = model.loss(batch)
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        if options.clip_gradient is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), options.clip_gradient)
+        optimizer.step()
+        total += float(loss.detach()) * len(batch)
+        if not math.isfinite(total):
+            return math.nan
+    finite = all(bool(torch.isfinite(p).all()) for p in model.parameters())
+    return total / max(len(rows), 1) if finite else math.nan
+
+
+def _judge(
+    model: CrowdModel,
+    state: State,
+    options: Options,
+    loss: float,
+    score: Callable[[], float] | None,
+) -> None:
+    """Write the history; say whether this epoch is the best and whether to stop."""
+    record = {"epoch": float(state.epoch), "loss": loss}
+    if score is None:
+        state.best_epoch = state.epoch
+    else:
+        value = record["score"] = score()
+        if value > state.best_score:
+            state.best_score, state.best_epoch = value, state.epoch
+        if options.patience is not None and state.epoch - state.best_epoch >= options.patience:
+            state.stopped = "patience"
+    state.history.append(record)
+
+
+def make_optimizer(model: CrowdModel, options: Options) -> torch.optim.Optimizer:
+    """Return an optimiser with two groups: the network, and what belongs to the crowd."""
+    groups: list[dict[str, Any]] = [
+        {"params": list(model.network.parameters()), "weight_decay": options.weight_decay},
+        {"params": model.crowd_parameters(), "lr": options.crowd_lr, "weight_decay": 0.0},
+    ]
+    groups = [group for group in groups if group["params"]]
+    if not groups:
+        raise DataError("The module has no parameters to train; give another module.")
+    if options.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=options.lr, momentum=0.9)
+    kind = torch.optim.AdamW if options.optimizer == "adamw" else torch.optim.Adam
+    return kind(groups, lr=options.lr)
+
+
+def _set_rate(optimizer: torch.optim.Optimizer, options: Options, step: int, total: int) -> None:
+    factor = rate_factor(options.schedule, step, total)
+    for group in optimizer.param_groups:
+        group.setdefault("highest_lr", group["lr"])
+        group["lr"] = group["highest_lr"] * factor
+
+
+def rate_factor(schedule: str, step: int, total: int) -> float:
+    """Return the rate of learning at a step, as a share of the highest.
+
+    Examples
+    --------
+    >>> [round(rate_factor("cosine", step, 4), 2) for step in range(4)]
+    [1.0, 0.85, 0.5, 0.15]
+    """
+    done = step / max(total, 1)
+    if schedule == "cosine":
+        return 0.5 * (1 + math.cos(math.pi * done))
+    if schedule == "one-cycle":
+        if done < WARM_UP:
+            return LOWEST + (1 - LOWEST) * 0.5 * (1 - math.cos(math.pi * done / WARM_UP))
+        return 0.5 * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP)))
+    return 1.0
+
+
+def _copy(model: nn.Module) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in model.state_dict().items()}

@@ -1,0 +1,104 @@
+"""CrowdModel: what the loop trains, a classifier and what a method puts around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.targets import with_gold
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead
+from wisecrowd.nn.objectives import label_log_probas
+
+
+class CrowdModel(nn.Module):
+    """A network from features to logits, and a loss over annotations.
+
+    A method defines ``crowd_loss``. Everything that changes while training is a parameter or a
+    buffer, so that a checkpoint holds it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def log_probas(self, x: Tensor) -> Tensor:
+        """Return (B, K): log f(x)."""
+        return functional.log_softmax(self.network(x), dim=1)
+
+    def loss(self, batch: CrowdBatch) -> Tensor:
+        """Return what the loop minimises; known classes count as much as the crowd's labels."""
+        log_probas = self.log_probas(batch.x)
+        loss = self.crowd_loss(log_probas, batch)
+        if batch.gold is not None and (batch.gold >= 0).any():
+            loss = loss + functional.nll_loss(log_probas, batch.gold, ignore_index=-1)
+        return loss
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the loss of a batch, given log f(x) of its tasks, (B, K)."""
+        raise TypeError(f"{type(self).__name__} must define crowd_loss.")
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Do what comes before an epoch, such as the E-step of an EM method."""
+
+    def confusion(self) -> Tensor | None:
+        """Return the (J, K, K) confusion matrices, if the model has them."""
+        return None
+
+    def label_log_probas(self, batch: CrowdBatch) -> Tensor | None:
+        """Return (E,) how likely each label is, or None: the matrices are then fitted to f."""
+        table = self.confusion()
+        if table is None:
+            return None
+        rows = table.clamp_min(1e-30).log()[batch.worker, :, batch.label]
+        return label_log_probas(self.log_probas(batch.x), rows, batch)
+
+    def crowd_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters outside the network: another rate of learning, no decay."""
+        own = {id(p) for p in self.network.parameters()}
+        return [p for p in self.parameters() if id(p) not in own]
+
+
+class ConfusionModel(CrowdModel):
+    """A classifier whose workers each have a confusion matrix as parameters."""
+
+    def __init__(self, network: nn.Module, head: ConfusionHead) -> None:
+        super().__init__(network)
+        self.head = head
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) confusion matrices."""
+        return self.head.table()
+
+
+class TargetModel(CrowdModel):
+    """A classifier trained on class probabilities that are made anew between epochs.
+
+    Attributes
+    ----------
+    targets : (N, K)
+        What cross entropy pulls the classifier to; rows without any mass do not count.
+    """
+
+    targets: Tensor
+
+    def __init__(self, network: nn.Module, targets: Tensor) -> None:
+        super().__init__(network)
+        self.register_buffer("targets", targets.to(torch.float32))
+
+    def set_targets(self, probas: NDArray[np.float64], data: CrowdData) -> None:
+        """Replace the targets; tasks with gold keep it."""
+        self.targets.copy_(torch.from_numpy(with_gold(probas, data)))
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the cross entropy to the targets."""
+        targets = self.targets.index_select(0, batch.rows)
+        losses = -(targets * log_probas).sum(dim=1)
+        if batch.weight is None:
+            return losses.mean()
+        weight = batch.per_task(batch.weight)
+        return (losses * weight).sum() / weight.sum().clamp_min(1e-12)

@@ -1,0 +1,52 @@
+"""Which epoch is the best: by the crowd's own held-out labels, or by known classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.learning.coupled import fit_confusion, label_log_probas
+from wisecrowd.learning.data import CrowdData, Features, log_probas_of
+from wisecrowd.learning.model import CrowdModel
+
+
+def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Return the rows to train on and the rows to choose by, drawn at random, each in order."""
+    order = rows[torch.randperm(len(rows))]
+    n_valid = min(max(1, round(share * len(order))), len(order) - 1)
+    return order[n_valid:].sort().values, order[:n_valid].sort().values
+
+
+@torch.inference_mode()
+def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
+    """Return the mean log-likelihood of the labels of held-out tasks: no gold is needed."""
+    model.eval()
+    total = weight = 0.0
+    for batch in data.batches(valid, 4096):
+        values = model.label_log_probas(batch)
+        if values is None:
+            return _fitted_score(model, data, train, valid)
+        each = torch.ones_like(values) if batch.weight is None else batch.weight
+        total += float((each * values).sum())
+        weight += float(each.sum())
+    return total / max(weight, 1e-12)
+
+
+def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
+    """Return the same for a model without confusion matrices: they are fitted to its output."""
+    log_probas = log_probas_of(model.network, data.features, device=data.device)
+    seen, unseen = data.labels[train.numpy()], data.labels[valid.numpy()]
+    confusion = fit_confusion(np.exp(log_probas[train.numpy()]), seen)
+    values = label_log_probas(log_probas[valid.numpy()], unseen, safe_log(confusion))
+    return float(np.average(values, weights=unseen.weight))
+
+
+def gold_score(model: CrowdModel, X: Any, codes: NDArray[Any], device: Any) -> float:
+    """Return the mean log-probability of the known classes of a validation set."""
+    log_probas = log_probas_of(model.network, Features(X), device=device)
+    return float(log_probas[np.arange(len(codes)), codes].mean())

@@ -1,0 +1,44 @@
+"""Class probabilities of the training tasks that a network is trained on, and what they count."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.learning.data import CrowdData
+
+Floats = NDArray[np.float64]
+
+
+def soft_votes(data: CrowdData) -> Floats:
+    """Return (N, K) shares of each task's labels; gold has its class, no labels the mean."""
+    labels = data.labels
+    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
+    counts = np.bincount(cell, labels.weight, labels.n_tasks * labels.n_classes)
+    counts = counts.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
+    total = counts.sum(axis=1, keepdims=True)
+    mean = counts.sum(axis=0) / max(counts.sum(), 1e-300)
+    return with_gold(np.where(total > 0, counts / np.maximum(total, 1e-300), mean), data)
+
+
+def with_gold(probas: Floats, data: CrowdData) -> Floats:
+    """Return class probabilities in which known tasks have their class."""
+    known = np.flatnonzero(data.gold >= 0)
+    if len(known):
+        probas = probas.copy()
+        probas[known] = np.eye(probas.shape[1])[data.gold[known]]
+    return probas
+
+
+def confusion_from(probas: Floats, labels: CrowdLabels, smoothing: float) -> Floats:
+    """Return (J, K, K) confusion matrices: expected counts plus smoothing, rows normalised."""
+    n_workers, n_classes = labels.n_workers, labels.n_classes
+    cell = labels.worker.astype(np.int64) * n_classes + labels.label
+    mass = probas[labels.task]
+    if labels.weight is not None:
+        mass = mass * labels.weight[:, None]
+    columns = [np.bincount(cell, mass[:, k], n_workers * n_classes) for k in range(n_classes)]
+    counts = np.stack(columns).reshape(n_classes, n_workers, n_classes)
+    smoothed: Floats = counts.transpose(1, 0, 2) + smoothing
+    return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))

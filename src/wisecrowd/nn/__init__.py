@@ -1,0 +1,29 @@
+"""Parts for learning from crowds in anybody's own PyTorch loop; needs the extra ``deep``.
+
+========================  ======================================================================
+batches                   a mini-batch of tasks that carries its annotations, and its collate
+heads                     one confusion matrix per worker, as parameters
+objectives                losses that couple a classifier with the workers
+penalties                 what makes the confusion matrices identifiable
+backbones                 small classifiers, and how a name becomes one
+========================  ======================================================================
+"""
+
+from __future__ import annotations
+
+from wisecrowd.nn.backbones import MLP as MLP
+from wisecrowd.nn.backbones import DeepCNN as DeepCNN
+from wisecrowd.nn.backbones import Linear as Linear
+from wisecrowd.nn.backbones import PooledCNN as PooledCNN
+from wisecrowd.nn.backbones import Standardize as Standardize
+from wisecrowd.nn.batches import CrowdBatch as CrowdBatch
+from wisecrowd.nn.batches import crowd_collate as crowd_collate
+from wisecrowd.nn.heads import SoftmaxConfusion as SoftmaxConfusion
+from wisecrowd.nn.heads import SoftplusConfusion as SoftplusConfusion
+from wisecrowd.nn.objectives import coupled_cross_entropy as coupled_cross_entropy
+from wisecrowd.nn.objectives import marginal_log_likelihood as marginal_log_likelihood
+from wisecrowd.nn.objectives import posterior_cross_entropy as posterior_cross_entropy
+from wisecrowd.nn.penalties import confusion_volume as confusion_volume
+from wisecrowd.nn.penalties import feature_volume as feature_volume
+from wisecrowd.nn.penalties import mean_trace as mean_trace
+from wisecrowd.nn.penalties import outlier_size as outlier_size

@@ -1,0 +1,181 @@
+"""Small classifiers, from features to logits, and how a name becomes one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.wording import suggestion
+
+
+class Standardize(nn.Module):
+    """Shift and scale each feature by what the training tasks had; constant features become 0."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(self, n_features: int) -> None:
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(n_features))
+        self.register_buffer("scale", torch.ones(n_features))
+
+    def fit(self, x: Tensor) -> None:
+        """Take mean and deviation from (n, d) features, in double precision."""
+        wide = x.double()
+        mean, deviation = wide.mean(dim=0), wide.std(dim=0, unbiased=False)
+        self.mean.copy_(mean)
+        self.scale.copy_(torch.where(deviation > 1e-12 * (1 + mean.abs()), 1 / deviation, 0.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, d) to (B, d)."""
+        return (x - self.mean) * self.scale
+
+
+class Linear(nn.Sequential):
+    """Multinomial logistic regression on standardised features."""
+
+    def __init__(self, n_features: int, n_classes: int) -> None:
+        super().__init__(Standardize(n_features), nn.Linear(n_features, n_classes))
+
+
+class MLP(nn.Sequential):
+    """One hidden layer on standardised features, with dropout: the papers' small network."""
+
+    def __init__(
+        self, n_features: int, n_classes: int, *, hidden: int = 128, dropout: float = 0.5
+    ) -> None:
+        super().__init__(
+            Standardize(n_features),
+            nn.Linear(n_features, hidden),
+            nn.ReLU(),
+            nn.Dropout(dropout),
+            nn.Linear(hidden, n_classes),
+        )
+
+
+class PooledCNN(nn.Sequential):
+    """Four convolutions (32, 32, 64, 64), pooling after the first two, then global averages."""
+
+    def __init__(self, n_channels: int, n_classes: int) -> None:
+        super().__init__(
+            _convolution(n_channels, 32), nn.ReLU(), nn.MaxPool2d(2),
+            _convolution(32, 32), nn.ReLU(), nn.MaxPool2d(2),
+            _convolution(32, 64), nn.ReLU(),
+            _convolution(64, 64), nn.ReLU(),
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, n_classes),
+        )  # fmt: skip
+
+
+class DeepCNN(nn.Sequential):
+    """Four convolutions (32, 32, 64, 64), each pooled, then two dense layers.
+
+    Batch norm after the first. Padded, and pooled to what is left of an odd size, so that
+    28 × 28 pixels fit.
+    """
+
+    def __init__(
+        self, n_channels: int, n_classes: int, *, height: int = 28, width: int = 28,
+        hidden: int = 128, dropout: float = 0.5,
+    ) -> None:  # fmt: skip
+        for _ in range(4):
+            height, width = -(-height // 2), -(-width // 2)
+        super().__init__(
+            _convolution(n_channels, 32), nn.ReLU(), nn.BatchNorm2d(32), _pool(),
+            _convolution(32, 32), nn.ReLU(), _pool(),
+            _convolution(32, 64), nn.ReLU(), _pool(),
+            _convolution(64, 64), nn.ReLU(), _pool(),
+            nn.Flatten(), nn.Linear(64 * height * width, hidden), nn.ReLU(), nn.Dropout(dropout),
+            nn.Linear(hidden, n_classes),
+        )  # fmt: skip
+
+
+def _convolution(n_in: int, n_out: int) -> nn.Conv2d:
+    return nn.Conv2d(n_in, n_out, kernel_size=3, padding=1)
+
+
+def _pool() -> nn.MaxPool2d:
+    return nn.MaxPool2d(2, ceil_mode=True)
+
+
+# ----------------------------------------------------------------------------------------- by name
+
+Shape = tuple[int, ...]
+
+
+def _flat(make: Callable[[int, int], nn.Sequential]) -> Callable[[Shape, int], nn.Module]:
+    def build(shape: Shape, n_classes: int) -> nn.Module:
+        n_features = int(torch.Size(shape).numel())
+        network = make(n_features, n_classes)
+        return network if len(shape) == 1 else nn.Sequential(nn.Flatten(), *network)
+
+    return build
+
+
+def _pooled_cnn(shape: Shape, n_classes: int) -> nn.Module:
+    return PooledCNN(_image(shape)[0], n_classes)
+
+
+def _deep_cnn(shape: Shape, n_classes: int) -> nn.Module:
+    channels, height, width = _image(shape)
+    return DeepCNN(channels, n_classes, height=height, width=width)
+
+
+def _image(shape: Shape) -> Shape:
+    if len(shape) != 3:
+        raise DataError(
+            f"A CNN needs images of shape (n, channels, height, width), and each row of X has "
+            f"shape {shape}; reshape X, or use module='mlp'."
+        )
+    return shape
+
+
+BACKBONES: dict[str, Callable[[Shape, int], nn.Module]] = {
+    "linear": _flat(Linear),
+    "mlp": _flat(MLP),
+    "pooled-cnn": _pooled_cnn,
+    "deep-cnn": _deep_cnn,
+}
+
+
+def make_backbone(module: Any, shape: Shape, n_classes: int) -> nn.Module:
+    """Return a classifier from features of a shape to logits.
+
+    Parameters
+    ----------
+    module : str, torch module, or callable
+        A name from ``BACKBONES``; a module, which is copied with its weights; or a function of
+        ``(shape, n_classes)`` that makes one.
+    shape : tuple of int
+        Shape of one task's features.
+    n_classes : int
+
+    Examples
+    --------
+    >>> make_backbone("linear", (4,), 3)
+    Linear(
+      (0): Standardize()
+      (1): Linear(in_features=4, out_features=3, bias=True)
+    )
+    """
+    if isinstance(module, nn.Module):
+        return copy.deepcopy(module)
+    if isinstance(module, str):
+        if module not in BACKBONES:
+            raise ParameterError(
+                f"module is {module!r}{suggestion(module, BACKBONES)}; choose one of "
+                f"{', '.join(BACKBONES)}, or give a torch module."
+            )
+        return BACKBONES[module](shape, n_classes)
+    if callable(module):
+        made = module(shape, n_classes)
+        if isinstance(made, nn.Module):
+            return made
+    raise ParameterError(
+        f"module is {module!r}; give a name ({', '.join(BACKBONES)}), a torch module, or a "
+        "function of (shape, n_classes) that makes one."
+    )

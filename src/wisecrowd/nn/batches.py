@@ -1,0 +1,79 @@
+"""Mini-batches of tasks that carry their annotations: the backbone runs once per task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdBatch:
+    """B tasks and their E annotations.
+
+    Attributes
+    ----------
+    x : (B, ...)
+        Features.
+    rows : (B,)
+        The tasks' numbers in the whole data.
+    task, worker, label : (E,)
+        One annotation each; ``task`` counts within the batch.
+    weight : (E,), optional
+        How much each annotation counts; ``None`` means once.
+    edge : (E,), optional
+        The annotations' numbers in the whole data.
+    gold : (B,), optional
+        Known classes, -1 where there is none.
+    """
+
+    x: Tensor
+    rows: Tensor
+    task: Tensor
+    worker: Tensor
+    label: Tensor
+    weight: Tensor | None = None
+    edge: Tensor | None = None
+    gold: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def per_task(self, values: Tensor) -> Tensor:
+        """Sum (E, ...) values over the annotations of each task: (B, ...)."""
+        total = values.new_zeros((len(self), *values.shape[1:]))
+        return total.index_add(0, self.task, values)
+
+    def mean(self, losses: Tensor) -> Tensor:
+        """Return the weighted mean of (E,) losses; 0 for a batch without annotations."""
+        if self.weight is None:
+            return losses.sum() / max(len(losses), 1)
+        return (losses * self.weight).sum() / self.weight.sum().clamp_min(1e-12)
+
+    def to(self, device: Any) -> CrowdBatch:
+        """Return the batch on a device."""
+        parts = ("x", "rows", "task", "worker", "label", "weight", "edge", "gold")
+        moved = {name: getattr(self, name) for name in parts}
+        return replace(
+            self, **{name: value.to(device) for name, value in moved.items() if value is not None}
+        )
+
+
+def crowd_collate(samples: Sequence[tuple[Any, Iterable[tuple[int, int]]]]) -> CrowdBatch:
+    """Collate ``(x, [(worker, label), ...])`` samples: a ``collate_fn`` for torch's DataLoader.
+
+    Examples
+    --------
+    >>> batch = crowd_collate([(torch.zeros(3), [(0, 1), (4, 1)]), (torch.ones(3), [(2, 0)])])
+    >>> batch.x.shape, batch.task.tolist(), batch.worker.tolist()
+    (torch.Size([2, 3]), [0, 0, 1], [0, 4, 2])
+    """
+    xs = torch.stack([torch.as_tensor(x) for x, _ in samples])
+    edges = [
+        (i, worker, label) for i, (_, labels) in enumerate(samples) for worker, label in labels
+    ]
+    task, worker, label = torch.tensor(edges, dtype=torch.long).reshape(-1, 3).T
+    return CrowdBatch(xs, torch.arange(len(samples)), task, worker, label)

@@ -1,0 +1,133 @@
+r"""One confusion matrix per worker as parameters: :math:`\theta_j[k, l] = p(y = l \mid z = k)`.
+
+Both heads keep every row on the simplex. They start near the identity, or from a given table: that
+of moments, of an EM fit, of votes.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+SMALLEST = 1e-6  # the least probability that a start may have: logits stay finite
+
+
+class ConfusionHead(nn.Module):
+    """(J, K, L) tables whose rows are probabilities.
+
+    Attributes
+    ----------
+    n_workers, n_classes, n_labels : int
+    logits : (J, K, L)
+        The free parameters.
+    """
+
+    logits: nn.Parameter
+
+    @property
+    def n_workers(self) -> int:
+        """Number of tables."""
+        return int(self.logits.shape[0])
+
+    def log(self) -> Tensor:
+        """Return (J, K, L) log-probabilities."""
+        raise TypeError(f"{type(self).__name__} must define log.")
+
+    def table(self) -> Tensor:
+        """Return the (J, K, L) confusion matrices."""
+        return self.log().exp()
+
+    def rows(self, worker: Tensor, label: Tensor) -> Tensor:
+        r"""Return (E, K): :math:`\log \theta_{j_e}[k, l_e]` for each annotation."""
+        by_label = self.log().transpose(1, 2)  # (J, L, K): what is gathered lies together
+        n_labels = by_label.shape[1]
+        return by_label.reshape(-1, by_label.shape[2]).index_select(0, worker * n_labels + label)
+
+
+class SoftmaxConfusion(ConfusionHead):
+    r""":math:`\theta_j[k, \cdot] = \mathrm{softmax}(W_j[k, \cdot])`.
+
+    Parameters
+    ----------
+    n_workers, n_classes : int
+    strength : float
+        Logit of the diagonal at the start, against 0 elsewhere.
+    table : (J, K, K), optional
+        Where to start instead.
+
+    Examples
+    --------
+    >>> head = SoftmaxConfusion(2, 3, strength=4.0)
+    >>> [round(x, 3) for x in head.table()[0, 0].tolist()]
+    [0.965, 0.018, 0.018]
+    """
+
+    def __init__(
+        self, n_workers: int, n_classes: int, *, strength: float = 4.0, table: Any = None
+    ) -> None:
+        super().__init__()
+        if table is None:
+            start = strength * torch.eye(n_classes).repeat(n_workers, 1, 1)
+        else:
+            start = _checked(table).clamp_min(SMALLEST).log()
+        self.logits = nn.Parameter(start)
+
+    def log(self) -> Tensor:
+        """Return (J, K, L) log-probabilities."""
+        return functional.log_softmax(self.logits, dim=-1)
+
+
+class SoftplusConfusion(ConfusionHead):
+    r"""Softplus, then rows divided by their sums, as the trace paper has it.
+
+    Parameters
+    ----------
+    n_workers, n_classes : int
+    diagonal, elsewhere : float
+        Free parameters at the start; the paper's 6I - 5 has 1 and -5.
+    table : (J, K, K), optional
+        Where to start instead.
+
+    Examples
+    --------
+    >>> head = SoftplusConfusion(1, 10)
+    >>> round(head.table()[0, 0, 0].item(), 3)
+    0.956
+    """
+
+    def __init__(
+        self, n_workers: int, n_classes: int, *, diagonal: float = 1.0, elsewhere: float = -5.0,
+        table: Any = None,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        if table is None:
+            one = torch.full((n_classes, n_classes), elsewhere)
+            start = one.fill_diagonal_(diagonal).repeat(n_workers, 1, 1)
+        else:
+            positive = _checked(table).clamp_min(SMALLEST) * math.log1p(math.e)
+            start = positive + torch.log(-torch.expm1(-positive))  # softplus, undone
+        self.logits = nn.Parameter(start)
+
+    def log(self) -> Tensor:
+        """Return (J, K, L) log-probabilities."""
+        positive = functional.softplus(self.logits)
+        return (positive / positive.sum(dim=-1, keepdim=True)).log()
+
+
+def _checked(table: Any) -> Tensor:
+    start = torch.as_tensor(table, dtype=torch.float32)
+    rows = start.sum(dim=-1)
+    if (
+        start.ndim != 3
+        or not torch.isfinite(start).all()
+        or not torch.allclose(rows, torch.ones_like(rows), atol=1e-3)
+    ):
+        raise ValueError(
+            f"A start of shape {tuple(start.shape)} is no stack of confusion matrices; give "
+            "(workers, classes, classes) with rows that sum to one."
+        )
+    return start

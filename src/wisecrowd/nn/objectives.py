@@ -1,0 +1,72 @@
+r"""Losses that couple a classifier's output with what is known of the workers.
+
+All take log-probabilities; an annotation's row :math:`\log \theta_{j_e}[\cdot, l_e]` comes from
+a confusion head's ``rows(worker, label)``.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from wisecrowd.nn.batches import CrowdBatch
+
+
+def label_log_probas(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
+    r"""Return (E,) :math:`\log \sum_k f_k(x_i) \theta_j[k, l]`: how likely each label is.
+
+    Parameters
+    ----------
+    log_probas : (B, K)
+        :math:`\log f(x)`.
+    log_rows : (E, K)
+    batch : CrowdBatch
+    """
+    return torch.logsumexp(log_probas.index_select(0, batch.task) + log_rows, dim=1)
+
+
+def coupled_cross_entropy(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
+    r"""Return the mean over annotations of :math:`-\log \sum_k f_k(x_i) \theta_j[k, l]`.
+
+    Each label is explained by itself; nothing is assumed about labels of the same task.
+
+    Examples
+    --------
+    >>> batch = CrowdBatch(torch.zeros(1, 1), torch.tensor([0]), *torch.tensor([[0], [0], [1]]))
+    >>> f, theta = torch.tensor([[0.5, 0.5]]), torch.tensor([[0.2, 0.8]])
+    >>> round(float(coupled_cross_entropy(f.log(), theta.log(), batch).exp()), 4)
+    2.0
+    """
+    return batch.mean(-label_log_probas(log_probas, log_rows, batch))
+
+
+def posterior(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
+    r"""Return (B, K) :math:`\log f_k(x_i) + \sum_j \log \theta_j[k, l_{ij}]`, not normalised."""
+    if batch.weight is not None:
+        log_rows = log_rows * batch.weight[:, None]
+    return log_probas + batch.per_task(log_rows)
+
+
+def marginal_log_likelihood(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
+    r"""Return the mean over tasks of :math:`\log \sum_k f_k(x_i) \prod_j \theta_j[k, l_{ij}]`.
+
+    Labels of one task are independent given its class: the likelihood that EM climbs, to be
+    maximised.
+    """
+    return torch.logsumexp(posterior(log_probas, log_rows, batch), dim=1).mean()
+
+
+def posterior_cross_entropy(
+    log_probas: Tensor, targets: Tensor, weight: Tensor | None = None
+) -> Tensor:
+    r"""Return the mean over tasks of :math:`-\sum_k q_i(k) \log f_k(x_i)`.
+
+    Parameters
+    ----------
+    log_probas, targets : (B, K)
+    weight : (B,), optional
+    """
+    losses = -(targets * log_probas).sum(dim=1)
+    if weight is None:
+        return losses.mean()
+    return (losses * weight).sum() / weight.sum().clamp_min(1e-12)
