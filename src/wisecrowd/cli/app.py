@@ -8,15 +8,25 @@ import typer
 
 from wisecrowd._version import __version__
 from wisecrowd.cli.aggregate import aggregate
+from wisecrowd.cli.audit import audit
 from wisecrowd.cli.compare import compare
 from wisecrowd.cli.convert import convert
 from wisecrowd.cli.evaluate import evaluate
+from wisecrowd.cli.inspect import inspect
 from wisecrowd.cli.methods import methods
+from wisecrowd.cli.predict import predict
 from wisecrowd.cli.simulate import simulate
+from wisecrowd.cli.train import train
 from wisecrowd.cli.versions import versions
 
-COMMANDS = (aggregate, compare, evaluate, methods, simulate, convert, versions)
-EXIT_CODES = "Exit codes: 0 done, 2 wrong option or parameter, 3 unusable data or file, 130 Ctrl-C."
+COMMANDS = (
+    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, train, predict,
+    versions,
+)  # fmt: skip
+EXIT_CODES = (
+    "Exit codes: 0 done, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
+    "data or file, 130 Ctrl-C."
+)
 
 
 def build_command() -> Any:

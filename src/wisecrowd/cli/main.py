@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import cast
+from importlib.machinery import ModuleSpec
+from typing import Any, cast
 
 from wisecrowd.cli.terminal import forget_output, harmless
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
@@ -52,17 +53,26 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 class _NoPandas:
-    """Keeps pandas out of this process.
+    """Keeps pandas out of this process: it is found, and fails to load.
 
     Where it is installed, pyarrow imports it at the first array, only to ask whether the array is
     one of its series: three times the cost of NumPy for a question whose answer here is no.
+    Others, such as torch, only look for it, and must not fail by that.
     """
 
+    @classmethod
+    def find_spec(cls, name: str, *where: object) -> ModuleSpec | None:
+        """Take charge of pandas, and of no other module."""
+        return ModuleSpec(name, cast("Any", cls)) if name == "pandas" else None
+
     @staticmethod
-    def find_spec(name: str, *where: object) -> None:
-        """Say that there is no pandas, and nothing about any other module."""
-        if name == "pandas":
-            raise ModuleNotFoundError("The command line works without pandas.", name=name)
+    def create_module(spec: ModuleSpec) -> None:
+        """Fail as if there were none."""
+        raise ModuleNotFoundError("The command line works without pandas.", name=spec.name)
+
+    @staticmethod
+    def exec_module(module: object) -> None:
+        """Exist, as the protocol asks; there is never a module to run."""
 
 
 def _invoke(arguments: list[str]) -> int:

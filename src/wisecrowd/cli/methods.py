@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+import typer
+
 from wisecrowd.cli import options
 
+Learning = Annotated[
+    bool, typer.Option("--learning", help="Those that train a classifier on features instead.")
+]
 
-def methods(as_json: options.Json = False) -> None:
+
+def methods(learning: Learning = False, as_json: options.Json = False) -> None:
     """List the methods: name, what it is for, paper."""
     from dataclasses import asdict
 
@@ -13,7 +21,7 @@ def methods(as_json: options.Json = False) -> None:
     from wisecrowd.cli.terminal import terminal_width
     from wisecrowd.core.registry import methods as all_methods
 
-    found = all_methods()
+    found = all_methods("learning" if learning else "aggregation")
     if as_json:
         print_json({"methods": [asdict(method) for method in found]})
         return

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 _WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 
-def configured_method(name: str, given: Sequence[str], seed: int | None) -> Aggregator:
+def configured_method(
+    name: str, given: Sequence[str], seed: int | None, kind: str = "aggregation"
+) -> Aggregator:
     """Return the method with the parameters of the command line.
 
     Parameters
@@ -26,6 +28,7 @@ def configured_method(name: str, given: Sequence[str], seed: int | None) -> Aggr
         ``name=value`` each.
     seed : int, optional
         Becomes ``random_state`` where the method, or one inside it, has one.
+    kind : {"aggregation", "learning"}
 
     Examples
     --------
@@ -35,7 +38,7 @@ def configured_method(name: str, given: Sequence[str], seed: int | None) -> Aggr
     from wisecrowd.api import make_method
     from wisecrowd.core.registry import get_method
 
-    signature = inspect.signature(get_method(name).__init__).parameters
+    signature = inspect.signature(get_method(name, kind).__init__).parameters
     values: dict[str, Any] = {}
     for text in given:
         key, equals, value = text.partition("=")
@@ -50,7 +53,7 @@ def configured_method(name: str, given: Sequence[str], seed: int | None) -> Aggr
         values[key] = parse_value(key, value.strip(), default)
     if seed is not None and "random_state" in values:
         raise ParameterError("--seed and -p random_state say the same; give one of them.")
-    method = make_method(name, values)
+    method = make_method(name, values, kind)
     if seed is not None:
         method.set_params(**dict.fromkeys(seeds_of(method), seed))
     method._validate_parameters()  # before a large file is read, not after

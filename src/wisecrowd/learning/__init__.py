@@ -9,13 +9,33 @@ from wisecrowd.core.exceptions import MissingDependencyError
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS = {
+    "TwoStage": "two_stage",
+    "Raykar": "raykar",
     "AggNet": "agg_net",
+    "MBEM": "mbem",
     "CCEM": "ccem",
+    "SoftBootstrap": "soft_bootstrap",
+    "DoctorNet": "doctor_net",
+    "WeightedDoctorNet": "weighted_doctor_net",
+    "MaxMIG": "max_mig",
+    "DeepMF": "deep_mf",
+    "DeepBP": "deep_bp",
+    "BayesDGC": "bayes_dgc",
 }
 
 if TYPE_CHECKING:
     from wisecrowd.learning.agg_net import AggNet as AggNet
+    from wisecrowd.learning.bayes_dgc import BayesDGC as BayesDGC
     from wisecrowd.learning.ccem import CCEM as CCEM
+    from wisecrowd.learning.deep_bp import DeepBP as DeepBP
+    from wisecrowd.learning.deep_mf import DeepMF as DeepMF
+    from wisecrowd.learning.doctor_net import DoctorNet as DoctorNet
+    from wisecrowd.learning.max_mig import MaxMIG as MaxMIG
+    from wisecrowd.learning.mbem import MBEM as MBEM
+    from wisecrowd.learning.raykar import Raykar as Raykar
+    from wisecrowd.learning.soft_bootstrap import SoftBootstrap as SoftBootstrap
+    from wisecrowd.learning.two_stage import TwoStage as TwoStage
+    from wisecrowd.learning.weighted_doctor_net import WeightedDoctorNet as WeightedDoctorNet
 
 
 def __getattr__(name: str) -> Any:

@@ -74,3 +74,12 @@ def forecast(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> Floa
     rows = np.arange(labels.n_tasks, dtype=np.int32)
     prior = TaskPrior(np.asarray(log_probas, dtype=np.float64), rows, given=True)
     return naive_bayes(labels, prior, confusion, np.ones(labels.n_classes))
+
+
+def vote_scores(weight: Floats, labels: CrowdLabels) -> Floats:
+    """Return (N, K) sums of ``weight[j, :, l]`` over the labels of each task."""
+    rows = weight[labels.worker, :, labels.label]  # (E, K)
+    if labels.weight is not None:
+        rows = rows * labels.weight[:, None]
+    columns = [np.bincount(labels.task, rows[:, k], labels.n_tasks) for k in range(rows.shape[1])]
+    return np.stack(columns, axis=1)

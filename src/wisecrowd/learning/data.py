@@ -35,7 +35,15 @@ class Features:
         """Return (B, ...) features of some rows."""
         if self.tensor is not None:
             return self.tensor.index_select(0, rows)
-        return torch.stack([self._item(row) for row in rows.tolist()])
+        items = torch.stack([self._item(row) for row in rows.tolist()])
+        bad = ~torch.isfinite(items).flatten(1).all(dim=1)
+        if bad.any():
+            row = int(rows[bad][0])
+            raise DataError(
+                f"Input X contains NaN or infinity in item {row} (counted from 0); fill in or "
+                "remove such items."
+            )
+        return items
 
     def _item(self, row: int) -> Tensor:
         item = self._source[row]
@@ -66,6 +74,8 @@ class CrowdData:
         Task ``i`` is row ``i`` of the features.
     gold : (N,)
         Known classes, and -1.
+    whole : CrowdData
+        Itself or, of a part, all that is known.
     """
 
     def __init__(
@@ -74,6 +84,7 @@ class CrowdData:
     ) -> None:  # fmt: skip
         self.features = X if isinstance(X, Features) else Features(X)
         self.labels, self.gold, self.device = labels, gold, torch.device(device)
+        self.whole = self
         self._indptr = torch.from_numpy(np.array(labels.indptr))
         self._worker = torch.from_numpy(labels.worker.astype(np.int64))
         self._label = torch.from_numpy(labels.label.astype(np.int64))
@@ -82,6 +93,9 @@ class CrowdData:
         if label_weight is not None:
             weight = label_weight[labels.label] * (1.0 if weight is None else weight)
         self._weight = None if weight is None else torch.tensor(weight, dtype=torch.float32)
+        self._task_weight = None
+        if label_weight is not None:  # a label that counts twice does not make its task do so
+            self._task_weight = torch.tensor(_mean_of(label_weight, labels), dtype=torch.float32)
 
     def only(self, rows: Tensor) -> CrowdData:
         """Return the same tasks with nothing known of those that are not in ``rows``."""
@@ -91,9 +105,11 @@ class CrowdData:
             return self
         labels = self.labels.select_annotations(known[self.labels.task])
         gold = np.where(known, self.gold, -1)
-        return CrowdData(
+        part = CrowdData(
             self.features, labels, gold, device=self.device, label_weight=self._label_weight
         )
+        part.whole = self.whole
+        return part
 
     def batch(self, rows: Tensor) -> CrowdBatch:
         """Return the tasks of some rows with their annotations."""
@@ -110,12 +126,28 @@ class CrowdData:
             None if self._weight is None else self._weight.index_select(0, edge),
             edge,
             None if self._gold is None else self._gold.index_select(0, rows),
+            None if self._task_weight is None else self._task_weight.index_select(0, rows),
         ).to(self.device)
+
+    def counts(self, batch: CrowdBatch) -> Tensor:
+        """Return (E,) how often each annotation of a batch counts, classes balanced or not."""
+        if self.labels.weight is None or batch.edge is None:
+            return torch.ones(len(batch.label), device=self.device)
+        weight = self.labels.weight[batch.edge.cpu().numpy()]
+        return torch.tensor(weight, dtype=torch.float32, device=self.device)
 
     def batches(self, rows: Tensor, size: int) -> Iterator[CrowdBatch]:
         """Cut rows into batches of nearly equal size: no tiny batch is left at the end."""
         for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
             yield self.batch(part)
+
+
+def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[np.float64]:
+    """Return (N,) means over each task's labels of what their class weighs; 1 without labels."""
+    each = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    total = np.bincount(labels.task, each, labels.n_tasks)
+    mean = np.bincount(labels.task, each * label_weight[labels.label], labels.n_tasks)
+    return np.where(total > 0, mean / np.where(total > 0, total, 1.0), 1.0)
 
 
 @torch.inference_mode()

@@ -19,6 +19,7 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
 WARM_UP = 0.3  # the share of steps in which one-cycle rises
 LOWEST = 0.04  # where it starts, as a share of the highest rate
+TOO_MUCH = 1000.0  # how often the loss of the start an epoch may have: more has diverged
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class State:
     best_epoch: int = 0
     best_score: float = -math.inf
     history: list[dict[str, float]] = field(default_factory=list)
+    first_loss: float = math.nan  # of the first batch, before any step
     interrupted: bool = False
     stopped: str = ""
 
@@ -86,10 +88,11 @@ def train(
         while state.epoch < options.epochs and not state.stopped:
             model.begin_epoch(state.epoch, data)
             drawn = rows[torch.randperm(len(rows))] if sample is None else sample()
-            loss = _epoch(model, data, drawn, options, optimizer, state.epoch)
-            if not math.isfinite(loss):
+            loss = _epoch(model, data, drawn, options, optimizer, state)
+            if not loss <= TOO_MUCH * max(1.0, abs(state.first_loss)):  # NaN included
                 state.stopped = (
-                    f"The loss was not finite in epoch {state.epoch + 1}; the state before it was "
+                    f"The loss went from {state.first_loss:.3g} to {loss:.3g} in epoch "
+                    f"{state.epoch + 1} and training stopped; the state before that epoch was "
                     "kept. Lower lr or crowd_lr, set clip_gradient, or rescale the features."
                 )
                 break
@@ -113,13 +116,14 @@ def _epoch(
     rows: Tensor,
     options: Options,
     optimizer: torch.optim.Optimizer,
-    epoch: int,
+    state: State,
 ) -> float:
     """Run over the rows once; return the mean loss, NaN as soon as it is not finite."""
     model.train()
     total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
     for number, batch in enumerate(data.batches(rows, options.batch_size)):
-        _set_rate(optimizer, options, epoch * n_batches + number, options.horizon * n_batches)
+        step = state.epoch * n_batches + number
+        _set_rate(optimizer, options, step, options.horizon * n_batches)
         with torch.autocast(data.device.type, enabled=data.device.type == "cuda"):
             loss = model.loss(batch)
         optimizer.zero_grad(set_to_none=True)
@@ -127,7 +131,10 @@ def _epoch(
         if options.clip_gradient is not None:
             nn.utils.clip_grad_norm_(model.parameters(), options.clip_gradient)
         optimizer.step()
-        total += float(loss.detach()) * len(batch)
+        value = float(loss.detach())
+        if math.isnan(state.first_loss):
+            state.first_loss = value
+        total += value * len(batch)
         if not math.isfinite(total):
             return math.nan
     finite = all(bool(torch.isfinite(p).all()) for p in model.parameters())
@@ -156,9 +163,12 @@ def _judge(
 
 def make_optimizer(model: CrowdModel, options: Options) -> torch.optim.Optimizer:
     """Return an optimiser with two groups: the network, and what belongs to the crowd."""
+    crowd = model.crowd_parameters()
+    of_crowd = {id(p) for p in crowd}
+    network = [p for p in model.network.parameters() if id(p) not in of_crowd]
     groups: list[dict[str, Any]] = [
-        {"params": list(model.network.parameters()), "weight_decay": options.weight_decay},
-        {"params": model.crowd_parameters(), "lr": options.crowd_lr, "weight_decay": 0.0},
+        {"params": network, "weight_decay": options.weight_decay},
+        {"params": crowd, "lr": options.crowd_lr, "weight_decay": 0.0},
     ]
     groups = [group for group in groups if group["params"]]
     if not groups:

@@ -12,7 +12,7 @@ from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead
-from wisecrowd.nn.objectives import label_log_probas
+from wisecrowd.nn.objectives import label_log_probas, posterior_cross_entropy
 
 
 class CrowdModel(nn.Module):
@@ -33,10 +33,7 @@ class CrowdModel(nn.Module):
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return what the loop minimises; known classes count as much as the crowd's labels."""
         log_probas = self.log_probas(batch.x)
-        loss = self.crowd_loss(log_probas, batch)
-        if batch.gold is not None and (batch.gold >= 0).any():
-            loss = loss + functional.nll_loss(log_probas, batch.gold, ignore_index=-1)
-        return loss
+        return with_gold_loss(self.crowd_loss(log_probas, batch), log_probas, batch)
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the loss of a batch, given log f(x) of its tasks, (B, K)."""
@@ -61,6 +58,13 @@ class CrowdModel(nn.Module):
         """Return the parameters outside the network: another rate of learning, no decay."""
         own = {id(p) for p in self.network.parameters()}
         return [p for p in self.parameters() if id(p) not in own]
+
+
+def with_gold_loss(loss: Tensor, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+    """Add the cross entropy to the known classes of a batch, where it has some."""
+    if batch.gold is not None and (batch.gold >= 0).any():
+        loss = loss + functional.nll_loss(log_probas, batch.gold, ignore_index=-1)
+    return loss
 
 
 class ConfusionModel(CrowdModel):
@@ -97,8 +101,4 @@ class TargetModel(CrowdModel):
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy to the targets."""
         targets = self.targets.index_select(0, batch.rows)
-        losses = -(targets * log_probas).sum(dim=1)
-        if batch.weight is None:
-            return losses.mean()
-        weight = batch.per_task(batch.weight)
-        return (losses * weight).sum() / weight.sum().clamp_min(1e-12)
+        return posterior_cross_entropy(log_probas, targets, batch.task_weight)

@@ -34,6 +34,7 @@ from wisecrowd.nn.backbones import Standardize, make_backbone
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 BALANCES = ("none", "weights", "sampling")
+FINISHED = ("", "patience")  # how training may end without a warning
 _SAMPLE = 20_000  # items of a dataset that are enough to standardise by
 
 
@@ -141,12 +142,13 @@ class NeuralClassifier(CrowdClassifier):
         selection = self._selection(training)
         device = choose_device(self.device)
         labels = training.labels
+        self._require_resumable(training)
         weight = _inverse_frequency(labels.class_totals) if self.balance == "weights" else None
         data = CrowdData(training.X, labels, training.gold, device=device, label_weight=weight)
         cuda = [torch.cuda.current_device()] if device.type == "cuda" else []
         with torch.random.fork_rng(devices=cuda):
             torch.manual_seed(int(as_generator(self.random_state).integers(2**31)))
-            run = self._train(training, data, selection)
+            run = self._train(_with_features(training, data), data, selection)
             learned = self._learned(run.model, run.seen)
         model, state = run.model, run.state
         self._network = model.network.eval().to("cpu")
@@ -161,12 +163,21 @@ class NeuralClassifier(CrowdClassifier):
         return Learned(
             log_probas_of(model.network, data.features),
             n_iter=state.epoch,
-            converged=not state.interrupted,
+            converged=not state.interrupted and state.stopped in FINISHED,
             history=tuple(run.history),
-            warnings=_warnings(state),
+            warnings=(*_warnings(state), *result.pop("warnings", ())),
             extra=extra,
             **result,
         )
+
+    def _require_resumable(self, training: Training) -> None:
+        if training.resume and self.checkpoint is None:
+            raise ParameterError("There is nothing to resume from; set checkpoint to its file.")
+        if training.resume and not isinstance(self.random_state, int | np.integer):
+            raise ParameterError(
+                f"random_state is {self.random_state!r}; give the integer that the interrupted fit "
+                "had, so that it goes on with the same draws."
+            )
 
     def _selection(self, training: Training) -> str:
         if self.selection == "gold" and training.valid is None:
@@ -182,9 +193,12 @@ class NeuralClassifier(CrowdClassifier):
             return self._run(data, useful, training, self.epochs, selection == "gold")
         rows, valid = held_out(useful, self.valid_fraction)
         chosen = self._run(data, rows, training, self.epochs, True, valid)
-        if not self.refit or chosen.state.interrupted or not chosen.state.best_epoch:
+        done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
+        if not self.refit or not done or not chosen.state.best_epoch:
             return chosen
         again = self._run(data, useful, training, chosen.state.best_epoch, False, None, ".refit")
+        if again.state.interrupted:  # what was chosen is whole, and this is not
+            return replace(chosen, state=replace(chosen.state, interrupted=True))
         return replace(again, history=chosen.history)
 
     def _useful_rows(self, training: Training) -> NDArray[np.int64]:
@@ -201,17 +215,18 @@ class NeuralClassifier(CrowdClassifier):
             data.features.shape, data.labels.n_classes, data.labels.n_workers
         )
         _standardize(network, data.features)
+        _require_logits(network, data.features, data.labels.n_classes)
         model = self._build(network, seen).to(data.device)
-        path, key = f"{self.checkpoint}{suffix}", self._fingerprint(data) + suffix
-        if training.resume and self.checkpoint is None:
-            raise ParameterError("There is nothing to resume from; set checkpoint to its file.")
+        path, key = f"{self.checkpoint}{suffix}", ""
+        if self.checkpoint is not None:
+            key = self._fingerprint(data) + suffix
         resumed = load_checkpoint(path, key, model, options) if training.resume else None
 
         def score() -> float:
             if valid is not None:
                 return crowd_score(model, data, rows, valid)
-            X, codes = training.valid or (None, np.zeros(0))
-            return gold_score(model, X, codes, data.device)
+            known: Any = training.valid  # without it nothing is judged by gold
+            return gold_score(model, known[0], known[1], data.device)
 
         def after_epoch(state: State, optimizer: Any, best: dict[str, Tensor]) -> None:
             if self.checkpoint is not None:
@@ -248,10 +263,16 @@ class NeuralClassifier(CrowdClassifier):
     def _fingerprint(self, data: CrowdData) -> str:
         """Say which fit a checkpoint belongs to: method, parameters and data."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
+        if callable(self.module) and not isinstance(self.module, nn.Module):
+            parameters["module"] = getattr(self.module, "__qualname__", type(self.module))
         text = f"{type(self).__name__} {sorted(parameters.items())!r} {data.features.shape}"
         digest = hashlib.sha256(text.encode())
-        for part in (data.labels.task, data.labels.worker, data.labels.label):
-            digest.update(np.ascontiguousarray(part).tobytes())
+        labels, tensor = data.labels, data.features.tensor
+        weight = np.zeros(0) if labels.weight is None else labels.weight
+        for part in (labels.task, labels.worker, labels.label, weight, data.gold):
+            digest.update(np.ascontiguousarray(part).data)
+        if tensor is not None:
+            digest.update(tensor.numpy().reshape(-1).data)
         return digest.hexdigest()[:16]
 
     # ------------------------------------------------------------------------------- afterwards
@@ -272,7 +293,9 @@ class NeuralClassifier(CrowdClassifier):
         self._network = network.eval()
 
     def _log_probas(self, X: Any) -> Floats:
-        return log_probas_of(self._network, Features(X))
+        features = Features(X)
+        _require_shape(features, tuple(self.input_shape_), "X has")
+        return log_probas_of(self._network, features)
 
 
 def as_array(tensor: Tensor) -> Floats:
@@ -303,6 +326,45 @@ def _standardize(network: nn.Module, features: Features) -> None:
             layer.fit(sample.flatten(1))
 
 
+def _with_features(training: Training, data: CrowdData) -> Training:
+    """Read the validation features once, and see that they are like those of the fit."""
+    if training.valid is None:
+        return training
+    X, codes = training.valid
+    features = Features(X)
+    _require_shape(features, data.features.shape, "The validation set has")
+    return replace(training, valid=(features, codes))
+
+
+def _require_shape(features: Features, expected: tuple[int, ...], who: str) -> None:
+    if features.shape != expected:
+        raise DataError(
+            f"{who} features of shape {features.shape} per task, and those of the fit are "
+            f"{expected}; give features of the same shape."
+        )
+
+
+def _require_logits(network: nn.Module, features: Features, n_classes: int) -> None:
+    """See that a module takes these features and gives one logit per class."""
+    rows = torch.arange(min(len(features), 2))
+    x = features[rows]
+    network.eval()
+    try:
+        with torch.no_grad():
+            shape = tuple(network(x).shape)
+    except (RuntimeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(
+            f"The module cannot take features of shape {features.shape} ({reason}); give one that "
+            "fits, or a function of (shape, n_classes) that makes it."
+        ) from error
+    if shape != (len(rows), n_classes):
+        raise ParameterError(
+            f"The module's output for {len(rows)} tasks has shape {shape}; it must have one logit "
+            f"per class, {(len(rows), n_classes)}."
+        )
+
+
 def _inverse_frequency(class_totals: Floats) -> Floats:
     """Return (K,) weights inverse to how common a label is, one on average over the labels."""
     used = class_totals > 0
@@ -317,4 +379,4 @@ def _warnings(state: State) -> tuple[str, ...]:
             f"Training was interrupted after epoch {state.epoch}; the best model so far, that of "
             f"epoch {state.best_epoch}, was kept.",
         )
-    return () if state.stopped in ("", "patience") else (state.stopped,)
+    return () if state.stopped in FINISHED else (state.stopped,)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.data import CrowdData
+
+if TYPE_CHECKING:  # the data of a network need torch, what is counted here does not
+    from wisecrowd.learning.base import Training
+    from wisecrowd.learning.data import CrowdData
 
 Floats = NDArray[np.float64]
 
 
-def soft_votes(data: CrowdData) -> Floats:
+def soft_votes(data: CrowdData | Training) -> Floats:
     """Return (N, K) shares of each task's labels; gold has its class, no labels the mean."""
     labels = data.labels
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
@@ -22,7 +27,7 @@ def soft_votes(data: CrowdData) -> Floats:
     return with_gold(np.where(total > 0, counts / np.maximum(total, 1e-300), mean), data)
 
 
-def with_gold(probas: Floats, data: CrowdData) -> Floats:
+def with_gold(probas: Floats, data: CrowdData | Training) -> Floats:
     """Return class probabilities in which known tasks have their class."""
     known = np.flatnonzero(data.gold >= 0)
     if len(known):
@@ -31,8 +36,8 @@ def with_gold(probas: Floats, data: CrowdData) -> Floats:
     return probas
 
 
-def confusion_from(probas: Floats, labels: CrowdLabels, smoothing: float) -> Floats:
-    """Return (J, K, K) confusion matrices: expected counts plus smoothing, rows normalised."""
+def expected_counts(probas: Floats, labels: CrowdLabels) -> Floats:
+    """Return (J, K, K): how often each worker gave label l on class k, in expectation."""
     n_workers, n_classes = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * n_classes + labels.label
     mass = probas[labels.task]
@@ -40,5 +45,10 @@ def confusion_from(probas: Floats, labels: CrowdLabels, smoothing: float) -> Flo
         mass = mass * labels.weight[:, None]
     columns = [np.bincount(cell, mass[:, k], n_workers * n_classes) for k in range(n_classes)]
     counts = np.stack(columns).reshape(n_classes, n_workers, n_classes)
-    smoothed: Floats = counts.transpose(1, 0, 2) + smoothing
+    return np.asarray(counts.transpose(1, 0, 2), dtype=np.float64)
+
+
+def confusion_from(probas: Floats, labels: CrowdLabels, smoothing: float) -> Floats:
+    """Return (J, K, K) confusion matrices: expected counts plus smoothing, rows normalised."""
+    smoothed = expected_counts(probas, labels) + smoothing
     return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))

@@ -1,0 +1,91 @@
+"""``wisecrowd predict``: classes of new tasks, from a saved model and features."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that train wrote.")]
+Features = Annotated[
+    str, typer.Argument(metavar="FEATURES", help="One row per task, as for train.")
+]
+Crowd = Annotated[
+    str | None,
+    typer.Option(
+        "--answers", metavar="FILE", help="Labels of these tasks by workers of the training."
+    ),
+]
+Ids = Annotated[
+    str | None, typer.Option("--ids", metavar="FILE", help="The task of each row of the features.")
+]
+Soft = Annotated[
+    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
+]
+
+
+def predict(
+    context: typer.Context,
+    model: Model,
+    features: Features,
+    output: options.Output = None,
+    answers: Crowd = None,
+    ids: Ids = None,
+    soft: Soft = False,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Predict the class of every row of the features.
+
+    The result has one row per task: task, label, confidence. With --answers the prediction is that
+    of features and labels together.
+    """
+    from wisecrowd.api import load
+    from wisecrowd.cli.outputs import check_outputs, print_json, rows_of, write_result
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import DataError
+    from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.io.tables import read
+    from wisecrowd.storage.manifest import Manifest
+
+    target = None if output == "-" else output
+    sources = [features, *filter(None, (answers, ids))]
+    check_outputs([target], sources)
+    with Notes(quiet) as notes:
+        method = load(model)
+        if not hasattr(method, "_log_probas"):
+            raise DataError(
+                f"The model at {model} takes labels and no features; use wisecrowd.load and "
+                "predict_proba(labels)."
+            )
+        table = read_features(features)
+        tasks = table.tasks if ids is None else read_ids(ids)
+        crowd = None if answers is None else read(answers)
+        probas = method.predict_proba(table.X, crowd, tasks=tasks)
+        result = _table(method, probas, tasks, soft)
+        manifest = Manifest.describe(
+            method="predict", parameters={"model": model}, inputs=sources,
+            command=["wisecrowd", *context.obj],
+        )  # fmt: skip
+        if as_json:
+            print_json({"predictions": rows_of(result), "notes": notes.said})
+            return
+        write_result(result, target, manifest, notes)
+
+
+def _table(method: Any, probas: Any, tasks: Any, soft: bool) -> dict[str, Any]:
+    import numpy as np
+
+    from wisecrowd.core.result import choose_labels, confidence_of
+
+    codes, _ = choose_labels(probas, method.class_totals_)
+    table = {
+        "task": np.arange(len(probas)) if tasks is None else tasks,
+        "label": method.classes_[codes],
+        "confidence": confidence_of(probas, codes),
+    }
+    if soft:
+        table |= {f"p_{c}": probas[:, k] for k, c in enumerate(method.classes_.tolist())}
+    return table

@@ -1,0 +1,105 @@
+"""Features from files: a .npy array, or a table of numbers with the task in one column."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.columns import find_columns
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.tables import read_frame
+
+
+class FeatureTable(NamedTuple):
+    """Features by row and, where the file says so, the task of each row."""
+
+    X: NDArray[Any]
+    tasks: NDArray[Any] | None
+
+
+def read_features(path: str | os.PathLike[str]) -> FeatureTable:
+    r"""Read features: ``.npy`` with one row per task, or csv, tsv, jsonl, parquet.
+
+    In a table the column ``task`` has the ids, if there is one, and every other column must hold
+    numbers.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, or holds anything but numbers.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "features.csv"
+    >>> _ = file.write_text("task,width,height\na,1,2\nb,3,4\n")
+    >>> read_features(file).X.tolist(), read_features(file).tasks.tolist()
+    ([[1.0, 2.0], [3.0, 4.0]], ['a', 'b'])
+    """
+    if Path(path).suffix == ".npy":
+        return FeatureTable(_read_npy(path), None)
+    frame = read_frame(path)
+    ids = None
+    names = list(frame.column_names)
+    if any(name.lower() in ("task", "task_id", "id") for name in names):
+        found, _ = find_columns(names, {"task": None})
+        ids = _texts(frame[found["task"]].to_pylist())
+        names.remove(found["task"])
+    if not names:
+        raise DataError(f"{os.fspath(path)} has no column of features besides the task.")
+    return FeatureTable(np.column_stack([_numbers(frame, name, path) for name in names]), ids)
+
+
+def read_ids(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Read the task of each row of the features: a table with the column task, or .npy.
+
+    Parameters
+    ----------
+    path : str or path-like
+    """
+    if Path(path).suffix == ".npy":
+        return _texts(_read_npy(path).tolist())
+    frame = read_frame(path)
+    names = list(frame.column_names)
+    if len(names) > 1:
+        names = [find_columns(names, {"task": None})[0]["task"]]
+    return _texts(frame[names[0]].to_pylist())
+
+
+def _read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    try:
+        with Path(path).open("rb") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"Cannot read {os.fspath(path)}: {reason}.") from error
+    except Exception as error:  # a bad header can make NumPy fail in many ways
+        raise DataError(
+            f"{os.fspath(path)} is not a plain .npy array ({error}); write it with numpy.save, "
+            "with allow_pickle=False."
+        ) from error
+
+
+def _numbers(frame: Any, name: str, path: str | os.PathLike[str]) -> NDArray[np.float64]:
+    try:
+        return np.array([np.nan if x in (None, "") else float(x) for x in frame[name].to_pylist()])
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"The column {name!r} of {os.fspath(path)} is no feature ({error}); remove it, or "
+            "encode it as numbers."
+        ) from None
+
+
+def _texts(values: list[Any]) -> NDArray[Any]:
+    """Return ids as text, as annotations read from files have them."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = [str(value) for value in values]
+    return array

@@ -1,0 +1,218 @@
+r"""Inference and learning in turn: the classifier is the task prior of an inference method.
+
+E-step: the labels' posterior :math:`q(z)` under the prior :math:`h_i = \mathrm{clip}(f(x_i), c)`.
+M-step: cross entropy of the classifier to :math:`q`. Clipping bounds what the classifier may claim:
+at :math:`c = 1/K` it is not heard at all, at 1 it is taken at its word.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator, check_flag, check_integer
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.learning.base import Learned, Training
+from wisecrowd.learning.data import CrowdData, log_probas_of
+from wisecrowd.learning.model import CrowdModel, TargetModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.targets import with_gold
+from wisecrowd.nn.batches import CrowdBatch
+
+Floats = NDArray[np.float64]
+
+CLIPS = (0.5, 0.7, 0.9, 0.97, 1.0)  # what "auto" tries, besides not listening at all
+HELD_OUT = 0.1  # share of the annotations by which "auto" chooses
+FINAL_TOLERANCE = 1e-9
+
+
+def clip_probas(probas: Floats, largest: float) -> Floats:
+    """Cap probabilities at ``largest`` and spread what was cut evenly over the other classes.
+
+    Parameters
+    ----------
+    probas : (N, K)
+    largest : float
+        Between 1/K, where rows become uniform, and 1, where nothing changes.
+
+    Examples
+    --------
+    >>> clip_probas(np.array([[0.98, 0.02, 0.0], [0.4, 0.3, 0.3]]), 0.9)
+    array([[0.9 , 0.06, 0.04],
+           [0.4 , 0.3 , 0.3 ]])
+    """
+    clipped: Floats = np.array(probas, dtype=np.float64)
+    largest = max(largest, 1 / clipped.shape[1])
+    for _ in range(clipped.shape[1]):  # spreading may lift another class over the cap
+        rows = np.flatnonzero((clipped > largest * (1 + 1e-12)).any(axis=1))
+        if not len(rows):
+            break
+        part = clipped[rows]
+        capped = part >= largest * (1 - 1e-12)
+        surplus = np.where(capped, part - largest, 0.0).sum(axis=1, keepdims=True)
+        room = np.maximum((~capped).sum(axis=1, keepdims=True), 1)
+        clipped[rows] = np.where(capped, largest, part + surplus / room)
+    return np.asarray(clipped / clipped.sum(axis=1, keepdims=True))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AlternatingClassifier(NeuralClassifier):
+    """Base of deepMF and deepBP, which differ in ``_inference`` only.
+
+    Parameters
+    ----------
+    prior : prior object, (a, b), (n_classes, n_classes) array, or "weak"
+        What workers are like; any of :mod:`wisecrowd.inference.priors`.
+    clip : float or "auto"
+        The largest probability that the classifier may claim as a task prior. "auto" tries several
+        and takes the one under which held-out annotations are most likely, without gold.
+    steps : int
+        Epochs of the network between two E-steps. With ``batch_size`` of all tasks an epoch is one
+        step of the optimiser, as published.
+    rounds : int
+        Iterations of the inference method in each E-step.
+    clip_in_loss : bool
+        Clip the classifier in the M-step too, as the published code does: beyond the cap it then
+        no longer learns.
+    """
+
+    prior: Any = "weak"
+    clip: Any = 0.9
+    steps: int = 1
+    rounds: int = 5
+    clip_in_loss: bool = False
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_integer("steps", self.steps, 1)
+        check_integer("rounds", self.rounds, 1)
+        check_flag("clip_in_loss", self.clip_in_loss)
+        number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
+        if self.clip != "auto" and not (number and 0 < self.clip <= 1):
+            raise ParameterError(
+                f"clip is {self.clip!r}; give 'auto' or a number between 1 / n_classes and 1."
+            )
+
+    def _inference(self) -> Aggregator:
+        """Return the method that does the E-step."""
+        raise TypeError(f"{type(self).__name__} must define _inference.")
+
+    def _build(self, network: nn.Module, data: CrowdData) -> AlternatingModel:
+        clip = self._clip if self.clip == "auto" else self.clip
+        return AlternatingModel(network, data, self._inference(), clip, self)
+
+    def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
+        assert isinstance(model, AlternatingModel)
+        whole = data.whole
+        log_f = log_probas_of(model.network, whole.features, device=whole.device)
+        final = model.final(log_f, whole)
+        return {
+            "probas": np.array(final.probas_),
+            "confusion": np.array(final.confusion_),
+            "clip": float(model.clip),
+        }
+
+    # ------------------------------------------------------------------- the clip, without gold
+
+    def _fit(self, training: Training) -> Learned:
+        if self.clip == "auto":
+            self._clip = self._best_clip(training)
+        return super()._fit(training)
+
+    def _best_clip(self, training: Training) -> float:
+        """Return the clip under which held-out annotations are most likely."""
+        labels = training.labels
+        rng = as_generator(self.random_state)
+        hidden = rng.random(labels.n_annotations) < HELD_OUT
+        seen, unseen = labels.select_annotations(~hidden), labels.select_annotations(hidden)
+        if not unseen.n_annotations or not seen.n_annotations:
+            return 0.9
+        shown = Training(training.X, seen, training.gold)
+        candidates = sorted({1 / labels.n_classes, *(c for c in CLIPS if c > 1 / labels.n_classes)})
+        scores = []
+        for clip in candidates:
+            parameters = {"clip": clip, "selection": "last", "checkpoint": None}
+            attempt = type(self)(**{**self.get_params(deep=False), **parameters})
+            learned = attempt._fit(shown)
+            assert learned.probas is not None
+            assert learned.confusion is not None
+            scores.append(_mixture_score(learned.probas, learned.confusion, unseen))
+        return float(candidates[int(np.argmax(scores))])
+
+
+def _mixture_score(probas: Floats, confusion: Floats, labels: CrowdLabels) -> float:
+    r"""Return the mean of :math:`\log \sum_k q_i(k) \theta_j[k, l]` over annotations."""
+    rows = probas[labels.task] * confusion[labels.worker, :, labels.label]
+    return float(np.average(safe_log(rows.sum(axis=1)), weights=labels.weight))
+
+
+class AlternatingModel(TargetModel):
+    """A network whose targets are the posterior of an inference method that listens to it."""
+
+    table: Tensor
+
+    def __init__(
+        self, network: nn.Module, data: CrowdData, method: Aggregator, clip: float,
+        options: AlternatingClassifier,
+    ) -> None:  # fmt: skip
+        n_tasks, n_classes = data.labels.n_tasks, data.labels.n_classes
+        super().__init__(network, torch.zeros(n_tasks, n_classes))
+        self.method, self.clip = method, max(clip, 1 / n_classes)
+        self.steps, self.clip_in_loss = options.steps, options.clip_in_loss
+        n_workers = data.labels.n_workers
+        self.register_buffer("table", torch.zeros(n_workers, n_classes, n_classes).double())
+        self.register_buffer("exact_targets", torch.zeros(n_tasks, n_classes).double())
+        self._infer(np.full((n_tasks, n_classes), 1 / n_classes), data, first=True)
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Do an E-step with what the classifier says by now."""
+        if epoch and epoch % self.steps == 0:
+            log_f = log_probas_of(self.network, data.features, device=data.device)
+            self._infer(clip_probas(np.exp(log_f), self.clip), data)
+
+    def _infer(self, probas: Floats, data: CrowdData, first: bool = False) -> None:
+        start = None if first else as_array(self.get_buffer("exact_targets"))
+        fitted = _quietly(self.method, data, probas, start)
+        exact = torch.from_numpy(with_gold(np.array(fitted.probas_), data))
+        self.get_buffer("exact_targets").copy_(exact)
+        self.targets.copy_(exact)
+        self.table.copy_(torch.from_numpy(np.array(fitted.confusion_)))
+
+    def final(self, log_f: Floats, data: CrowdData) -> Aggregator:
+        """Return the inference method run to its end, with the trained classifier as prior."""
+        parameters = self.method.get_params(deep=False)
+        parameters |= {"max_iter": 500, "tol": FINAL_TOLERANCE}
+        last = type(self.method)(**parameters)
+        start = None
+        if data.labels.n_annotations:
+            start = as_array(self.get_buffer("exact_targets"))
+        return _quietly(last, data, clip_probas(np.exp(log_f), self.clip), start)
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the cross entropy to the posterior."""
+        if self.clip_in_loss:
+            log_probas = log_probas.clamp_max(float(np.log(self.clip)))
+        return super().crowd_loss(log_probas, batch)
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) posterior means of the confusion matrices."""
+        return self.table.float()
+
+
+def _quietly(
+    method: Aggregator, data: CrowdData, probas: Floats, start: Floats | None
+) -> Aggregator:
+    """Fit an inference method with a task prior; what it would warn of recurs every epoch."""
+    prior = np.maximum(with_gold(probas, data), 1e-300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)
+        return method.fit(data.labels, task_prior=prior, init=start)

@@ -1,0 +1,215 @@
+"""BayesDGC: stochastic variational inference with a classifier as a conjugate potential."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_flag, check_number
+from wisecrowd.inference.dirichlet import divergence, expected_log
+from wisecrowd.learning.coupled import vote_scores
+from wisecrowd.learning.data import CrowdData, log_probas_of
+from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.targets import soft_votes, with_gold
+from wisecrowd.nn.batches import CrowdBatch
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class BayesDGC(NeuralClassifier):
+    r"""Bayesian deep generative crowds: Dirichlet workers, a network, natural-gradient steps.
+
+    .. math::
+        \log q_i(k) = E\log\pi_k + \log f_k(x_i) + \sum_j E\log\theta_j[k, y_{ij}] + const
+
+    with :math:`q(\pi) = \mathrm{Dir}(\alpha)` and :math:`q(\theta_j[k, \cdot]) =
+    \mathrm{Dir}(\beta_{jk})`. Each mini-batch moves :math:`\alpha` and :math:`\beta` towards what
+    it alone would make of them, by a rate that falls as :math:`(t + 1)^{-\kappa}`, and the network
+    by cross entropy to :math:`q`.
+
+    Use it when labels are few and classes rare: priors carry workers about whom little is known,
+    and features carry tasks that nobody labelled.
+
+    Parameters
+    ----------
+    class_alpha : float
+        Dirichlet parameter of every class beforehand.
+    diagonal, elsewhere : float
+        Dirichlet parameters of a confusion row beforehand.
+    forgetting : float
+        :math:`\kappa`; 0 makes every step a full one.
+    estimate_class : bool
+        Whether there is a :math:`\pi`; without it the network alone says how common classes are.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    elbo_ : (epochs,)
+        The bound after every epoch, with the network as it then was.
+    class_posterior_, confusion_posterior_ : (n_classes,), (n_workers, n_classes, n_classes)
+        Dirichlet parameters.
+
+    Notes
+    -----
+    The paper's equation (14) lacks a logarithm and the restriction to a task's workers. A network's
+    raw logits as potentials would make the bound unbounded; these are log-probabilities.
+
+    References
+    ----------
+    Li, Huang and Chen (2021). Crowdsourcing aggregation with deep Bayesian learning. Science China
+    Information Sciences 64.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> BayesDGC(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    class_alpha: float = 1.1
+    diagonal: float = 5.0
+    elsewhere: float = 2.0
+    forgetting: float = 0.7
+    estimate_class: bool = True
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        for name in ("class_alpha", "diagonal", "elsewhere"):
+            check_number(name, getattr(self, name), 1e-6)
+        check_number("forgetting", self.forgetting, 0.0, 1.0)
+        check_flag("estimate_class", self.estimate_class)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> NaturalGradientModel:
+        return NaturalGradientModel(network, data, self)
+
+    def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
+        assert isinstance(model, NaturalGradientModel)
+        whole = data.whole
+        log_f = log_probas_of(model.network, whole.features, device=whole.device)
+        scores = log_f + vote_scores(expected_log(as_array(model.beta)), whole.labels)
+        if model.estimate_class:
+            scores += expected_log(as_array(model.alpha))
+        probas = np.exp(scores - scores.max(axis=1, keepdims=True))
+        elbo = as_array(model.elbo)
+        return {
+            "confusion": as_array(model.confusion()),
+            "probas": with_gold(probas / probas.sum(axis=1, keepdims=True), whole),
+            "elbo": np.append(elbo[np.isfinite(elbo)], model.bound(data)),
+            "class_posterior": as_array(model.alpha),
+            "confusion_posterior": as_array(model.beta),
+        }
+
+
+class NaturalGradientModel(CrowdModel):
+    """Dirichlet parameters as buffers, moved by every training batch before the network is."""
+
+    alpha: Tensor
+    beta: Tensor
+    step: Tensor
+    elbo: Tensor
+
+    def __init__(self, network: nn.Module, data: CrowdData, options: BayesDGC) -> None:
+        super().__init__(network)
+        labels = data.labels
+        self.forgetting, self.estimate_class = options.forgetting, options.estimate_class
+        self.n_tasks = max(1, int(np.count_nonzero(labels.labels_per_task)))
+        K = labels.n_classes
+        row = torch.full((K, K), options.elsewhere).fill_diagonal_(options.diagonal).double()
+        self.register_buffer("alpha_prior", torch.full((K,), options.class_alpha).double())
+        self.register_buffer("beta_prior", row.expand(labels.n_workers, K, K).clone())
+        votes = torch.from_numpy(soft_votes(data))
+        counts = self._counts(votes, *_codes(data))
+        self.register_buffer("alpha", self.get_buffer("alpha_prior").clone())
+        self.register_buffer("beta", self.get_buffer("beta_prior") + counts)
+        self.register_buffer("step", torch.zeros((), dtype=torch.long))
+        self.register_buffer("elbo", torch.full((options.epochs,), torch.nan).double())
+
+    def _counts(
+        self, q: Tensor, task: Tensor, worker: Tensor, label: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        """Return (J, K, L) expected counts of some annotations."""
+        n_workers, n_classes, n_labels = self.get_buffer("beta_prior").shape
+        mass = q.double().index_select(0, task)
+        if weight is not None:
+            mass = mass * weight[:, None]
+        total = mass.new_zeros(n_workers * n_labels, n_classes)
+        total.index_add_(0, worker * n_labels + label, mass)
+        return total.reshape(n_workers, n_labels, n_classes).transpose(1, 2)
+
+    def _posterior(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return q (B, K) of a batch under the present Dirichlets."""
+        logs = torch.digamma(self.beta) - torch.digamma(self.beta.sum(dim=2, keepdim=True))
+        rows = logs[batch.worker, :, batch.label]
+        if batch.weight is not None:
+            rows = rows * batch.weight[:, None]
+        scores = log_probas.detach().double() + batch.per_task(rows)
+        if self.estimate_class:
+            scores = scores + torch.digamma(self.alpha) - torch.digamma(self.alpha.sum())
+        q = torch.softmax(scores, dim=1)
+        if batch.gold is not None:
+            known = batch.gold >= 0
+            certain = torch.nn.functional.one_hot(batch.gold.clamp_min(0), q.shape[1])
+            q = torch.where(known[:, None], certain.to(q.dtype), q)
+        return q
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Infer the batch, step the Dirichlets, and return the cross entropy to q."""
+        with torch.no_grad():
+            q = self._posterior(log_probas, batch)
+            if self.training:
+                self._natural_step(q, batch)
+        return -(q.to(log_probas.dtype) * log_probas).sum(dim=1).mean()
+
+    def _natural_step(self, q: Tensor, batch: CrowdBatch) -> None:
+        rate = float((self.step + 1) ** -self.forgetting) if self.forgetting else 1.0
+        scale = self.n_tasks / max(len(batch), 1)
+        counts = self._counts(q, batch.task, batch.worker, batch.label, batch.weight)
+        self.alpha += rate * (self.get_buffer("alpha_prior") + scale * q.sum(dim=0) - self.alpha)
+        self.beta += rate * (self.get_buffer("beta_prior") + scale * counts - self.beta)
+        self.step += 1
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Write down the bound that the epoch before has reached."""
+        if epoch:
+            self.elbo[epoch - 1] = self.bound(data)
+
+    def bound(self, data: CrowdData) -> float:
+        """Return the evidence lower bound of all tasks, with their best q."""
+        labels = data.labels
+        labelled = labels.labels_per_task > 0
+        alpha, beta = as_array(self.alpha), as_array(self.beta)
+        log_f = log_probas_of(self.network, data.features, device=data.device)
+        scores = log_f + vote_scores(expected_log(beta), labels)
+        total = 0.0
+        if self.estimate_class:
+            scores = scores + expected_log(alpha)
+            total -= divergence(
+                alpha, as_array(self.get_buffer("alpha_prior")), expected_log(alpha)
+            )
+        top = scores.max(axis=1)
+        log_z = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+        prior = as_array(self.get_buffer("beta_prior"))
+        return total + float(log_z[labelled].sum()) - divergence(beta, prior, expected_log(beta))
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) posterior means."""
+        return (self.beta / self.beta.sum(dim=2, keepdim=True)).float()
+
+
+def _codes(data: CrowdData) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+    labels = data.labels
+    task, worker, label = (
+        torch.from_numpy(np.array(codes, dtype=np.int64))
+        for codes in (labels.task, labels.worker, labels.label)
+    )
+    return task, worker, label, None if labels.weight is None else torch.tensor(labels.weight)

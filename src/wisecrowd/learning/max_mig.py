@@ -1,0 +1,279 @@
+"""Max-MIG: a classifier and a crowd aggregator that agree as informatively as they can."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.core.registry import get_method
+from wisecrowd.learning.coupled import vote_scores
+from wisecrowd.learning.data import CrowdData, log_probas_of
+from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.targets import confusion_from, soft_votes
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.divergences import DIVERGENCES, information_gain
+
+Floats = NDArray[np.float64]
+LARGEST_LEAD = 10.0  # in logits, of a vote at the start: a surer one has no gradient left
+COLLAPSED = 0.99  # a classifier that gives one class so much on average has learned nothing
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MaxMIG(NeuralClassifier):
+    r"""Maximise the f-mutual information gain between a classifier and a weighted vote.
+
+    .. math::
+        g(y_i) = \mathrm{softmax}\Big(\sum_j W_j[\cdot, y_{ij}] + \log p\Big), \qquad
+        \kappa_{ii'} = \sum_c \frac{h_c(x_i)\, g_c(y_{i'})}{p_c}
+
+    The gain :math:`E_i[\partial f(\kappa_{ii})] - E_{i \neq i'}[f^*(\partial f(\kappa_{ii'}))]` is
+    highest where :math:`h` and :math:`g` are the posteriors given features and labels: what the two
+    sources share, which are independent given the class. Mistakes that workers share with each
+    other, and not with the features, earn nothing.
+
+    Use it when workers make correlated mistakes, copy each other, or a majority says the same of
+    everything. Cost per batch: that of the classifier plus O(batch² × classes).
+
+    Parameters
+    ----------
+    divergence : {"kl", "pearson", "jensen-shannon", "hellinger", "reverse-kl"}
+    start : str, method, or "votes"
+        The aggregator's weights start from the log confusion matrices of soft votes, or of a method
+        that is fitted first.
+    floor : float
+        Added to these matrices before the logarithm.
+    learn_prior : bool
+        Learn :math:`p` too; otherwise it is uniform.
+    aggregator : callable, optional
+        A function of ``(n_workers, n_classes)`` that makes a torch module from a ``CrowdBatch`` to
+        (B, K) logits, instead of the weighted vote.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    vote_weight_ : (n_workers, n_classes, n_classes)
+        ``vote_weight_[j, c, l]``: what label ``l`` by worker ``j`` says for class ``c``.
+    prior_ : (n_classes,)
+    probas_ : (n_tasks, n_classes)
+        The forecast from features and labels together, :math:`\zeta_c \propto h_c g_c / p_c`.
+
+    Notes
+    -----
+    The published code adds noise inside logarithms and reports the best test epoch; here ratios
+    stay in the log domain. A worker without labels has weight zero. Information does not depend on
+    the classes' names: at the end they are ordered so that labels speak for their own class.
+
+    References
+    ----------
+    Cao, Xu, Kong and Wang (2019). Max-MIG: an information theoretic approach for joint learning
+    from crowds. ICLR.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 40, axis=0) + 0.1 * rng.normal(size=(80, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 40, axis=0)
+    >>> MaxMIG(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    crowd_lr: float = 1e-3
+    divergence: str = "kl"
+    start: Any = "votes"
+    floor: float = 0.01
+    learn_prior: bool = False
+    aggregator: Any = None
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_choice("divergence", self.divergence, tuple(DIVERGENCES))
+        check_number("floor", self.floor, 1e-12, 1.0)
+        check_flag("learn_prior", self.learn_prior)
+        if self.aggregator is not None and not callable(self.aggregator):
+            raise ParameterError(
+                "aggregator must be a function of (n_workers, n_classes) that makes a module."
+            )
+
+    def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
+        return Ordered(super()._make_network(shape, n_classes, n_workers), n_classes)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> InformationModel:
+        sizes = data.labels.n_workers, data.labels.n_classes
+        if self.aggregator is not None:
+            vote = self.aggregator(*sizes)
+        else:
+            vote = WeightedVote(start_weights(self.start, data, self.floor))
+        return InformationModel(network, vote, sizes[1], self.divergence, self.learn_prior)
+
+    def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
+        assert isinstance(model, InformationModel)
+        if isinstance(model.vote, WeightedVote):
+            model.name_classes(class_order(model.vote, data.labels))
+        log_prior = as_array(model.log_prior())
+        log_h = log_probas_of(model.network, data.features, device=data.device)
+        self._vote, self._log_prior = model.vote.cpu().eval(), log_prior
+        known: dict[str, Any] = {
+            "probas": self._forecast(log_h, data.whole.labels),
+            "prior": np.exp(log_prior),
+        }
+        if isinstance(model.vote, WeightedVote):
+            known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
+        share = float(np.exp(log_h).mean(axis=0).max())
+        if data.labels.n_classes > 1 and share > COLLAPSED:
+            known["warnings"] = (
+                f"The classifier gives one class {share:.1%} of all tasks: it has collapsed. Raise "
+                "batch_size, lower lr, or start from another method.",
+            )
+        return known
+
+    # ---------------------------------------------------------------------------------- predict
+
+    def aggregate(self, labels: Any) -> Floats:
+        """Return (n, K) class probabilities of tasks from labels alone, by workers of the fit."""
+        from wisecrowd.core.validation import as_crowd_labels
+
+        self._require_fitted()
+        scores = self._vote_scores(self._known(as_crowd_labels(labels)))
+        return _softmax(scores + np.log(self.prior_))
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        # h g / p: the prior that the vote starts from is divided out again
+        return _softmax(log_probas + self._vote_scores(labels))
+
+    def _vote_scores(self, labels: CrowdLabels) -> Floats:
+        weight = self.__dict__.get("vote_weight_")
+        if weight is not None:
+            return vote_scores(weight, labels)
+        if isinstance(self._vote, WeightedVote):
+            return vote_scores(as_array(self._vote.weight.transpose(1, 2)), labels)
+        return _scores_of(self._vote, labels)
+
+
+class InformationModel(CrowdModel):
+    """The gain as a loss to minimise."""
+
+    free_prior: Tensor
+
+    def __init__(
+        self, network: nn.Module, vote: nn.Module, n_classes: int, divergence: str, learn: bool
+    ) -> None:
+        super().__init__(network)
+        self.vote, self.divergence = vote, DIVERGENCES[divergence]
+        zeros = torch.zeros(n_classes)
+        if learn:
+            self.free_prior = nn.Parameter(zeros)
+        else:
+            self.register_buffer("free_prior", zeros)
+
+    def log_prior(self) -> Tensor:
+        """Return (K,): log p."""
+        return functional.log_softmax(self.free_prior, dim=0)
+
+    @torch.no_grad()
+    def name_classes(self, order: Tensor) -> None:
+        """Put the classes in another order, in all three parts alike."""
+        of_network = self.network.get_buffer("order")
+        of_network.copy_(of_network[order])
+        weight = self.vote.get_parameter("weight")
+        weight.copy_(weight[:, :, order])
+        self.free_prior.copy_(self.free_prior[order])
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return minus the information gain of the batch."""
+        log_prior = self.log_prior()
+        log_g = functional.log_softmax(self.vote(batch) + log_prior, dim=1)
+        return -information_gain(self.divergence, log_probas, log_g, log_prior)
+
+
+class Ordered(nn.Module):
+    """A network whose classes can be named after it was trained."""
+
+    order: Tensor
+
+    def __init__(self, backbone: nn.Module, n_classes: int) -> None:
+        super().__init__()
+        self.backbone = backbone
+        self.register_buffer("order", torch.arange(n_classes))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, K) logits."""
+        logits: Tensor = self.backbone(x)
+        return logits.index_select(1, self.order)
+
+
+class WeightedVote(nn.Module):
+    r"""Logits :math:`\sum_j W_j[\cdot, y_{ij}]`; the weights are stored by (worker, label)."""
+
+    def __init__(self, weight: Floats) -> None:
+        super().__init__()
+        by_label = np.ascontiguousarray(weight.transpose(0, 2, 1))  # (J, L, K)
+        self.weight = nn.Parameter(torch.tensor(by_label, dtype=torch.float32))
+
+    def forward(self, batch: CrowdBatch) -> Tensor:
+        """Return (B, K)."""
+        n_labels, n_classes = self.weight.shape[1:]
+        rows = self.weight.reshape(-1, n_classes).index_select(
+            0, batch.worker * n_labels + batch.label
+        )
+        return batch.per_task(rows if batch.weight is None else rows * batch.weight[:, None])
+
+
+def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
+    """Return (J, K, L) weights: log confusion matrices, zero for workers without labels.
+
+    They are scaled down where many workers would make the vote too sure to change its mind.
+    """
+    labels = data.labels
+    if isinstance(start, str) and start == "votes":
+        probas = soft_votes(data)
+    else:
+        method = get_method(start)() if isinstance(start, str) else start
+        known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
+        gold = {labels.tasks[t]: value for t, value in known.items()} or None
+        fitted = method.fit(labels, gold=gold)
+        probas = fitted.probas_
+        probas = probas.toarray() if hasattr(probas, "toarray") else probas
+    weight = np.log(confusion_from(probas, labels, 1e-10) + floor)
+    weight[labels.labels_per_worker == 0] = 0.0
+    scores = np.sort(vote_scores(weight, labels)[labels.labels_per_task > 0], axis=1)
+    lead = float(np.median(scores[:, -1] - scores[:, -2])) if labels.n_classes > 1 else 0.0
+    return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
+
+
+def class_order(vote: WeightedVote, labels: CrowdLabels) -> Tensor:
+    """Return the order in which labels speak for the class of their own name the most."""
+    from scipy.optimize import linear_sum_assignment
+
+    weight = as_array(vote.weight)  # (J, L, K)
+    cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
+    counts = np.bincount(cell, labels.weight, weight.shape[0] * weight.shape[1])
+    speaks = np.einsum("jl,jlc->lc", counts.reshape(weight.shape[:2]), weight)
+    return torch.from_numpy(linear_sum_assignment(speaks, maximize=True)[1])
+
+
+def _softmax(scores: Floats) -> Floats:
+    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
+@torch.inference_mode()
+def _scores_of(vote: nn.Module, labels: CrowdLabels) -> Floats:
+    """Return the logits of an aggregator of the user's own for all tasks at once."""
+    task, worker, label = (
+        torch.from_numpy(np.array(codes, dtype=np.int64))
+        for codes in (labels.task, labels.worker, labels.label)
+    )
+    rows = torch.arange(labels.n_tasks)
+    weight = None if labels.weight is None else torch.tensor(labels.weight, dtype=torch.float32)
+    return as_array(vote(CrowdBatch(torch.empty(len(rows), 0), rows, task, worker, label, weight)))

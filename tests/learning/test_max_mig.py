@@ -1,0 +1,132 @@
+"""Max-MIG: its forecast in a small world, copies of a coin, and missing labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import wisecrowd as wc
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.learning import MaxMIG
+
+
+def crowd(seed=0, n=400, accuracy=(0.8, 0.7, 0.75), shift=2.0, missing=0.3):
+    rng = np.random.default_rng(seed)
+    z = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += shift * (2 * z - 1)
+    right = rng.random((n, len(accuracy))) < np.asarray(accuracy)
+    votes = np.where(right, z[:, None], 1 - z[:, None]).astype(float)
+    hidden = rng.random(votes.shape) < missing
+    hidden[hidden.all(axis=1), 0] = False
+    votes[hidden] = np.nan
+    return X, wc.CrowdLabels.from_matrix(votes, classes=[0, 1]), z
+
+
+def fast(**parameters):
+    return MaxMIG(**{"module": "linear", "epochs": 25, "lr": 0.05, **parameters})
+
+
+@pytest.mark.parametrize("divergence", ["kl", "pearson", "jensen-shannon", "hellinger"])
+def test_learns_the_classes_with_every_divergence(divergence):
+    X, labels, z = crowd()
+    model = fast(divergence=divergence).fit(X, labels)
+    assert model.score(X, z) > 0.93
+    assert (model.labels_ == z).mean() > 0.95
+
+
+def test_the_forecast_is_classifier_times_vote_over_prior():
+    X, labels, _ = crowd(n=80)
+    model = fast(epochs=3, learn_prior=True).fit(X, labels)
+    product = model.predict_proba(X) * model.aggregate(labels) / model.prior_
+    expected = product / product.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X, labels), expected, atol=1e-6)
+    np.testing.assert_allclose(model.probas_, expected, atol=1e-6)
+    assert model.prior_.sum() == pytest.approx(1.0)
+
+
+def test_the_vote_of_independent_experts_is_their_posterior():
+    """With W = log C and b = log p the aggregator is Bayes' rule."""
+    X, labels, _ = crowd(n=50)
+    model = fast(epochs=1).fit(X, labels)
+    confusion = np.array([[[0.9, 0.1], [0.3, 0.7]], [[0.6, 0.4], [0.2, 0.8]], [[0.5, 0.5]] * 2])
+    model.vote_weight_ = np.log(confusion)
+    log_post = np.zeros((labels.n_tasks, 2))
+    for i, j, y in zip(labels.task, labels.worker, labels.label, strict=True):
+        log_post[i] += np.log(confusion[j, :, y])
+    expected = np.exp(log_post) / np.exp(log_post).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.aggregate(labels), expected, atol=1e-12)
+
+
+def test_one_good_expert_among_a_hundred_copies_of_a_coin():
+    """The paper's example: likelihood methods believe the coin, here its copies cancel out."""
+    rng = np.random.default_rng(0)
+    n = 600
+    z = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 5))
+    X[:, 0] += 2.5 * (2 * z - 1)
+    coin = rng.integers(0, 2, n)
+    votes = np.column_stack([z, np.repeat(coin[:, None], 100, axis=1)])
+    model = fast(epochs=200, batch_size=100, lr=0.02, crowd_lr=0.01).fit(X, votes)
+    assert model.score(X, z) > 0.95
+    assert (model.labels_ == z).mean() > 0.95
+    tilt = model.vote_weight_[:, 1, 1] - model.vote_weight_[:, 0, 1]
+    tilt += model.vote_weight_[:, 0, 0] - model.vote_weight_[:, 1, 0]
+    assert abs(tilt[1:].sum()) < 0.2 * tilt[0]
+
+
+def test_a_worker_without_labels_has_no_weight():
+    X, labels, _ = crowd(n=60)
+    kept = labels.select_annotations(labels.worker != 1)
+    some = kept.labels_per_task > 0
+    model = fast(epochs=2).fit(X[some], kept[some])
+    np.testing.assert_array_equal(model.vote_weight_[1], 0.0)
+
+
+def test_starts_from_any_method_and_with_any_aggregator():
+    X, labels, z = crowd()
+    assert fast(start="dawid-skene").fit(X, labels).score(X, z) > 0.93
+    assert fast(start=wc.aggregation.OneCoin()).fit(X, labels).score(X, z) > 0.93
+
+    class Deeper(torch.nn.Module):
+        def __init__(self, n_workers, n_classes):
+            super().__init__()
+            self.rows = torch.nn.Embedding(n_workers * n_classes, 8)
+            self.out = torch.nn.Linear(8, n_classes)
+
+        def forward(self, batch):
+            return self.out(batch.per_task(self.rows(2 * batch.worker + batch.label)).tanh())
+
+    model = fast(aggregator=Deeper, crowd_lr=0.05, epochs=40).fit(X, labels)
+    # A richer aggregator has no start: it may learn the classes in either order.
+    assert max(model.score(X, z), 1 - model.score(X, z)) > 0.93
+    assert model.predict_proba(X, labels).shape == (len(X), 2)
+
+
+def test_a_saved_model_forecasts_as_before(tmp_path):
+    X, labels, _ = crowd(n=80)
+    model = fast(epochs=3).fit(X, labels)
+    model.save(tmp_path / "model")
+    again = wc.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(X, labels), model.predict_proba(X, labels))
+    np.testing.assert_array_equal(again.aggregate(labels), model.aggregate(labels))
+
+
+def test_says_when_it_collapsed():
+    class Stubborn(torch.nn.Linear):
+        def forward(self, x):
+            return 0 * super().forward(x) + torch.tensor([9.0, -9.0])
+
+    X, labels, _ = crowd(n=60)
+    with pytest.warns(wc.core.exceptions.WisecrowdWarning, match="collapsed"):
+        fast(module=Stubborn(4, 2), epochs=1).fit(X, labels)
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"divergence": "tv"}, {"floor": 0.0}, {"learn_prior": 1}, {"aggregator": 3}]
+)
+def test_refuses_wrong_parameters(parameters):
+    X, labels, _ = crowd(n=20)
+    with pytest.raises(ParameterError):
+        fast(**parameters).fit(X, labels)
