@@ -15,14 +15,14 @@ def test_version(cli):
 def test_help_lists_the_commands_and_exit_codes(cli, flag):
     code, out, err = cli(flag)
     assert (code, err) == (0, "")
-    for command in ("aggregate", "compare", "evaluate", "methods", "simulate", "convert"):
+    for command in ("aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect"):
         assert f"\n  {command} " in out
     assert "Exit codes" in out
 
 
 @pytest.mark.parametrize(
     "command",
-    ["aggregate", "compare", "evaluate", "methods", "simulate", "convert", "versions"],
+    ["aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "versions"],
 )
 def test_every_command_has_help(cli, command):
     code, out, err = cli(command, "--help")

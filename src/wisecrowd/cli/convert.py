@@ -1,4 +1,4 @@
-"""``wisecrowd convert``: any readable table of annotations to the plain one."""
+"""``wisecrowd convert``: any readable table or export of annotations to the plain table."""
 
 from __future__ import annotations
 
@@ -26,26 +26,39 @@ def convert(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "keep",
+    gold: Annotated[
+        str | None,
+        typer.Option(
+            "--gold", metavar="FILE", help="Write here what an export marks as gold: task, label."
+        ),
+    ] = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write annotations as one plain table.
+    """Write annotations, also the export of a platform, as one plain table.
 
     Columns: task, worker, label and what else is known. Rows are sorted by task and worker; by
-    default none is dropped.
+    default none is dropped, but for what an export itself marks as skipped or rejected.
     """
     from wisecrowd.cli.inputs import read_labels, source_files
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.io.tables import read_gold
     from wisecrowd.storage.manifest import Manifest
 
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
-    check_outputs([target], [source])
+    check_outputs([target, *([gold] if gold else [])], [source])
     with Notes(quiet) as notes:
         labels = read_labels([source], reading, notes)
         manifest = Manifest.describe(
             inputs=source_files([source]), command=["wisecrowd", *context.obj]
         )
+        known = None
+        if gold is not None:
+            known = read_gold(source, format, task=task, label=label, encoding=encoding)
         write_result(labels.to_dict(), target, manifest, notes)
+        if known is not None:
+            columns = {name: known[name].to_numpy() for name in known.column_names}
+            write_result(columns, gold, manifest, notes)

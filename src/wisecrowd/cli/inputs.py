@@ -31,14 +31,17 @@ class Result(NamedTuple):
 
 
 def source_files(paths: list[str]) -> list[str]:
-    """Return the files behind paths and globs, for the manifest to hash.
+    """Return the files behind paths, globs and folders, for the manifest to hash.
 
     Standard input and other pipes are gone once they have been read.
     """
     from wisecrowd.io.sources import find_sources
 
     found = [source.path for source in find_sources(paths) if source.path is not None]
-    return list(dict.fromkeys(str(path) for path in found if path.is_file()))
+    files = [
+        file for path in found for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+    ]
+    return list(dict.fromkeys(str(path) for path in files if path.is_file()))
 
 
 def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:

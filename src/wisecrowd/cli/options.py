@@ -11,8 +11,8 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="Annotations: csv, tsv, jsonl or parquet, csv also as .gz; several, a glob, or - for "
-        "standard input.",
+        help="Annotations: csv, tsv, jsonl or parquet, csv also as .gz, or a platform's export; "
+        "several, a glob, or - for standard input.",
         show_default=False,
     ),
 ]
@@ -32,7 +32,8 @@ WorkerColumn = Annotated[
     str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the worker.")
 ]
 LabelColumn = Annotated[
-    str | None, typer.Option("--label", metavar="COLUMN", help="Column of the label.")
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="Column of the label; of exports: question."),
 ]
 TimestampColumn = Annotated[
     str | None,
@@ -43,7 +44,11 @@ WeightColumn = Annotated[
 ]
 Format = Annotated[
     str,
-    typer.Option("--format", metavar="FORMAT", help="csv, tsv, jsonl or parquet; auto: by name."),
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="csv, tsv, jsonl, parquet or a platform such as label-studio; auto: by content.",
+    ),
 ]
 Encoding = Annotated[
     str,

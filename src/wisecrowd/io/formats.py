@@ -1,15 +1,21 @@
-"""The formats that can be read, by name and by suffix: a new one is a line here and a module."""
+"""The formats that can be read, by name, suffix and content: a new one is a line and a module.
+
+Plain tables stand here, what platforms export in :mod:`wisecrowd.io.platforms`.
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.wording import suggestion
+from wisecrowd.io.inventory import Inventory
+from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import Source
 
 # Each function takes a source and a request and yields batches: role -> Arrow array.
@@ -45,6 +51,8 @@ class Request:
         The same for all files; filled by the first.
     notes : list of str
         Decisions to tell the user.
+    inventory : Inventory
+        What the export of a platform holds besides.
     """
 
     asked: Mapping[str, str | None]
@@ -52,6 +60,12 @@ class Request:
     found: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     first: Source | None = None
+    inventory: Inventory = field(default_factory=Inventory)
+
+    @property
+    def question(self) -> str | None:
+        """The question asked for, where the file is an export: ``label`` names it there."""
+        return self.asked.get("label") or self.asked.get("question")
 
     def choose(self, header: list[str], source: Source) -> dict[str, str]:
         """Return the column of each role in a file with this header, or say what is missing."""
@@ -86,25 +100,55 @@ Reader = Callable[[Source, Request], Iterator[Mapping[str, Any]]]
 
 
 def reader_for(source: Source, name: str) -> Reader:
-    """Return the reader of a format; ``auto`` looks at the file's suffix."""
+    """Return the reader of a format; ``auto`` looks at the file's content, then at its suffix."""
     if name == AUTO:
-        name = _format_of(source)
+        name = format_of(source)
+    if name in PLATFORMS:
+        return partial(_read_export, name)
     if name not in FORMATS:
         raise ParameterError(
-            f"There is no format {name!r}{suggestion(name, FORMATS)}; choose one of "
-            f"{', '.join(FORMATS)} or {AUTO}."
+            f"There is no format {name!r}{suggestion(name, [*FORMATS, *PLATFORMS])}; choose one of "
+            f"{', '.join((*FORMATS, *PLATFORMS))} or {AUTO}."
         )
-    module, _, function = FORMATS[name].partition(":")
+    return load_reader(FORMATS[name])
+
+
+def load_reader(location: str) -> Reader:
+    """Return the function that ``module:function`` names."""
+    module, _, function = location.partition(":")
     reader: Reader = getattr(importlib.import_module(module), function)
     return reader
 
 
-def _format_of(source: Source) -> str:
+def _read_export(name: str, source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+    """Read what a platform wrote, and refuse options that mean nothing there."""
+    platform = PLATFORMS[name]
+    for role, column in request.asked.items():
+        if column is not None and role not in platform.options:
+            known = " and ".join(platform.options) or "none of the columns"
+            raise ParameterError(
+                f"{source.name} is read as {name}, where {role}={column!r} has no meaning (only "
+                f"{known} can be chosen); leave it out, or give the format of a plain table."
+            )
+    if name not in request.inventory.formats:
+        request.inventory.formats.append(name)
+    request.found = dict(platform.columns) | request.found
+    yield from load_reader(platform.reader)(source, request)
+
+
+def format_of(source: Source) -> str:
+    """Return the name of a file's format, from its content and else from its suffix."""
+    from wisecrowd.io.sniffing import sniff
+
     if source.path is None:
         return "csv"
+    found = sniff(source)
+    if found is not None:
+        return found
     if source.suffix not in SUFFIXES:
         raise ParameterError(
-            f"The format of {source.name} cannot be told from its name; say it with "
-            f"format='csv' (or {', '.join(name for name in FORMATS if name != 'csv')})."
+            f"The format of {source.name} cannot be told from its name, nor is its content what a "
+            f"known platform writes; say it with format='csv' (or "
+            f"{', '.join(name for name in (*FORMATS, *PLATFORMS) if name != 'csv')})."
         )
     return SUFFIXES[source.suffix]

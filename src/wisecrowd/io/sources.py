@@ -13,13 +13,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError
 
 PathLike = str | os.PathLike[str]
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
+_MAX_RATIO = 500  # unpacked to packed; text compresses 5 to 50 times
+_SMALL = 256 << 20  # below this many unpacked bytes no ratio is suspicious
+# A folder is an export of its own where it holds one of these.
+EXPORT_FOLDERS = ("annotations/worker-response", "dataset_info.json")
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ def _find(path: str) -> list[Source]:
         exists = file.exists()
     except OSError as error:
         raise _clear(error, Source(file)) from error
-    if is_directory:
+    if is_directory and not any((file / mark).exists() for mark in EXPORT_FOLDERS):
         raise DataError(
             f"{path} is a directory; name a file in it, or a pattern such as "
             f"{os.path.join(path, '*.csv')}."
@@ -99,10 +103,43 @@ def opened(source: Source) -> Iterator[BinaryIO]:
             return
         with source.path.open("rb") as file:
             if file.peek(2)[:2] == _GZIP_MAGIC:
+                size = os.fstat(file.fileno()).st_size
                 with gzip.open(file, "rb") as unpacked:
-                    yield io.BufferedReader(unpacked, 1 << 20)
+                    yield io.BufferedReader(_Unpacked(unpacked, size, source), 1 << 20)
             else:
                 yield file
+
+
+class _Unpacked(io.RawIOBase):
+    """Gzip data that stop where they grow as no table does."""
+
+    def __init__(self, stream: gzip.GzipFile, packed: int, source: Source) -> None:
+        super().__init__()
+        self._stream = stream
+        self._limit = max(_SMALL, _MAX_RATIO * packed)
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        return self._stream.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        part = self._stream.read(len(buffer))
+        if self._stream.tell() > self._limit:
+            raise DataError(
+                f"{self._source.name} unpacks to more than {_MAX_RATIO} times its size, as no "
+                "table does; unpack it yourself if you trust it."
+            )
+        buffer[: len(part)] = part
+        return len(part)
 
 
 def is_plain(stream: BinaryIO) -> bool:

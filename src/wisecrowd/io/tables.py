@@ -12,7 +12,9 @@ from wisecrowd.core.encoding import IdColumn
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
-from wisecrowd.io.formats import AUTO, Request, reader_for
+from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
+from wisecrowd.io.inventory import HUMAN, counted
+from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
 
@@ -38,7 +40,7 @@ def read(
     encoding: str = "utf-8",
     **columns: str | None,
 ) -> CrowdLabels:
-    r"""Read annotations, one per row, from csv, tsv, jsonl or parquet files.
+    r"""Read annotations from plain tables, or from what annotation platforms export.
 
     Parameters
     ----------
@@ -46,10 +48,12 @@ def read(
         One or several files, gzip or not; ``-`` is standard input. Several files must have the
         same columns.
     format : str
-        "csv", "tsv", "jsonl" or "parquet"; "auto" goes by the file's suffix, and takes standard
-        input for csv.
+        "csv", "tsv", "jsonl" or "parquet" for a table with one row per annotation, or a platform
+        such as "label-studio" or "mturk"; "auto" goes by the file's content and suffix, and takes
+        standard input for csv.
     task, worker, label : str, optional
-        Names of the columns; the usual ones are recognised, and two candidates are an error.
+        Names of the columns; the usual ones are recognised, and two candidates are an error. Where
+        a platform's export holds several questions, ``label`` names the one to read.
     classes : sequence, optional
         All classes, in this order; a label outside is an error.
     tasks, workers : sequence, optional
@@ -86,21 +90,28 @@ def read(
     """
     check_roles(columns)
     asked = {"task": task, "worker": worker, "label": label, **columns}
-    request = Request(asked, encoding)
-    sources = find_sources(path)
+    return read_request(
+        find_sources(path), format, Request(asked, encoding), classes=classes, tasks=tasks,
+        workers=workers, abstain=abstain, duplicates=duplicates,
+    )  # fmt: skip
+
+
+def read_request(
+    sources: list[Source], format: str, request: Request, **options: Any
+) -> CrowdLabels:
+    """Read files as a request says; what was found on the way is left in the request."""
     values, ends = _collect(sources, format, request)
     if ends[-1] == 0:
-        raise _no_rows(sources)
+        raise _no_rows(sources, request)
+    _leave_out_empty(values, request)
     required = {role: values.pop(role) for role in ("task", "worker", "label")}
+    # Of an export some records are left out, so what is counted are not its rows.
+    noun = "judgement" if request.inventory.formats else "row"
     return labels_from_arrays(
         **required,
-        classes=classes,
-        tasks=tasks,
-        workers=workers,
-        abstain=abstain,
-        duplicates=duplicates,
-        places=Places(request.found, _row_names(sources, ends)),
-        notes=tuple(request.notes),
+        **options,
+        places=Places(request.found, _row_names(sources, ends, noun)),
+        notes=(*request.inventory.sentences(), *request.notes),
         **values,
     )
 
@@ -144,22 +155,40 @@ def _chunked(chunks: list[Any], role: str) -> Any:
     return pa.chunked_array(chunks)
 
 
-def _no_rows(sources: list[Source]) -> DataError:
+def _leave_out_empty(values: dict[str, Any], request: Request) -> None:
+    """Leave out what the readers of exports fill in for all, where nothing is known."""
+    if not request.inventory.formats:
+        return
+    for role in ("timestamp", "duration", "cost"):
+        if role in values and values[role].null_count == len(values[role]):
+            del values[role]
+    if "worker_kind" in values and values["worker_kind"].vocabulary.tolist() == [HUMAN]:
+        del values["worker_kind"]
+
+
+def _no_rows(sources: list[Source], request: Request) -> DataError:
+    if request.inventory.formats:
+        why = counted(request.inventory.dropped)
+        return DataError(
+            f"{sources[0].name} holds no label that can be used"
+            + (f" (left out: {why})" if why else "")
+            + "; export it when there are labels, or choose another question with label=."
+        )
     which = sources[0].name if len(sources) == 1 else f"None of the {len(sources)} files"
     verb = "has a header but no rows" if len(sources) == 1 else "has any rows"
     return DataError(f"{which} {verb}; give one row per annotation.")
 
 
-def _row_names(sources: list[Source], ends: NDArray[np.int64]) -> Any:
+def _row_names(sources: list[Source], ends: NDArray[np.int64], noun: str) -> Any:
     """Return how messages name rows: with the file they are in."""
 
     def name(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
         if len(sources) == 1:
-            return f"{describe_rows(rows, limit)} of {sources[0].name}"
+            return f"{describe_rows(rows, limit)} of {sources[0].name}".replace("row", noun, 1)
         files = np.searchsorted(ends, rows[:limit], side="right")
         inside = rows[:limit] - np.append(0, ends)[files]
         shown = [
-            f"row {row + 1} of {sources[f].name}" for f, row in zip(files, inside, strict=True)
+            f"{noun} {row + 1} of {sources[f].name}" for f, row in zip(files, inside, strict=True)
         ]
         more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
         return ", ".join(shown) + more
@@ -192,7 +221,8 @@ def read_truth(
     r"""Read known classes: a pyarrow table with the columns task and label, as gold or truth.
 
     The column of classes may also be called truth, gold, true_label or correct. Rows without a
-    class are left out; a task with two different classes is an error.
+    class are left out; a task with two different classes is an error. Of a platform's export the
+    gold in it is read.
 
     Examples
     --------
@@ -205,9 +235,11 @@ def read_truth(
     import pyarrow as pa
 
     source = find_sources(path)[0]
+    if (format_of(source) if format == AUTO else format) in PLATFORMS:
+        return read_gold(path, format, task=task, label=label, encoding=encoding)
     frame = read_frame(path, format, encoding=encoding)
     if len(frame) == 0:
-        raise _no_rows([source])
+        raise _no_rows([source], Request({}))
     header = frame.column_names
     if label is None and not {"label", "answer"} & {name.lower() for name in header}:
         label = next((name for name in header if name.lower() in _TRUTH_NAMES), None)
@@ -217,6 +249,39 @@ def read_truth(
     table = pa.table(values).filter(pa.array(present))
     _refuse_two_classes(table, source)
     return table
+
+
+def read_gold(
+    path: PathLike | Iterable[PathLike],
+    format: str = AUTO,
+    *,
+    task: str | None = None,
+    label: str | None = None,
+    encoding: str = "utf-8",
+) -> Any:
+    """Read what a platform's export itself calls the truth: a pyarrow table of task and label.
+
+    Raises
+    ------
+    DataError
+        If the files are no export, or have no gold.
+    """
+    import pyarrow as pa
+
+    sources = find_sources(path)
+    request = Request({"task": task, "label": label}, encoding)
+    for source in sources:
+        if (format_of(source) if format == AUTO else format) not in PLATFORMS:
+            raise DataError(f"{source.name} is a plain table, in which nothing is marked as gold.")
+        for _ in reader_for(source, format)(source, request):
+            pass  # only the gold is wanted
+    known = request.inventory.known
+    if not known:
+        raise DataError(
+            f"{sources[0].name}, read as {request.inventory.formats[0]}, marks no label as gold; "
+            "give a table with the columns task and label."
+        )
+    return pa.table({"task": list(known), "label": list(known.values())})
 
 
 def _refuse_two_classes(table: Any, source: Source) -> None:

@@ -1,0 +1,79 @@
+"""``wisecrowd inspect``: what a file of annotations holds, and what of it would be read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wisecrowd.cli import options
+
+if TYPE_CHECKING:
+    from wisecrowd.io.inspection import Inspection, Question
+
+_CLASSES = 12  # so many classes are listed
+
+
+def inspect(
+    files: options.Files,
+    task: options.TaskColumn = None,
+    worker: options.WorkerColumn = None,
+    label: options.LabelColumn = None,
+    format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
+    from wisecrowd.cli.outputs import print_json, print_text
+    from wisecrowd.cli.terminal import harmless
+    from wisecrowd.io.inspection import inspect as look
+
+    seen = look(files, format, task=task, worker=worker, label=label, encoding=encoding)
+    if as_json:
+        print_json(seen.to_dict())
+        return
+    lines = [f"{name:<10}{value}" for name, value in _facts(seen) if value]
+    print_text("\n".join(harmless(line) for line in lines) + "\n")
+
+
+def _facts(seen: Inspection) -> list[tuple[str, str]]:
+    """Return what there is to say, as (name, sentence); what is empty is not said."""
+    files = seen.files
+    facts = [
+        ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),
+        ("format", seen.format),
+    ]
+    if len(seen.questions) > 1 or not seen.n_labels:
+        facts.append(("questions", f"{len(seen.questions)}; choose one with --label NAME"))
+        return facts + [
+            ("", f"{question.name!r}: {_sizes(question)}") for question in seen.questions
+        ]
+    fewest, most = seen.labels_per_task
+    per_task = str(most) if fewest == most else f"{fewest} to {most}"
+    models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
+    left_out = seen.dropped or {}
+    return [
+        *facts,
+        ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
+        ("content", f"{_sizes(seen.questions[0])}; {per_task} labels per task{models}"),
+        ("classes", _listed(seen.classes or {})),
+        ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
+        ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
+        ("left out", ", ".join(f"{count} {reason}" for reason, count in left_out.items())),
+        *(("note", remark) for remark in seen.remarks),
+    ]
+
+
+def _column(role: str, name: str) -> str:
+    return role if role == name else f"{role} = {name}"
+
+
+def _sizes(question: Question) -> str:
+    return (
+        f"{question.n_labels} labels by {question.n_workers} workers of {question.n_tasks} tasks, "
+        f"{question.n_classes} classes"
+    )
+
+
+def _listed(classes: dict[str, int]) -> str:
+    common = sorted(classes.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} {count}" for name, count in common[:_CLASSES])
+    return shown + (f" and {len(common) - _CLASSES} more" if len(common) > _CLASSES else "")

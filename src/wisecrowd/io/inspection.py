@@ -1,0 +1,162 @@
+"""What a file of annotations holds, before anything is done with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.io.formats import AUTO, Request, format_of
+from wisecrowd.io.inventory import MODEL, SeveralQuestionsError
+from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.io.tables import read_request
+
+_QUESTIONS = 50  # so many are counted one by one
+
+
+@dataclass(frozen=True)
+class Question:
+    """The labels of one question."""
+
+    name: str
+    n_labels: int
+    n_tasks: int
+    n_workers: int
+    n_classes: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What was seen; without a choice among several questions only those are listed.
+
+    Attributes
+    ----------
+    files : tuple of str
+    format : str
+        As recognised, or as asked for.
+    columns : dict
+        Where task, worker, label and the rest were found.
+    questions : tuple of Question
+    n_labels, n_tasks, n_workers, n_classes, n_models : int
+    labels_per_task : tuple of int
+        The fewest and the most.
+    classes : dict of class to number of labels
+    n_repeats : int
+        Labels beyond the first of a worker for a task.
+    n_gold : int
+        Tasks whose class the export knows.
+    dropped : dict of reason to number
+    remarks : tuple of str
+    """
+
+    files: tuple[str, ...]
+    format: str
+    columns: dict[str, str]
+    questions: tuple[Question, ...]
+    n_labels: int = 0
+    n_tasks: int = 0
+    n_workers: int = 0
+    n_classes: int = 0
+    n_models: int = 0
+    labels_per_task: tuple[int, int] = (0, 0)
+    classes: dict[str, int] | None = None
+    n_repeats: int = 0
+    n_gold: int = 0
+    dropped: dict[str, int] | None = None
+    remarks: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return asdict(self)
+
+
+def inspect(
+    path: PathLike | Iterable[PathLike],
+    format: str = AUTO,
+    *,
+    encoding: str = "utf-8",
+    **asked: str | None,
+) -> Inspection:
+    r"""Say what a file holds: its format, columns, questions, counts, and what is left out and why.
+
+    Parameters
+    ----------
+    path, format, encoding
+        As for ``wisecrowd.read``.
+    **asked
+        ``task``, ``worker``, ``label``: names of columns, or of the question.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "answers.json"
+    >>> _ = path.write_text('{"t1": {"ann": 0, "bob": 1}, "t2": {"ann": 1}}')
+    >>> seen = inspect(path)
+    >>> seen.format, seen.n_tasks, seen.n_workers, seen.classes
+    ('peerannot', 2, 2, {'0': 1, '1': 2})
+    """
+    sources = find_sources(path)
+    names = [format_of(source) if format == AUTO else format for source in sources]
+    files = tuple(source.name for source in sources)
+    shown = " and ".join(dict.fromkeys(names))
+    wanted = {role: asked.get(role) for role in ("task", "worker", "label")}
+    try:
+        labels, request = _read(sources, format, wanted, encoding)
+    except SeveralQuestionsError as error:
+        questions = [
+            _question(name, _read(sources, format, {**wanted, "label": name}, encoding)[0])
+            for name in error.questions[:_QUESTIONS]
+        ]
+        return Inspection(files, shown, columns={}, questions=tuple(questions))
+    inventory = request.inventory
+    name = inventory.question or request.found.get("label", "label")
+    kinds = labels.worker_kind
+    return Inspection(
+        files,
+        shown,
+        columns=_columns(request, labels),
+        questions=(_question(name, labels),),
+        n_labels=labels.n_annotations,
+        n_tasks=labels.n_tasks,
+        n_workers=labels.n_workers,
+        n_classes=labels.n_classes,
+        n_models=0 if kinds is None else int(np.count_nonzero(kinds == MODEL)),
+        labels_per_task=(int(labels.labels_per_task.min()), int(labels.labels_per_task.max())),
+        classes=_class_counts(labels),
+        n_repeats=_repeats(labels),
+        n_gold=len(inventory.known),
+        dropped=dict(inventory.dropped.most_common()),
+        remarks=tuple(inventory.remarks + [n for n in request.notes if "recognised" not in n]),
+    )
+
+
+def _read(
+    sources: list[Source], format: str, asked: dict[str, str | None], encoding: str
+) -> tuple[CrowdLabels, Request]:
+    request = Request(asked, encoding)
+    return read_request(sources, format, request, duplicates="keep"), request
+
+
+def _question(name: str, labels: CrowdLabels) -> Question:
+    return Question(name, labels.n_annotations, labels.n_tasks, labels.n_workers, labels.n_classes)
+
+
+def _columns(request: Request, labels: CrowdLabels) -> dict[str, str]:
+    found = dict(request.found)
+    if request.inventory.question:
+        found["label"] = request.inventory.question
+    return found | {name: found.get(name, name) for name in labels.columns}
+
+
+def _class_counts(labels: CrowdLabels) -> dict[str, int]:
+    counts = np.bincount(labels.label, minlength=labels.n_classes)
+    names = [str(name) for name in labels.classes.tolist()]
+    return dict(zip(names, counts.tolist(), strict=True))
+
+
+def _repeats(labels: CrowdLabels) -> int:
+    same = (labels.task[1:] == labels.task[:-1]) & (labels.worker[1:] == labels.worker[:-1])
+    return int(np.count_nonzero(same))

@@ -1,0 +1,51 @@
+"""What annotation platforms export, one file each; a new one is a line here and a module.
+
+A reader takes a source and a request and yields batches of columns, as those of plain tables do.
+Which platform wrote a file is told by :mod:`wisecrowd.io.sniffing`; nothing is imported for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Platform(NamedTuple):
+    """Where a platform's reader is, what users may choose, and what its columns are called."""
+
+    reader: str
+    options: tuple[str, ...]
+    columns: Mapping[str, str]
+
+
+def _platform(
+    module: str, task: str, worker: str, label: str, options: tuple[str, ...] = ("label",)
+) -> Platform:
+    options = (*options, "question") if "label" in options else options
+    columns = {"task": task, "worker": worker, "label": label}
+    return Platform(f"wisecrowd.io.platforms.{module}:read", options, columns)
+
+
+_BOTH = ("task", "label")
+_ALL = ("task", "worker", "label")
+_MORE = ("weight", "timestamp", "duration", "cost", "worker_kind")
+
+PLATFORMS: dict[str, Platform] = {
+    "label-studio": _platform("label_studio", "id", "completed_by", "result", _BOTH),
+    "mturk": _platform("mturk", "HITId", "WorkerId", "Answer.*", _BOTH),
+    "toloka": _platform("toloka", "INPUT:*", "ASSIGNMENT:worker_id", "OUTPUT:*", _BOTH),
+    "appen": _platform("appen", "_unit_id", "_worker_id", "question", _BOTH),
+    "prodigy": _platform("prodigy", "_input_hash", "_annotator_id", "accept", _BOTH),
+    "argilla": _platform("argilla", "id", "responses.user_id", "responses.value"),
+    "doccano": _platform("doccano", "id", "file name", "label", ()),
+    "ground-truth": _platform("ground_truth", "manifest line", "workerId", "answerContent"),
+    "zooniverse": _platform("zooniverse", "subject_ids", "user_name", "annotations", _ALL[1:]),
+    "labelbox": _platform("labelbox", "data_row", "created_by", "classifications", _BOTH),
+    "cvat": _platform("cvat", "image name", "assignee", "tag", ()),
+    "lewidi": _platform("lewidi", "key", "annotators", "annotations", ()),
+    "peerannot": _platform("peerannot", "key", "inner key", "value", ()),
+    "crowd-kit": _platform("crowd_kit", "task", "worker", "label", (*_ALL, *_MORE)),
+    "cleanlab": _platform("cleanlab", "row", "column name", "cell", ("task",)),
+    "hugging-face": _platform("hugging_face", "id", "list of workers", "list of labels", _ALL),
+    "scale": _platform("scale", "task_id", "-", "response", ()),
+}

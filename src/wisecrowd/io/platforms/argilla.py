@@ -1,0 +1,77 @@
+"""Argilla 2: ``records.to_json()``, and the flattened columns of ``records.to_datasets()``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any
+
+from wisecrowd.io.formats import Request
+from wisecrowd.io.inventory import MODEL
+from wisecrowd.io.platforms.judgements import (
+    Dropped,
+    Event,
+    Judgement,
+    batches,
+    mapping,
+    mappings,
+    model_worker,
+)
+from wisecrowd.io.platforms.list_columns import rows_of
+from wisecrowd.io.sources import Source
+
+_RESPONSES = ".responses"
+
+
+def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield submitted responses, and suggestions as workers of kind "model"."""
+    rows = rows_of(source, request)
+    first = next(rows, {})
+    nested = isinstance(first.get("responses"), dict)
+    if nested:
+        request.inventory.remark(
+            "this export has no status: drafts and discarded responses count like submitted ones"
+        )
+    events = (_nested if nested else _flattened)(chain([first], rows))
+    yield from batches(events, source, request)
+
+
+def _nested(records: Iterable[dict[str, Any]]) -> Iterator[Event]:
+    for record in records:
+        task = record.get("id")
+        for question, responses in mapping(record.get("responses")).items():
+            for response in mappings(responses):
+                yield _judged(task, response.get("user_id"), response.get("value"), question)
+        for question, made in mapping(record.get("suggestions")).items():
+            if isinstance(made, dict):
+                worker = model_worker(made.get("agent"))
+                yield _judged(task, worker, made.get("value"), question, MODEL)
+
+
+def _flattened(records: Iterable[dict[str, Any]]) -> Iterator[Event]:
+    for record in records:
+        task = record.get("id")
+        names = [name for name in record if name.endswith(_RESPONSES)]
+        for name in names:
+            question = name.removesuffix(_RESPONSES)
+            labels = _listed(record.get(name))
+            workers = _listed(record.get(f"{name}.users"))
+            states = _listed(record.get(f"{name}.status")) or ["submitted"] * len(labels)
+            for label, worker, state in zip(labels, workers, states, strict=False):
+                if state in ("draft", "discarded", "pending"):
+                    yield Dropped("drafts and discarded responses")
+                else:
+                    yield _judged(task, worker, label, question)
+            if record.get(f"{question}.suggestion") is not None:
+                worker = model_worker(record.get(f"{question}.suggestion.agent"))
+                yield _judged(task, worker, record[f"{question}.suggestion"], question, MODEL)
+
+
+def _judged(task: Any, worker: Any, label: Any, question: str, kind: str = "human") -> Event:
+    if isinstance(label, list) and any(isinstance(one, dict) for one in label):
+        return Dropped("marks or rankings, not labels of a whole task")
+    return Judgement(task, worker, label, question, kind=kind)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

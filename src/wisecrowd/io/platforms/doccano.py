@@ -1,0 +1,91 @@
+"""doccano: the zip of a project in which every user labels alone, one file per user."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import IO, Any
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms.judgements import (
+    Dropped,
+    Event,
+    Judgement,
+    batches,
+    records_of,
+    refuse_without_workers,
+)
+from wisecrowd.io.sources import Source, opened
+from wisecrowd.io.untrusted import json_records, opened_zip
+
+SUFFIXES = (".jsonl", ".json", ".csv")
+_ALL = "all"  # the file that doccano writes for a project where all users share one labelling
+_FIELD_LIMIT = 1 << 24
+_REMEDY = (
+    "the project shares one labelling among all users: turn off 'Share annotations across all "
+    "users' for the next round, and export a file per user"
+)
+
+
+def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the labels of every user, named by the file."""
+    yield from batches(_events(source, request), source, request)
+
+
+def _events(source: Source, request: Request) -> Iterator[Event]:
+    path = source.path
+    if path is not None and source.suffix in SUFFIXES:
+        if path.stem == _ALL:
+            raise refuse_without_workers(source, _REMEDY)
+        with opened(source) as stream:
+            yield from _of_user(path.name, stream, source, request)
+        return
+    with opened_zip(source) as members:
+        files = [name for name in members if PurePosixPath(name).suffix.lower() in SUFFIXES]
+        if [PurePosixPath(name).stem for name in files] == [_ALL]:
+            raise refuse_without_workers(source, _REMEDY)
+        if not files:
+            raise DataError(
+                f"{source.name} holds no jsonl, json or csv file; export as one of them."
+            )
+        for name in files:
+            with members[name]() as stream:
+                yield from _of_user(name, stream, source, request)
+
+
+def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> Iterator[Event]:
+    file = PurePosixPath(name)
+    if not file.stem:
+        raise DataError(f"{source.name} holds a file without a name; export it again.")
+    for record in _records(file, stream, source, request):
+        label = record.get("label", record.get("labels", record.get("category")))
+        if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):
+            yield Dropped("marks (spans), not labels of a whole task", len(label))
+        elif label in ([], "", None):
+            yield Dropped("not labelled by the user")
+        else:
+            yield Judgement(record.get("id"), file.stem, label)
+
+
+def _records(
+    file: PurePosixPath, stream: IO[bytes], source: Source, request: Request
+) -> Iterator[dict[str, Any]]:
+    if file.suffix.lower() != ".csv":
+        yield from records_of(json_records(stream, source, request.encoding), source)
+        return
+    text = io.TextIOWrapper(stream, encoding=request.encoding, newline="")
+    before = csv.field_size_limit(_FIELD_LIMIT)
+    try:
+        for row in csv.DictReader(text):
+            row["label"] = [part for part in (row.get("label") or "").split("#") if part]
+            yield row
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise DataError(
+            f"{source.name}: {file} cannot be read ({error}); export as jsonl."
+        ) from None
+    finally:
+        csv.field_size_limit(before)
+        text.detach()  # whoever opened the stream closes it

@@ -1,0 +1,63 @@
+"""Prodigy: ``prodigy db-out DATASET``, one JSON line per answer.
+
+A choice interface gives the chosen options; a binary one is a question of its own for every label
+it shows, with "accept" and "reject" as classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms.judgements import (
+    Dropped,
+    Event,
+    Judgement,
+    batches,
+    records_of,
+    refuse_without_workers,
+)
+from wisecrowd.io.platforms.values import as_text
+from wisecrowd.io.sources import Source
+from wisecrowd.io.untrusted import opened_json
+
+CHOICE = "choice"
+
+
+def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield accepted choices and binary decisions; ignored ones are dropped."""
+    with opened_json(source, request.encoding) as values:
+        events = _events(records_of(values, source), source, request)
+        yield from batches(events, source, request)
+
+
+def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
+    task_key = request.asked.get("task") or "_input_hash"
+    named = False
+    for record in records:
+        worker = record.get("_annotator_id") or record.get("_session_id")
+        named = named or worker is not None
+        yield _event(record, record.get(task_key), worker)
+    if not named:
+        raise refuse_without_workers(
+            source, "annotate with named sessions (?session=NAME in the address), which db-out "
+            "writes as _annotator_id"
+        )  # fmt: skip
+
+
+def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
+    decision = record.get("answer", "accept")
+    if decision == "ignore":
+        return Dropped("ignored")
+    time = record.get("_timestamp")
+    if isinstance(record.get("accept"), list):
+        if decision != "accept":
+            return Dropped("rejected as a whole")
+        return Judgement(task, worker, record["accept"], CHOICE, time)
+    if record.get("spans"):
+        return Dropped("marks (spans), not labels of a whole task")
+    label = as_text(record.get("label"))
+    if label is None:
+        return Dropped("without a label")
+    return Judgement(task, worker, decision, label, time)

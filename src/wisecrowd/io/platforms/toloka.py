@@ -1,0 +1,89 @@
+"""Toloka: the assignments tsv ("Download results"), one row per task of an assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms.judgements import refuse_without_workers
+from wisecrowd.io.platforms.sheets import (
+    finished,
+    keep,
+    read_sheet,
+    seconds_spent,
+    take_gold,
+    with_columns,
+)
+from wisecrowd.io.platforms.values import as_numbers, pick_question
+from wisecrowd.io.sources import Source
+
+_KEPT = ("APPROVED", "SUBMITTED", "")
+_EXTRA = {
+    "worker": "ASSIGNMENT:worker_id", "status": "ASSIGNMENT:status",
+    "page": "ASSIGNMENT:assignment_id", "timestamp": "ASSIGNMENT:submitted",
+    "cost": "ASSIGNMENT:reward", "started": "ASSIGNMENT:started",
+}  # fmt: skip
+
+
+def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield accepted and submitted labels; the reward of a page is shared out among its tasks."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    def pick(header: list[str]) -> Mapping[str, str]:
+        if _EXTRA["worker"] not in header:
+            raise refuse_without_workers(
+                source, "download the assignments, not the aggregated results"
+            )
+        outputs = _named(header, "OUTPUT:")
+        asked = request.question
+        question = pick_question(asked.removeprefix("OUTPUT:") if asked else None, outputs, source)
+        request.inventory.settle(question, source.name)
+        columns = {role: name for role, name in _EXTRA.items() if name in header}
+        columns |= {"task": _task(header, source, request), "label": f"OUTPUT:{question}"}
+        gold = f"GOLDEN:{question}"
+        return columns | ({"gold": gold} if gold in header else {})
+
+    table = read_sheet(source, request, pick)
+    if "gold" in table.column_names:
+        take_gold(table, "gold", request)
+    if "status" in table.column_names:
+        status = pc.utf8_upper(table.column("status"))
+        reason = "rejected, skipped or expired"
+        table = keep(table, pc.is_in(status, pa.array(_KEPT)), reason, request)
+    yield finished(with_columns(table, _shared_out(table)), request)
+
+
+def _named(header: list[str], prefix: str) -> list[str]:
+    return [column.removeprefix(prefix) for column in header if column.startswith(prefix)]
+
+
+def _task(header: list[str], source: Source, request: Request) -> str:
+    """Return the task's column: the only input, else Toloka's own id of the task."""
+    inputs = [column for column in header if column.startswith("INPUT:")]
+    asked = request.asked.get("task")
+    if asked is not None:
+        if asked in header:
+            return asked
+        return "INPUT:" + pick_question(asked, _named(header, "INPUT:"), source)
+    if len(inputs) != 1 and "ASSIGNMENT:task_id" in header:
+        return "ASSIGNMENT:task_id"
+    return "INPUT:" + pick_question(None, _named(header, "INPUT:"), source)
+
+
+def _shared_out(table: Any) -> dict[str, Any]:
+    """Return cost and duration per task: those of a page, divided by the tasks on it."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    cost = pa.nulls(len(table), pa.float64())
+    if "cost" in table.column_names:
+        cost = as_numbers(table.column("cost"))
+    seconds = seconds_spent(table)
+    if "page" not in table.column_names:
+        return {"duration": seconds}
+    pages = table.column("page").combine_chunks().dictionary_encode().indices.to_numpy()
+    on_page = pa.array(np.bincount(pages, minlength=1)[pages].astype(np.float64))
+    return {"cost": pc.divide(cost, on_page), "duration": pc.divide(seconds, on_page)}

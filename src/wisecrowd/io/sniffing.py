@@ -1,0 +1,196 @@
+"""Which platform wrote a file, told from its start; nothing of the platforms is imported for it."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.sources import EXPORT_FOLDERS, Source, opened
+
+_WINDOW = 1 << 16
+_LISTS = ("workers", "worker_ids", "annotators", "annotator_ids", "raters", "rater_ids",
+          "user_ids", "users")  # fmt: skip
+_KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:')
+_WIDE = re.compile(r"(annotator|worker|rater|labeler|labeller|user|expert|a|w)?[ _-]?\d+", re.I)
+_PEERANNOT = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\s*[,}]')
+
+
+class Glimpse(NamedTuple):
+    """The start of a file.
+
+    ``kind`` is "table", "json", "parquet", "xml", "zip" or "folder"; ``names`` are those of
+    columns, of the first record's keys, or of an archive's files; ``lists`` are the names whose
+    values are lists; ``start`` is the text.
+    """
+
+    kind: str
+    names: frozenset[str]
+    lists: frozenset[str] = frozenset()
+    start: str = ""
+    order: tuple[str, ...] = ()
+
+
+def _is_label_studio(seen: Glimpse) -> bool:
+    flat = {"annotation_id", "annotator", "id"} <= seen.names
+    nested = "data" in seen.names and bool({"annotations", "completions"} & seen.names)
+    return flat or (seen.kind == "json" and nested)
+
+
+def _is_argilla(seen: Glimpse) -> bool:
+    flattened = any(name.endswith(".responses.users") for name in seen.names)
+    return flattened or (seen.kind == "json" and {"fields", "responses"} <= seen.names)
+
+
+def _is_ground_truth(seen: Glimpse) -> bool:
+    if seen.kind in ("zip", "folder"):
+        return any("annotations/worker-response" in name for name in seen.names)
+    manifest = {"source-ref", "source"} & seen.names and any(
+        name.endswith("-metadata") for name in seen.names
+    )
+    return seen.kind == "json" and ("datasetObjectId" in seen.names or bool(manifest))
+
+
+def _is_doccano(seen: Glimpse) -> bool:
+    suffixes = {Path(name).suffix.lower() for name in seen.names}
+    return seen.kind == "zip" and bool(suffixes) and suffixes <= {".jsonl", ".json", ".csv"}
+
+
+def _is_cvat(seen: Glimpse) -> bool:
+    if seen.kind == "zip":
+        return "annotations.xml" in seen.names
+    return seen.kind == "xml" and "<annotations" in seen.start
+
+
+def _is_lewidi(seen: Glimpse) -> bool:
+    return seen.kind == "json" and {"annotators", "annotations", "soft_label"} <= seen.names
+
+
+def _is_hugging_face(seen: Glimpse) -> bool:
+    return "dataset_info.json" in seen.names or len(seen.lists & set(_LISTS)) == 1 < len(seen.lists)
+
+
+def _is_wide(seen: Glimpse) -> bool:
+    workers = seen.order[1:] if seen.order and not _WIDE.fullmatch(seen.order[0]) else seen.order
+    return seen.kind == "table" and len(workers) > 1 and all(map(_WIDE.fullmatch, workers))
+
+
+# In order: the first that fits. What identifies a platform most surely comes first.
+SIGNATURES: tuple[tuple[str, Callable[[Glimpse], bool]], ...] = (
+    ("mturk", lambda seen: {"HITId", "AssignmentId"} <= seen.names),
+    ("toloka", lambda seen: any(n.startswith(("ASSIGNMENT:", "OUTPUT:")) for n in seen.names)),
+    ("appen", lambda seen: "_unit_id" in seen.names),
+    ("zooniverse", lambda seen: {"classification_id", "subject_ids"} <= seen.names),
+    ("label-studio", _is_label_studio),
+    ("argilla", _is_argilla),
+    ("prodigy", lambda seen: {"_input_hash", "_task_hash"} <= seen.names),
+    ("labelbox", lambda seen: {"data_row", "projects"} <= seen.names),
+    ("ground-truth", _is_ground_truth),
+    ("cvat", _is_cvat),
+    ("doccano", _is_doccano),
+    ("lewidi", _is_lewidi),
+    ("scale", lambda seen: {"task_id", "response", "callback_url"} <= seen.names),
+    ("hugging-face", _is_hugging_face),
+    ("peerannot", lambda seen: seen.kind == "json" and bool(_PEERANNOT.match(seen.start))),
+    ("cleanlab", _is_wide),
+)
+
+
+def sniff(source: Source) -> str | None:
+    r"""Return the platform whose export a file is, or None if it is none that is known.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "batch.csv"
+    >>> _ = path.write_text("HITId,AssignmentId,WorkerId,Answer.animal\n")
+    >>> sniff(Source(path))
+    'mturk'
+    """
+    try:
+        seen = _look(source)
+    except DataError:
+        if source.suffix == ".zip":  # no plain table: nobody else would say what is wrong with it
+            raise
+        return None
+    except (OSError, ValueError):
+        return None  # whoever reads it says what is wrong with it
+    if seen is None:
+        return None
+    return next((name for name, fits in SIGNATURES if fits(seen)), None)
+
+
+def _look(source: Source) -> Glimpse | None:
+    path = source.path
+    if path is None:
+        return None
+    if path.is_dir():
+        return Glimpse("folder", frozenset(m for m in EXPORT_FOLDERS if (path / m).exists()))
+    if not path.is_file():  # a pipe can be read once
+        return None
+    with opened(source) as stream:
+        start = stream.read(_WINDOW)
+    if start[:4] == b"PK\x03\x04":
+        from wisecrowd.io.untrusted import opened_zip  # here: plain tables pay for nothing
+
+        with opened_zip(source) as members:
+            return Glimpse("zip", frozenset(members))
+    if start[:4] == b"PAR1":
+        return _look_at_parquet(path)
+    encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    text = start.decode(encoding, "replace")
+    first = text.lstrip()[:1]
+    if first == "<":
+        return Glimpse("xml", frozenset(), start=text)
+    return _look_at_json(text) if first in ("[", "{") else _look_at_table(text, source)
+
+
+def _look_at_table(text: str, source: Source) -> Glimpse | None:
+    line = text.lstrip("\r\n").partition("\n")[0].rstrip("\r")
+    separator = "\t" if source.suffix in (".tsv", ".tab") or "\t" in line else ","
+    try:
+        header = next(csv.reader([line], delimiter=separator), [])
+    except csv.Error:
+        return None
+    names = tuple(name.strip() for name in header)
+    return Glimpse("table", frozenset(names), start=line, order=names)
+
+
+def _look_at_json(text: str) -> Glimpse:
+    """Return the keys of the first record, or all keys in the window if it does not end there."""
+    record = _first_record(text)
+    if record is None:
+        return Glimpse("json", frozenset(_KEY.findall(text)), start=text)
+    inner = next(iter(record.values()), None)
+    names = {*record, *inner} if isinstance(inner, dict) else set(record)
+    lists = {name for name, value in record.items() if isinstance(value, list)}
+    return Glimpse("json", frozenset(names), frozenset(lists), text)
+
+
+def _first_record(text: str) -> dict[str, Any] | None:
+    from wisecrowd.io.untrusted import is_shallow
+
+    start = text.find("{")
+    if start < 0 or not is_shallow(text):
+        return None
+    try:
+        record, _ = json.JSONDecoder().raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _look_at_parquet(path: Path) -> Glimpse | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError):
+        return None
+    lists = [f.name for f in schema if pa.types.is_list(f.type) or pa.types.is_large_list(f.type)]
+    return Glimpse("parquet", frozenset(schema.names), frozenset(lists))
