@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.compare_learning import Sources, read_problem, run_methods
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -32,6 +33,25 @@ def compare(
         str | None,
         typer.Option("--methods", metavar="A,B,...", help="Only these; by default all."),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features", metavar="FILE", help="Compare the methods that learn from features."
+        ),
+    ] = None,
+    ids: Annotated[
+        str | None,
+        typer.Option("--ids", metavar="FILE", help="The task of each row of the features."),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FILE", help="Features of new tasks to score on ..."),
+    ] = None,
+    test_truth: Annotated[
+        str | None,
+        typer.Option("--test-truth", metavar="FILE", help="... and their true classes."),
+    ] = None,
+    parameter: options.Parameters = None,
     task: options.TaskColumn = None,
     worker: options.WorkerColumn = None,
     label: options.LabelColumn = None,
@@ -51,13 +71,22 @@ def compare(
 
     With --truth: how right labels and probabilities are. Without: how far a method agrees with the
     others on average, and the log-likelihood per label of a fifth of the tasks, held out.
+
+    With --features the methods that train a classifier are compared, with the same network and
+    budget (-p epochs=20 and the like go to all), and ranked by --test-truth, --truth or, without
+    either, by the held-out likelihood.
     """
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
+    if features is None and (ids or test or test_truth or parameter):
+        from wisecrowd.core.exceptions import ParameterError
+
+        raise ParameterError("--ids, --test, --test-truth and -p go with --features; give it too.")
+    learning = None if features is None else Sources(features, ids, test, test_truth)
     _compare(
-        context.obj, files, truth, output, reading,
+        context.obj, files, truth, output, reading, learning, parameter or [],
         methods=methods, as_json=as_json, seed=seed or 0, threads=threads, quiet=quiet,
     )  # fmt: skip
 
@@ -68,6 +97,8 @@ def _compare(
     truth: str | None,
     output: str | None,
     reading: Reading,
+    learning: Sources | None,
+    parameters: list[str],
     *,
     methods: str | None,
     as_json: bool,
@@ -81,37 +112,43 @@ def _compare(
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.storage.manifest import Manifest
 
-    sources = [*files, *([truth] if truth else [])]
+    sources = [*files, *([truth] if truth else []), *(learning.paths() if learning else [])]
     set_threads(threads)
     check_outputs([output], sources)
-    chosen = _chosen(methods)
+    chosen = _chosen(methods, "learning" if learning else "aggregation")
     with Notes(quiet) as notes:
         data = read_labels(files, reading, notes)
-        known = None if truth is None else read_truth(truth, data.tasks, notes)
-        rows = [_run(name, data, known, seed, notes, chosen) for name in chosen]
-        if known is None:
-            _add_agreement(rows)
-        rows.sort(key=lambda row: _rank(row, WITH_TRUTH if known is not None else WITHOUT_TRUTH))
+        if learning is not None:
+            problem = read_problem(learning, data, truth, notes)
+            rows = run_methods(problem, chosen, parameters, seed, notes)
+            known, scores = problem.truth, problem.scores
+        else:
+            known = None if truth is None else read_truth(truth, data.tasks, notes)
+            rows = [_run(name, data, known, seed, notes, chosen) for name in chosen]
+            scores = list(WITH_TRUTH if known is not None else WITHOUT_TRUTH)
+            if known is None:
+                _add_agreement(rows)
+            rows.sort(key=lambda row: _rank(row, scores))
         manifest = Manifest.describe(
             method="compare",
-            parameters={"methods": chosen},
+            parameters={"methods": chosen, **({"all": parameters} if parameters else {})},
             seed=seed,
             inputs=source_files(sources),
             command=["wisecrowd", *command],
         )
-        _show(rows, known, output, as_json, manifest, notes)
+        _show(rows, scores, known, output, as_json, manifest, notes)
 
 
-def _chosen(methods: str | None) -> list[str]:
+def _chosen(methods: str | None, kind: str) -> list[str]:
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.registry import get_method, kebab_case, method_names
 
     if methods is None:
-        return method_names()
+        return method_names(kind)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
         raise ParameterError("--methods names no method; leave it out to compare all.")
-    return list(dict.fromkeys(kebab_case(get_method(name).__name__) for name in names))
+    return list(dict.fromkeys(kebab_case(get_method(name, kind).__name__) for name in names))
 
 
 def _run(
@@ -184,7 +221,7 @@ def _add_agreement(rows: list[dict[str, Any]]) -> None:
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 
-def _rank(row: dict[str, Any], scores: tuple[str, ...]) -> float:
+def _rank(row: dict[str, Any], scores: list[str]) -> float:
     """Sort key: the best first, those without a score and those that did not run last."""
     if "reason" in row:
         return 1e300
@@ -194,6 +231,7 @@ def _rank(row: dict[str, Any], scores: tuple[str, ...]) -> float:
 
 def _show(
     rows: list[dict[str, Any]],
+    scores: list[str],
     truth: Truth | None,
     output: str | None,
     as_json: bool,
@@ -206,7 +244,7 @@ def _show(
     from wisecrowd.cli.scores import HEADINGS
     from wisecrowd.cli.terminal import terminal_width, text_table
 
-    scores = [*(WITH_TRUTH if truth is not None else WITHOUT_TRUTH), "seconds"]
+    scores = [*scores, "seconds"]
     clean = [{k: v for k, v in row.items() if k != "model"} for row in rows]
     if output is not None and output != "-":
         table: dict[str, Any] = {"method": np.array([r["method"] for r in clean], dtype=object)}

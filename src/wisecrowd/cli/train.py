@@ -150,7 +150,7 @@ def _run(
         with working(f"training {method}", quiet=quiet):
             model.fit(
                 table.X, labels, tasks=tasks, resume=resume,
-                gold=None if gold is None else read_gold(gold), valid=_validation(*valid),
+                gold=None if gold is None else read_gold(gold), valid=read_validation(*valid),
             )  # fmt: skip
         notes(_outcome(method, model, labels))
         if "checkpoint" in model.get_params():
@@ -188,7 +188,8 @@ def _checkpoint_of(output: str) -> Any:
     return place.parent / f"{place.name}.checkpoint"
 
 
-def _validation(features: str | None, truth: str | None) -> Any:
+def read_validation(features: str | None, truth: str | None, option: str = "--valid") -> Any:
+    """Return the features and true classes that two options name, or None without them."""
     from wisecrowd.cli.inputs import read_gold
     from wisecrowd.core.exceptions import DataError, ParameterError
     from wisecrowd.io.features import read_features
@@ -196,7 +197,7 @@ def _validation(features: str | None, truth: str | None) -> Any:
     if features is None and truth is None:
         return None
     if features is None or truth is None:
-        raise ParameterError("--valid and --valid-truth belong together; give both.")
+        raise ParameterError(f"{option} and {option}-truth belong together; give both.")
     table = read_features(features)
     known = read_gold(truth)
     tasks = map(str, range(len(table.X))) if table.tasks is None else table.tasks.tolist()

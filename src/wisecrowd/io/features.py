@@ -59,19 +59,27 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
 
 
 def read_ids(path: str | os.PathLike[str]) -> NDArray[Any]:
-    """Read the task of each row of the features: a table with the column task, or .npy.
+    """Read the task of each row of the features.
 
     Parameters
     ----------
     path : str or path-like
+        ``.txt`` with one id per line, ``.npy``, or a table with the column task.
     """
     if Path(path).suffix == ".npy":
         return _texts(_read_npy(path).tolist())
+    if Path(path).suffix == ".txt":
+        return _texts(_read_lines(path))
     frame = read_frame(path)
-    names = list(frame.column_names)
-    if len(names) > 1:
-        names = [find_columns(names, {"task": None})[0]["task"]]
-    return _texts(frame[names[0]].to_pylist())
+    found, _ = find_columns(list(frame.column_names), {"task": None})
+    return _texts(frame[found["task"]].to_pylist())
+
+
+def _read_lines(path: str | os.PathLike[str]) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Cannot read {os.fspath(path)}: {error}.") from error
 
 
 def _read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:

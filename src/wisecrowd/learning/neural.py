@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import math
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -35,6 +37,7 @@ Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 BALANCES = ("none", "weights", "sampling")
 FINISHED = ("", "patience")  # how training may end without a warning
+RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
 _SAMPLE = 20_000  # items of a dataset that are enough to standardise by
 
 
@@ -80,7 +83,7 @@ class NeuralClassifier(CrowdClassifier):
     refit : bool
         After "crowd" has chosen an epoch, train again on all tasks up to it.
     checkpoint : path, optional
-        A file that is written after every epoch, to resume from; ``refit`` writes one more.
+        A file that is written as training goes on, to resume from; ``refit`` writes one more.
     device : str
         "auto" takes a GPU if there is one.
     random_state : int
@@ -228,9 +231,14 @@ class NeuralClassifier(CrowdClassifier):
             known: Any = training.valid  # without it nothing is judged by gold
             return gold_score(model, known[0], known[1], data.device)
 
+        saved = -math.inf
+
         def after_epoch(state: State, optimizer: Any, best: dict[str, Tensor]) -> None:
-            if self.checkpoint is not None:
+            nonlocal saved
+            over = state.epoch == epochs or state.stopped
+            if self.checkpoint is not None and (over or time.monotonic() > saved + RARELY):
                 save_checkpoint(path, key, model, optimizer, state, best)
+                saved = time.monotonic()
 
         state = train(
             model, seen, rows, options,
@@ -279,7 +287,8 @@ class NeuralClassifier(CrowdClassifier):
 
     def _network_files(self) -> dict[str, bytes]:
         """Return the network's weights as a file's content."""
-        return {"network.safetensors": to_bytes(self._network.state_dict())}
+        weights = {k: v.contiguous() for k, v in self._network.state_dict().items()}
+        return {"network.safetensors": to_bytes(weights)}
 
     def _set_network(self, files: dict[str, bytes]) -> None:
         """Make the network again and give it the weights of a file."""

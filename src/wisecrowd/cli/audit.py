@@ -1,0 +1,249 @@
+"""``wisecrowd audit``: what is wrong with a crowd, before its labels are trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+from wisecrowd.cli.options import Reading
+
+if TYPE_CHECKING:
+    from wisecrowd.audit.crowd_audit import Audit
+    from wisecrowd.audit.findings import Findings
+    from wisecrowd.audit.pruning import Pruned
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.storage.manifest import Manifest
+
+FOUND = 1  # the exit code of --fail-on
+
+Gold = Annotated[
+    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
+]
+Folder = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="FOLDER", help="Write the findings and all tables here as csv."
+    ),
+]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="info|low|medium|high",
+        help="Exit with code 1 if there is a finding of this severity or a higher one.",
+    ),
+]
+PruneTo = Annotated[
+    str | None,
+    typer.Option("--prune-to", metavar="FILE", help="Write the labels without spammers here."),
+]
+Unlabelled = Annotated[
+    str,
+    typer.Option(
+        "--unlabelled",
+        metavar="refuse|spare|drop",
+        help="When pruning would leave tasks without labels: stop, spare workers, or drop tasks.",
+    ),
+]
+Parts = Annotated[
+    list[str] | None,
+    typer.Option("--part", metavar="NAME", help="Only this part of the audit; repeatable."),
+]
+
+
+def audit(
+    context: typer.Context,
+    files: options.Files,
+    gold: Gold = None,
+    output: Folder = None,
+    fail_on: FailOn = None,
+    prune_to: PruneTo = None,
+    unlabelled: Unlabelled = "refuse",
+    part: Parts = None,
+    task: options.TaskColumn = None,
+    worker: options.WorkerColumn = None,
+    label: options.LabelColumn = None,
+    timestamp: options.TimestampColumn = None,
+    weight: options.WeightColumn = None,
+    format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
+    classes: options.Classes = None,
+    abstain: options.Abstain = None,
+    duplicates: options.Duplicates = "last",
+    as_json: options.Json = False,
+    seed: options.Seed = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Find spammers, colluders and other problems of a crowd.
+
+    Prints the findings, most severe first; exit code 1 is for --fail-on only.
+    """
+    reading = Reading(
+        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+    )  # fmt: skip
+    found = _run(
+        context.obj, files, reading, gold=gold, folder=output, fail_on=fail_on, prune_to=prune_to,
+        unlabelled=unlabelled, parts=part, as_json=as_json, seed=seed, threads=threads, quiet=quiet,
+    )  # fmt: skip
+    if fail_on is not None and len(found.at_least(fail_on)):
+        raise typer.Exit(FOUND)
+
+
+def _run(
+    command: list[str],
+    files: list[str],
+    reading: Reading,
+    *,
+    gold: str | None,
+    folder: str | None,
+    fail_on: str | None,
+    prune_to: str | None,
+    unlabelled: str,
+    parts: list[str] | None,
+    as_json: bool,
+    seed: int | None,
+    threads: int | None,
+    quiet: bool,
+) -> Findings:
+    from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
+    from wisecrowd.audit.findings import check_severity
+    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.progress import working
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.parameters import check_choice
+    from wisecrowd.engines.threads import set_threads
+    from wisecrowd.storage.manifest import Manifest
+
+    if fail_on is not None:
+        check_severity("--fail-on", fail_on)
+    check_choice("--unlabelled", unlabelled, ("refuse", "spare", "drop"))
+    chosen = check_parts([*(parts or []), *(["spammers"] if parts and prune_to else [])] or None)
+    set_threads(threads)
+    sources = [*files, *([gold] if gold else [])]
+    check_outputs([prune_to], sources, folder=folder)
+    with Notes(quiet) as notes:
+        labels = read_labels(files, reading, notes)
+        known = None if gold is None else read_gold(gold)
+        with working("auditing", quiet=quiet):
+            found = audit_crowd(labels, gold=known, parts=chosen, random_state=seed or 0)
+            pruned = _prune(found, labels, unlabelled) if prune_to is not None else None
+        manifest = Manifest.describe(
+            method="audit",
+            parameters={"parts": chosen, "unlabelled": unlabelled},
+            seed=seed or 0,
+            inputs=source_files(sources),
+            command=["wisecrowd", *command],
+        )
+        _write(found, pruned, folder, prune_to, manifest, notes)
+        _show(found, pruned, prune_to, notes, as_json=as_json)
+    return found.findings
+
+
+def _prune(audit: Audit, labels: CrowdLabels, unlabelled: str) -> Pruned:
+    from wisecrowd.audit.pruning import prune
+    from wisecrowd.core.exceptions import DataError
+
+    if "spammers" in audit.skipped:
+        raise DataError(f"{audit.skipped['spammers']} Leave out --prune-to.")
+    return prune(labels, audit["spammers"].accused, unlabelled=unlabelled)
+
+
+def _write(
+    audit: Audit,
+    pruned: Pruned | None,
+    folder: str | None,
+    prune_to: str | None,
+    manifest: Manifest,
+    notes: Notes,
+) -> None:
+    from wisecrowd.cli.outputs import write_result
+    from wisecrowd.io.tables import write_table
+    from wisecrowd.storage.atomic import atomic_directory
+    from wisecrowd.storage.manifest import write_manifest
+
+    if folder is not None:
+        tables = {"findings": _findings_table(audit.findings), **audit.tables()}
+        if pruned is not None:
+            tables["pruned"] = pruned.changes
+        # A folder of csv files only is one of ours: anything else in it must not be lost.
+        with atomic_directory(folder, is_own_entry=lambda entry: entry.suffix == ".csv") as place:
+            for name, table in tables.items():
+                write_table(str(place / f"{name}.csv"), table)
+        write_manifest(folder, manifest)
+        notes(f"wrote {folder} ({', '.join(f'{name}.csv' for name in tables)})")
+    if pruned is not None:
+        write_result(pruned.labels.to_dict(), prune_to, manifest, notes)
+
+
+def _show(
+    audit: Audit, pruned: Pruned | None, prune_to: str | None, notes: Notes, *, as_json: bool
+) -> None:
+    from wisecrowd.cli.outputs import is_standard, print_json, print_text
+
+    for name, reason in audit.skipped.items():
+        notes(f"{name} left out: {reason}")
+    if pruned is not None:
+        notes(_pruned_note(pruned))
+    if as_json:
+        document = audit.to_dict()
+        if pruned is not None:
+            document["pruned"] = {**pruned.summary(), "removed": pruned.removed.tolist()}
+        print_json(document | {"notes": notes.said})
+    elif prune_to is None or not is_standard(prune_to):
+        print_text(_findings_text(audit.findings))
+
+
+def _findings_text(findings: Findings) -> str:
+    """One block per finding: severity and kind, then what was seen and what to do."""
+    import textwrap
+
+    from wisecrowd.cli.terminal import harmless, terminal_width
+
+    if not len(findings):
+        return "nothing found\n"
+    width = terminal_width()
+    lines = []
+    for found in findings:
+        lines.append(f"{found.severity:<6}  {found.id}  (score {found.score:.3g})")
+        for sentence in (found.explanation, found.remedy):
+            lines += textwrap.wrap(
+                harmless(sentence),
+                width=max(40, min(width, 100)) if width is not None else 100_000,
+                initial_indent="        ",
+                subsequent_indent="        ",
+            )
+    return "\n".join(lines) + "\n"
+
+
+def _findings_table(findings: Findings) -> dict[str, Any]:
+    import json
+
+    import numpy as np
+
+    rows = [found.to_dict() for found in findings]
+    table: dict[str, Any] = {}
+    for name in ("severity", "id", "score", "affected", "explanation", "remedy"):
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [
+            json.dumps(row[name], ensure_ascii=False) if name == "affected" else row[name]
+            for row in rows
+        ]
+        table[name] = values.astype(np.float64) if name == "score" else values
+    return table
+
+
+def _pruned_note(pruned: Pruned) -> str:
+    facts = pruned.summary()
+    spared = f" ({facts['workers_spared']} spared)" if facts["workers_spared"] else ""
+    lost = f", {facts['tasks_lost']} tasks lost" if facts["tasks_lost"] else ""
+    return (
+        f"pruned {facts['workers_removed']} workers{spared} and {facts['labels_removed']} labels"
+        f"{lost}; of {facts['tasks_kept']} tasks {facts['votes_changed']} change their majority "
+        f"vote and {facts['fits_changed']} their Dawid-Skene label"
+    )

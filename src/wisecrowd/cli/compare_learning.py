@@ -1,0 +1,121 @@
+"""``wisecrowd compare --features``: every end-to-end method with the same network and budget."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from wisecrowd.cli.scores import Truth
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.labels import CrowdLabels
+
+WITHOUT_GOLD = "held_out_log_likelihood"
+WITH_TRUTH = ("train_accuracy",)
+WITH_TEST = ("test_accuracy", "test_log_loss")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The files that features come with."""
+
+    features: str
+    ids: str | None = None
+    test: str | None = None
+    test_truth: str | None = None
+
+    def paths(self) -> list[str]:
+        """Return those that are given."""
+        return [p for p in (self.features, self.ids, self.test, self.test_truth) if p is not None]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What every method gets: features aligned with labels, and what is known for scoring."""
+
+    X: NDArray[Any]
+    labels: CrowdLabels
+    truth: Truth | None
+    test: tuple[NDArray[Any], NDArray[Any]] | None
+
+    @property
+    def scores(self) -> list[str]:
+        """The columns of the table; the first that needs truth ranks, if there is one."""
+        found = [*(WITH_TEST if self.test else ()), *(WITH_TRUTH if self.truth else ())]
+        return [*found, WITHOUT_GOLD]
+
+
+def read_problem(sources: Sources, labels: CrowdLabels, truth: str | None, notes: Notes) -> Problem:
+    """Read the files and align them."""
+    from wisecrowd.cli.inputs import read_truth
+    from wisecrowd.cli.train import read_validation
+    from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.learning.comparison import aligned
+
+    table = read_features(sources.features)
+    tasks = table.tasks if sources.ids is None else read_ids(sources.ids)
+    X, rows = aligned(table.X, labels, tasks)
+    known = None if truth is None else read_truth(truth, rows.tasks, notes)
+    return Problem(X, rows, known, read_validation(sources.test, sources.test_truth, "--test"))
+
+
+def run_methods(
+    problem: Problem, chosen: list[str], parameters: list[str], seed: int, notes: Notes
+) -> list[dict[str, Any]]:
+    """Fit and score every method, the best first; what one cannot do is its reason."""
+    from wisecrowd.cli.progress import working
+    from wisecrowd.core.exceptions import WisecrowdError
+
+    rows = []
+    for number, name in enumerate(chosen, start=1):
+        notes.about = name
+        try:
+            with working(f"{name} ({number} of {len(chosen)})", quiet=notes.quiet):
+                rows.append({"method": name, **_scores(name, problem, parameters, seed)})
+        except WisecrowdError as error:
+            rows.append({"method": name, "reason": str(error)})
+        finally:
+            notes.about = ""
+    first = problem.scores[0]
+    return sorted(rows, key=lambda row: -row[first] if first in row else 1e300)
+
+
+def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> dict[str, float]:
+    import numpy as np
+
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.cli.scores import label_scores
+    from wisecrowd.learning.comparison import held_out_likelihood
+
+    def fresh() -> Any:
+        method: Any = configured_method(name, _those_of(name, parameters), seed, "learning")
+        if "selection" in method.get_params() and method.selection == "auto":
+            method.selection = "crowd"  # no gold, and nobody has to guess the number of epochs
+        return method
+
+    start = time.perf_counter()
+    model = fresh().fit(problem.X, problem.labels, tasks=problem.labels.tasks)
+    seconds = time.perf_counter() - start
+    scores = {WITHOUT_GOLD: held_out_likelihood(fresh(), problem.X, problem.labels, seed=seed)}
+    if problem.truth is not None:
+        scores["train_accuracy"] = label_scores(problem.truth, model.labels_)["accuracy"]
+    if problem.test is not None:
+        X, classes = problem.test
+        probas = model.predict_proba(X)
+        column = {value: k for k, value in enumerate(model.classes_.tolist())}
+        codes = np.array([column.get(value, -1) for value in classes])
+        right = probas[np.arange(len(codes)), np.maximum(codes, 0)] * (codes >= 0)
+        scores["test_accuracy"] = float(np.mean(model.predict(X) == np.asarray(classes, object)))
+        scores["test_log_loss"] = float(-np.log(np.maximum(right, 1e-15)).mean())
+    return {**scores, "seconds": seconds}
+
+
+def _those_of(name: str, parameters: list[str]) -> list[str]:
+    """Return the parameters that a method has: all share a budget, and some have no network."""
+    from wisecrowd.core.registry import get_method
+
+    known = get_method(name, "learning")._parameter_names()
+    return [text for text in parameters if text.partition("=")[0].strip() in known]
