@@ -6,9 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameters import check_choice
 
 SEVERITIES = ("info", "low", "medium", "high")
+
+
+def check_severity(name: str, value: Any) -> None:
+    """Raise a ParameterError, under the name of the parameter, for what is no severity."""
+    check_choice(name, value, SEVERITIES)
 
 
 @dataclass(frozen=True)
@@ -36,10 +41,7 @@ class Finding:
     remedy: str
 
     def __post_init__(self) -> None:
-        if self.severity not in SEVERITIES:
-            raise ParameterError(
-                f"severity is {self.severity!r}; it must be one of {', '.join(SEVERITIES)}."
-            )
+        check_severity("severity", self.severity)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: numpy scalars become Python's own."""
@@ -88,10 +90,7 @@ class Findings(Sequence[Finding]):
 
     def at_least(self, severity: str) -> Findings:
         """Return the findings of this severity or a higher one."""
-        if severity not in SEVERITIES:
-            raise ParameterError(
-                f"severity is {severity!r}; it must be one of {', '.join(SEVERITIES)}."
-            )
+        check_severity("severity", severity)
         lowest = SEVERITIES.index(severity)
         return Findings(f for f in self if SEVERITIES.index(f.severity) >= lowest)
 

@@ -4,6 +4,7 @@ The true values come first where the order of arguments matters (``truth, predic
 estimates first where a recovered quantity is compared with the true one (``estimate, truth``).
 """
 
+from wisecrowd.metrics.agreement import fleiss_kappa, krippendorff_alpha
 from wisecrowd.metrics.classification import (
     accuracy,
     balanced_accuracy,
@@ -12,6 +13,7 @@ from wisecrowd.metrics.classification import (
 )
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
 from wisecrowd.metrics.ranking import top_k_accuracy, top_k_f1
+from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.workers import (
     confusion_error,
     confusion_total_variation,
@@ -23,10 +25,13 @@ __all__ = [
     "accuracy",
     "balanced_accuracy",
     "brier_score",
+    "cohen_kappa",
     "confusion_error",
     "confusion_total_variation",
     "expected_calibration_error",
+    "fleiss_kappa",
     "fractional_accuracy",
+    "krippendorff_alpha",
     "log_loss",
     "macro_f1",
     "match_classes",

@@ -9,7 +9,15 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
 
-__all__ = ["FloatArray", "IntArray", "as_codes", "as_probabilities", "as_scores", "encode_pair"]
+__all__ = [
+    "FloatArray",
+    "IntArray",
+    "as_codes",
+    "as_probabilities",
+    "as_scores",
+    "encode_ids",
+    "encode_pair",
+]
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
@@ -55,6 +63,17 @@ def _id_type(array: npt.NDArray[Any]) -> str:
         is_number = all(issubclass(t, (int, float, np.number, np.bool_)) for t in types)
         return "number" if is_number else "other"
     return "number" if array.dtype.kind in "biuf" else "other"
+
+
+def encode_ids(values: npt.ArrayLike, name: str) -> tuple[IntArray, npt.NDArray[Any]]:
+    """Codes of the ids among the sorted distinct ones, and those."""
+    array = _as_vector(values, name)
+    _reject_missing(array, name)
+    try:
+        distinct, codes = np.unique(array, return_inverse=True)
+    except TypeError as error:
+        raise DataError(f"`{name}` mixes ids that cannot be sorted.") from error
+    return codes, distinct
 
 
 def encode_pair(

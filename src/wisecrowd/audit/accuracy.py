@@ -1,0 +1,234 @@
+"""How accurate the aggregated labels are, with little gold or none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.imagined import Imagined, imagine
+from wisecrowd.audit.others import fitted
+from wisecrowd.audit.part import Part, Table
+from wisecrowd.audit.strata import Stratified, post_stratify
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.gold import as_gold
+from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.validation import as_crowd_labels
+
+Floats = NDArray[np.float64]
+
+MOST_ANNOTATIONS = 2_000_000  # labels imagined in all, when the number of crowds is not given
+SUSPICIOUS = 1e-3  # p-value below which the model does not explain the labels
+OVERCONFIDENT = 0.02  # difference from gold that is worth a word
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy(Part):
+    """Estimates of the share of tasks whose aggregated label is correct.
+
+    Attributes
+    ----------
+    n_tasks, n_gold : int
+        Tasks with labels: only they count; and how many of them have gold.
+    confidence : float
+        What the intervals should cover.
+    method : (n_methods,) str
+        "posterior": what the probabilities claim. "simulation": that, corrected by imagined crowds.
+        "gold": what gold says, post-stratified; only with gold.
+    value, low, high : (n_methods,)
+    misfit : float
+        How much more the labels of a task err together than in the imagined crowds, in standard
+        deviations. Far from 0 the model is wrong, and without gold too much is claimed as a rule;
+        but near 0 it may be wrong too, where tasks or labels are few.
+    misfit_p : float
+        Its p-value.
+    strata : mapping
+        With gold: ranges of the confidence, their tasks, gold, and accuracy.
+    """
+
+    n_tasks: int
+    n_gold: int
+    confidence: float
+    method: NDArray[Any]
+    value: Floats
+    low: Floats
+    high: Floats
+    misfit: float
+    misfit_p: float
+    strata: Table
+
+    @property
+    def best(self) -> tuple[float, float, float]:
+        """Value, low and high of the most trustworthy method: gold if there is any."""
+        return float(self.value[-1]), float(self.low[-1]), float(self.high[-1])
+
+    def findings(self) -> list[Finding]:
+        """Return the accuracy in words, and whether the probabilities can be trusted."""
+        value, low, high = self.best
+        source = "from gold" if self.n_gold else "if workers err independently, on tasks alike"
+        found = [
+            Finding(
+                "accuracy", "info", value, (),
+                f"About {value:.1%} of the aggregated labels are correct ({low:.1%} to {high:.1%}, "
+                f"{source}; the probabilities claim {self.value[0]:.1%}).",
+                "Collect more labels for the least certain tasks if this is too low.",
+            )
+        ]  # fmt: skip
+        if self.misfit_p < SUSPICIOUS and not self.n_gold:
+            found.append(
+                Finding(
+                    "accuracy-uncertain", "low", abs(self.misfit), (),
+                    f"Labels of a task err together {'more' if self.misfit > 0 else 'less'} than "
+                    f"the model explains ({self.misfit:.1f} standard deviations): tasks differ in "
+                    "difficulty or workers are not independent, and the accuracy may be lower "
+                    "than the labels alone say.",
+                    "Find out the classes of some 50 tasks drawn at random, and give them as gold.",
+                )
+            )  # fmt: skip
+        return found + self._overconfident()
+
+    def _overconfident(self) -> list[Finding]:
+        if not self.n_gold:
+            return []
+        reach = self.high[-1] - self.low[-1]
+        # Beyond the interval by half its width, four standard errors in all: that is no chance.
+        gap = float(self.value[0] - self.high[-1])
+        if gap < max(reach / 2, OVERCONFIDENT):
+            return []
+        return [
+            Finding(
+                "overconfident", "medium", gap, (),
+                f"The probabilities claim that {self.value[0]:.1%} of the labels are correct, but "
+                f"by gold it is {self.value[-1]:.1%} (at most {self.high[-1]:.1%}).",
+                "Do not use the probabilities as they are; look for workers who copy, and try "
+                "methods that know hard tasks, such as glad.",
+            )
+        ]  # fmt: skip
+
+    def tables(self) -> dict[str, Table]:
+        """Return ``accuracy``, one row per method, and with gold ``accuracy_strata``."""
+        found: dict[str, Table] = {
+            "accuracy": {
+                "method": self.method,
+                "accuracy": self.value,
+                "low": self.low,
+                "high": self.high,
+            }
+        }
+        return found | ({"accuracy_strata": self.strata} if self.n_gold else {})
+
+
+def estimate_accuracy(
+    labels: Any,
+    *,
+    gold: Any = None,
+    fit: Any = None,
+    n_simulations: int | None = None,
+    confidence: float = 0.95,
+    random_state: Any = 0,
+) -> Accuracy:
+    r"""Estimate the accuracy of aggregated labels from the posterior, imagined crowds and gold.
+
+    The posterior claims :math:`C = \frac1N \sum_i \max_k q_i(k)`, which is too much where workers
+    have few labels. Crowds imagined from the fitted model and fitted anew show by how much,
+    :math:`\delta = A^* - C^*` with the accuracy :math:`A^*` that is known there: the estimate is
+    :math:`C + \bar\delta`. Each imagined crowd imagines one of its own, which shows how far off
+    that estimate is: the interval is as wide as those errors. All this believes in the model;
+    where it is wrong only gold helps. Gold is compared with the labels in strata of confidence.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
+        Known classes of tasks that were not chosen for what their labels are.
+    fit : fitted method, optional
+        Its labels are the ones in question; it must not have seen the gold. Default: DawidSkene.
+    n_simulations : int, optional
+        Number of imagined crowds (twice as many fits); by default 20, fewer for very many labels.
+    confidence : float, default 0.95
+    random_state : int, Generator or None
+
+    References
+    ----------
+    B. Efron, R. Tibshirani (1993). An Introduction to the Bootstrap. Chapman & Hall.
+
+    P. Hall (1986). On the bootstrap and confidence intervals. Annals of Statistics 14(4).
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(300, 30 * simulate.OneCoinWorkers(4, 2), simulate.PerTask(4))
+    >>> gold = dict(enumerate(crowd.truth[:60]))
+    >>> found = estimate_accuracy(crowd.labels, gold=gold, n_simulations=5)
+    >>> found.method.tolist()
+    ['posterior', 'simulation', 'gold']
+    >>> bool(found.value[1] < found.value[0]), found.n_gold  # too much is claimed
+    (True, 60)
+    """
+    check_number("confidence", confidence, 0.0, 1.0)
+    known = as_crowd_labels(labels)
+    rng = as_generator(random_state)
+    model = fitted(known, fit)
+    labelled = known.labels_per_task > 0
+    if len(model.labels_) != known.n_tasks:
+        raise DataError(
+            f"The fit is of {len(model.labels_)} tasks and the labels are of {known.n_tasks}; "
+            "give the fit of these labels."
+        )
+    sure = np.asarray(model.confidence_)[labelled]
+    if n_simulations is None:
+        n_simulations = int(np.clip(MOST_ANNOTATIONS / known.n_annotations, 5, 20))
+    check_integer("n_simulations", n_simulations, 3)
+    imagined = imagine(known, model, n_simulations, rng)
+    rows = [_claimed(sure, confidence), _corrected(sure.mean(), imagined, confidence)]
+    codes = as_gold(gold, known)
+    strata: Stratified | None = None
+    if codes is not None and (codes[labelled] >= 0).any():
+        right = model.labels_ == known.classes[np.maximum(codes, 0)]
+        strata = post_stratify(sure, right[labelled], codes[labelled] >= 0, confidence)
+        rows.append((strata.value, strata.low, strata.high))
+    value, low, high = np.array(rows).T
+    return Accuracy(
+        n_tasks=int(labelled.sum()),
+        n_gold=0 if strata is None else int(strata.table["n_gold"].sum()),
+        confidence=confidence,
+        method=np.array(["posterior", "simulation", "gold"][: len(rows)], dtype=object),
+        value=value,
+        low=np.clip(low, 0, 1),
+        high=np.clip(high, 0, 1),
+        misfit=imagined.misfit,
+        misfit_p=imagined.misfit_p,
+        strata={} if strata is None else strata.table,
+    )
+
+
+def _claimed(sure: Floats, confidence: float) -> tuple[float, float, float]:
+    """Return what the probabilities claim: a sum of independent draws, one per task."""
+    from scipy.special import ndtri
+
+    value = float(sure.mean())
+    reach = float(ndtri((1 + confidence) / 2) * np.sqrt((sure * (1 - sure)).sum()) / len(sure))
+    return value, value - reach, value + reach
+
+
+def _corrected(claimed: float, imagined: Imagined, confidence: float) -> tuple[float, float, float]:
+    r"""Return the claim, corrected by the imagined crowds, with the width of their errors.
+
+    An error :math:`e = \delta - \delta^*` of an imagined crowd has the noise of one
+    :math:`\delta^*`, where the estimate uses a mean of many: its variance is taken off. What the
+    errors are on average is not corrected again, but widens the interval.
+    """
+    from scipy.special import stdtrit
+
+    n = len(imagined.gap)
+    noise = float(imagined.gap.var(ddof=1))
+    error = imagined.gap - imagined.gap_within
+    variance = max(float(error.var(ddof=1)) - noise, noise) * (1 + 1 / n)
+    value = claimed + float(imagined.gap.mean())
+    reach = float(stdtrit(n - 1, (1 + confidence) / 2)) * np.sqrt(
+        variance + float(error.mean()) ** 2
+    )
+    return min(max(value, 0.0), 1.0), value - reach, value + reach

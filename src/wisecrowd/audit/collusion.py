@@ -1,0 +1,326 @@
+"""Collusion: workers who agree more than their skills explain, or who stand together against."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.aggregation.dawid_skene import DawidSkene
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_number
+from wisecrowd.core.wording import describe_ids, suggestion
+from wisecrowd.families.agreement import right_labels
+from wisecrowd.families.dependence import Dependence, benjamini_hochberg, dependence, upper_tail
+from wisecrowd.families.groups import (
+    LEAST_EXCESS,
+    LEVEL,
+    MOST_PAIRS,
+    least_shared,
+    linked_groups,
+)
+from wisecrowd.families.moments import pair_moments
+from wisecrowd.families.received import share_of, worker_weights
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Codes = NDArray[np.int32]
+
+HARM = 0.1  # accuracy below chance by which a worker stands against the others
+
+
+@dataclass(frozen=True, eq=False)
+class CollusionReport(Part):
+    """Who colludes, and with whom.
+
+    Attributes
+    ----------
+    workers : (n_workers,) ids
+    honest : (n_workers,) bool
+        Everybody who is not accused: who is in no cluster and no capturing camp.
+    cluster : (n_workers,)
+        Number of the cluster, -1 for none.
+    opposing : (n_workers,) bool
+        Whose labels are wrong more often than chance, by the others' fit.
+    captured : bool
+        Whether a fit to all labels follows the opposing camp; only then its members are accused.
+    accuracy, chance : (n_workers,)
+        Share of right labels by a fit to the honest workers, and what a random order of the
+        worker's labels would have.
+    first, second : (n_pairs,) ids of the workers of each pair that shares enough tasks
+    n_shared, agreement, expected, z, p, q : (n_pairs,)
+        Shared tasks; agreement, and what the skills of the two make of it; the excess in standard
+        errors, its one-sided p-value, and the p-value after Benjamini and Hochberg.
+    linked : (n_pairs,) bool
+        Significant at the level, and beyond the least excess.
+    trusted : tuple of ids
+    """
+
+    workers: NDArray[Any]
+    honest: Mask
+    cluster: Codes
+    opposing: Mask
+    captured: bool
+    accuracy: Floats
+    chance: Floats
+    first: NDArray[Any]
+    second: NDArray[Any]
+    n_shared: Floats
+    agreement: Floats
+    expected: Floats
+    z: Floats
+    p: Floats
+    q: Floats
+    linked: Mask
+    trusted: tuple[Any, ...]
+
+    @property
+    def clusters(self) -> list[NDArray[Any]]:
+        """Ids of the workers of each cluster."""
+        n_clusters = int(self.cluster.max(initial=-1)) + 1
+        return [self.workers[self.cluster == c] for c in range(n_clusters)]
+
+    @property
+    def accused(self) -> Mask:
+        """(n_workers,): those whom :meth:`remove` removes."""
+        return ~self.honest
+
+    def remove(self, labels: CrowdLabels) -> CrowdLabels:
+        """Return the labels without those of accused workers; all vocabularies stay."""
+        place = lookup(labels.workers, self.workers)
+        keep = np.where(place >= 0, self.honest[place], True)  # of strangers nothing is known
+        return labels.select_annotations(keep[labels.worker])
+
+    def tables(self) -> dict[str, Table]:
+        """Return the tables of pairs and of workers."""
+        pairs = (
+            "first", "second", "n_shared", "agreement", "expected", "z", "p", "q", "linked",
+        )  # fmt: skip
+        workers = ("honest", "cluster", "opposing", "accuracy", "chance")
+        return {
+            "collusion_pairs": {name: getattr(self, name) for name in pairs},
+            "collusion_workers": {"worker": self.workers}
+            | {name: getattr(self, name) for name in workers},
+        }
+
+    def findings(self) -> list[Finding]:
+        """Return one finding for each cluster, and one for an opposing camp."""
+        found = [self._of_cluster(c) for c in range(len(self.clusters))]
+        camp = self.opposing & (self.cluster < 0)
+        if camp.sum() >= 2:
+            found.append(self._of_camp(camp))
+        return found
+
+    def _of_cluster(self, number: int) -> Finding:
+        members = self.cluster == number
+        ids = self.workers[members]
+        inside = np.isin(self.first, ids) & np.isin(self.second, ids)
+        agreement, expected = self.agreement[inside].mean(), self.expected[inside].mean()
+        against = bool((self.accuracy[members] < self.chance[members]).all())
+        wrong = (
+            ", and their labels are worse than chance by the fit to all others" if against else ""
+        )
+        return Finding(
+            "collusion", "high" if against or len(ids) > 2 else "medium",
+            float(agreement - expected), tuple(ids.tolist()),
+            f"{len(ids)} workers ({describe_ids(ids)}) give equal labels on {agreement:.0%} of the "
+            f"tasks that two of them share where their skills explain {expected:.0%}; the score is "
+            f"the difference{wrong}.",
+            "Remove them (CollusionReport.remove), or count them once: group-aware-dawid-skene.",
+        )  # fmt: skip
+
+    def _of_camp(self, camp: Mask) -> Finding:
+        ids = self.workers[camp]
+        lack = float((self.chance - self.accuracy)[camp].mean())
+        follows = "follows them" if self.captured else "sees through them"
+        remedy = (
+            "Remove them (CollusionReport.remove), and name a worker you trust if they are in "
+            "the right."
+            if self.captured
+            else "Keep them if a method with confusion matrices is used; a vote should go "
+            "without them."
+        )
+        return Finding(
+            "collusion", "high" if self.captured else "low", lack, tuple(ids.tolist()),
+            f"{len(ids)} workers ({describe_ids(ids)}) are wrong more often than chance by the fit "
+            f"to the others, by the score; a fit to all labels {follows}.",
+            remedy,
+        )  # fmt: skip
+
+
+def find_collusion(
+    labels: CrowdLabels,
+    *,
+    trusted: Any = None,
+    level: float = LEVEL,
+    least_excess: float = LEAST_EXCESS,
+    min_shared: float | None = None,
+) -> CollusionReport:
+    r"""Find workers who collude, without truth, if most pairs of workers do not.
+
+    What the skills of honest workers make of their agreements is of low rank off the diagonal.
+    That part is recovered by robust regression (:mod:`wisecrowd.families.dependence`); a pair
+    that agrees more is tested against the binomial law, with the crowd's own spread as the scale,
+    and false discoveries are controlled (Benjamini and Hochberg). A cluster is a set of workers of
+    whose pairs more than half are linked; a pair alone must stand out among all pairs.
+
+    With two classes, colluders who give the wrong label are merely bad, and independent so. Their
+    camp is told by who agrees with whom, and accused only where a fit to all labels follows it.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    trusted : worker id or sequence of ids, optional
+        Workers known to be honest; without any, at least half of the crowd is taken to be so.
+    level : float
+        Share of false discoveries among linked pairs.
+    least_excess : float
+        The least agreement beyond the expected that is worth an accusation.
+    min_shared : float, optional
+        Shared tasks from which on a pair is compared; by default five, or twice the classes.
+
+    References
+    ----------
+    Y. Benjamini and Y. Hochberg (1995). Controlling the false discovery rate: a practical and
+    powerful approach to multiple testing. Journal of the Royal Statistical Society B 57, 289-300.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     500, 12 * simulate.OneCoinWorkers() + 4 * simulate.Colluders(), simulate.Dense(),
+    ...     n_classes=3,
+    ... )
+    >>> report = find_collusion(crowd.labels)
+    >>> report.workers[report.accused]
+    array([12, 13, 14, 15])
+    """
+    check_number("level", level, 0.0, 1.0)
+    check_number("least_excess", least_excess, 0.0, 1.0)
+    believed = _trusted_mask(trusted, labels)
+    least = least_shared(labels.n_classes) if min_shared is None else min_shared
+    pairs = pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS)
+    if labels.n_classes < 2 or pairs.n_pairs == 0:
+        raise NotApplicable(
+            f"Collusion cannot be looked for: no two workers share {least:g} tasks."
+            if labels.n_classes >= 2
+            else "Collusion cannot be looked for: there is only one class."
+        )
+    best = dependence(pairs, believed)
+    cluster = linked_groups(best, labels.n_workers, level=level, least_excess=least_excess)
+    cluster = np.where(believed, -1, cluster).astype(np.int32)
+    camps = _camps(labels, best, cluster < 0, believed, level)
+    return CollusionReport(
+        workers=labels.workers,
+        honest=(cluster < 0) & ~(camps.opposing & camps.captured),
+        cluster=cluster,
+        opposing=camps.opposing,
+        captured=camps.captured,
+        accuracy=camps.accuracy,
+        chance=camps.chance,
+        first=labels.workers[best.first],
+        second=labels.workers[best.second],
+        n_shared=best.n_shared,
+        agreement=best.agreement,
+        expected=best.expected,
+        z=best.z,
+        p=best.p,
+        q=best.q,
+        linked=best.linked(level, least_excess),
+        trusted=tuple(labels.workers[believed].tolist()),
+    )
+
+
+def _trusted_mask(trusted: Any, labels: CrowdLabels) -> Mask:
+    """Return which workers (n_workers,) are trusted."""
+    mask = np.zeros(labels.n_workers, dtype=bool)
+    if trusted is None:
+        return mask
+    several = isinstance(trusted, list | tuple | set | np.ndarray)
+    known = {worker: j for j, worker in enumerate(labels.workers.tolist())}
+    for worker in trusted if several else [trusted]:
+        if worker not in known:
+            raise ParameterError(
+                f"The trusted worker {worker!r} is not in the data"
+                f"{suggestion(worker, labels.workers)}; give an id as in the labels."
+            )
+        mask[known[worker]] = True
+    return mask
+
+
+# -------------------------------------------------------------------------------------------- camps
+
+
+@dataclass(frozen=True, eq=False)
+class _Camps:
+    """Who stands against the honest camp, and whether a fit to everybody follows them."""
+
+    opposing: Mask
+    captured: bool
+    accuracy: Floats
+    chance: Floats
+
+
+def _camps(
+    labels: CrowdLabels, found: Dependence, free: Mask, believed: Mask, level: float
+) -> _Camps:
+    """Divide the workers outside clusters by their stance, and judge both sides by one's fit."""
+    stance = _honest_side(found, free, believed)
+    side = labels.select_annotations((free & (stance > 0))[labels.worker])
+    everybody = labels.select_annotations(free[labels.worker])
+    if side.n_annotations == 0:
+        side = everybody
+    posterior = DawidSkene().fit(side).probas_
+    total = worker_weights(labels)
+    accuracy = share_of(right_labels(labels, posterior), total, 1 / labels.n_classes)
+    chance = _chance(labels, posterior)
+    z = (chance - accuracy) * np.sqrt(total / np.maximum(chance * (1 - chance), 1e-3))
+    wrong = benjamini_hochberg(upper_tail(z)) <= level
+    opposing = wrong & (accuracy < chance - HARM) & ~believed
+    captured, camp = False, opposing & free
+    if camp.sum() >= 2:
+        right = right_labels(labels, DawidSkene().fit(everybody).probas_)
+        plain, own, guess = (
+            float(np.average(values[camp], weights=total[camp]))
+            for values in (share_of(right, total, 0.0), accuracy, chance)
+        )
+        captured = plain > (own + guess) / 2  # it sees less than half of the wrong that they do
+    return _Camps(opposing, captured, accuracy, chance)
+
+
+def _honest_side(found: Dependence, free: Mask, believed: Mask) -> Floats:
+    """Return the stance (n_workers,), positive on the side of the trusted, else of most workers.
+
+    Where the camps are equally large within a standard error, that one is taken to be honest whose
+    members differ more from each other: people do, what was agreed upon does not.
+    """
+    stance = found.stance
+    voters = believed if believed.any() else free
+    lead = float(np.sign(stance[voters]).sum())
+    if not believed.any() and abs(lead) <= np.sqrt(voters.sum()):
+        lead = _variety(stance[voters & (stance > 0)]) - _variety(-stance[voters & (stance < 0)])
+    return stance if lead >= 0 else -stance
+
+
+def _variety(stance: Floats) -> float:
+    """Return the coefficient of variation; 0 for nobody."""
+    return float(stance.std() / stance.mean()) if len(stance) else 0.0
+
+
+def _chance(labels: CrowdLabels, posterior: Floats) -> Floats:
+    """Return the accuracy (n_workers,) that each worker's labels would have in random order."""
+    J, K = labels.n_workers, labels.n_classes
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    used = np.bincount(labels.worker * K + labels.label, weight, J * K).reshape(J, K)
+    met = np.stack(
+        [np.bincount(labels.worker, weight * posterior[labels.task, k], J) for k in range(K)],
+        axis=1,
+    )
+    total = used.sum(axis=1)
+    return share_of((used * met).sum(axis=1) / np.maximum(total, 1e-300), total, 1 / K)

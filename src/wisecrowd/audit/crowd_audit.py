@@ -1,0 +1,178 @@
+"""The whole audit: every part that the data allow, and their findings in one list."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from wisecrowd.audit.findings import Findings
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.wording import suggestion
+
+if TYPE_CHECKING:
+    from wisecrowd.core.base import Aggregator
+
+# Name → "module:function" in wisecrowd.audit. Adding a part is one file and one line here;
+# wisecrowd.audit.part.Part says what such a function takes and returns.
+PARTS = {
+    "spammers": "spammers:find_spammers",
+    "collusion": "collusion:find_collusion",
+    "groups": "groups:find_dependent_groups",
+    "label-distribution": "label_distribution:find_label_outliers",
+    "response-times": "response_times:find_fast_workers",
+    "drift": "drift:find_drift",
+    "agreement": "agreement:measure_agreement",
+    "accuracy": "accuracy:estimate_accuracy",
+    "identifiability": "identifiability:identifiability_report",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+    parts : mapping of name to part
+        ``audit["spammers"]`` is the same as ``audit.parts["spammers"]``.
+    skipped : mapping of name to sentence
+        Parts whose data are not there, and what they lack.
+    """
+
+    labels: CrowdLabels
+    parts: Mapping[str, Part]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        if name in self.parts:
+            return self.parts[name]
+        reason = self.skipped.get(name)
+        known = reason or f"it has {', '.join(self.parts)}{suggestion(name, self.parts)}."
+        raise KeyError(f"This audit has no part {name!r}: {known}")
+
+    @cached_property
+    def findings(self) -> Findings:
+        """Everything that was found, most severe first."""
+        return Findings(found for part in self.parts.values() for found in part.findings())
+
+    def tables(self) -> dict[str, Table]:
+        """Return the tables of all parts by name."""
+        return {
+            name: table for part in self.parts.values() for name, table in part.tables().items()
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return sizes, findings, parts and what was skipped, ready for JSON."""
+        return {
+            "n_tasks": self.labels.n_tasks,
+            "n_workers": self.labels.n_workers,
+            "n_classes": self.labels.n_classes,
+            "n_labels": self.labels.n_annotations,
+            **self.findings.to_dict(),
+            "parts": {name: part.to_dict() for name, part in self.parts.items()},
+            "skipped": dict(self.skipped),
+        }
+
+
+def audit_crowd(
+    labels: Any,
+    *,
+    gold: Any = None,
+    parts: Iterable[str] | None = None,
+    fit: Aggregator | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    random_state: Any = 0,
+) -> Audit:
+    """Look for spammers, colluders, weak agreement and whatever else could spoil the labels.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
+        Known classes, for the parts that can use them.
+    parts : names, optional
+        Run only these; by default all that the data allow.
+    fit : DawidSkene, optional
+        A fit of these labels; by default one is made, once, if a part needs it.
+    options : mapping of part name to keywords, optional
+        Such as ``{"spammers": {"level": 0.01}}``.
+    random_state : int, Generator or None
+
+    Returns
+    -------
+    Audit
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     400, 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers(), n_classes=3
+    ... )
+    >>> audit = audit_crowd(crowd.labels, parts=["spammers"])
+    >>> [(found.id, found.severity, found.affected) for found in audit.findings.at_least("medium")]
+    [('extreme-spammers', 'high', (9, 8))]
+    """
+    known = as_crowd_labels(labels)
+    chosen = check_parts(parts)
+    check_parts(options)
+    shared = _Shared(known, gold, fit, random_state)
+    done: dict[str, Part] = {}
+    skipped: dict[str, str] = {}
+    for name in chosen:
+        function = _load(name)
+        try:
+            done[name] = function(
+                known, **shared.keywords(function), **(options or {}).get(name, {})
+            )
+        except NotApplicable as reason:
+            skipped[name] = str(reason)
+    return Audit(known, done, skipped)
+
+
+class _Shared:
+    """What several parts need, made once and only if one of them names it."""
+
+    def __init__(
+        self, labels: CrowdLabels, gold: Any, fit: Aggregator | None, random_state: Any
+    ) -> None:
+        self._labels, self._gold, self._given, self._seed = labels, gold, fit, random_state
+
+    @cached_property
+    def fit(self) -> Aggregator:
+        from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+        return self._given if self._given is not None else DawidSkene().fit(self._labels)
+
+    def keywords(self, function: Callable[..., Part]) -> dict[str, Any]:
+        named = inspect.signature(function).parameters
+        found: dict[str, Any] = {"gold": self._gold, "random_state": self._seed}
+        found = {name: value for name, value in found.items() if name in named}
+        return found | ({"fit": self.fit} if "fit" in named else {})
+
+
+def check_parts(parts: Iterable[str] | None) -> list[str]:
+    """Return the names of parts, each once; all of them for None, and an error for others."""
+    chosen = list(PARTS) if parts is None else list(dict.fromkeys(parts))
+    for name in chosen:
+        if name not in PARTS:
+            raise ParameterError(
+                f"There is no audit part {name!r}; there are {', '.join(PARTS)}"
+                + (suggestion(name, PARTS) or ".")
+            )
+    return chosen
+
+
+def _load(name: str) -> Callable[..., Part]:
+    module, _, function = PARTS[name].partition(":")
+    loaded: Callable[..., Part] = getattr(
+        importlib.import_module(f"wisecrowd.audit.{module}"), function
+    )
+    return loaded

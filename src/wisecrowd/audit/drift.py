@@ -1,0 +1,245 @@
+"""Workers whose quality changes over time, where the labels have timestamps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.others import fitted, judged_by_others
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.families.dependence import benjamini_hochberg
+
+Floats = NDArray[np.float64]
+
+SMALL_CHANGE = 0.1  # of the probability of a correct label: less is no reason to act
+
+
+@dataclass(frozen=True, eq=False)
+class Drift(Part):
+    """How each worker's quality changed at the moment where it changed most.
+
+    Attributes
+    ----------
+    workers, n_labels : (n_judged,)
+        Workers with enough labels in time, and how many.
+    statistic, p_value, q_value : (n_judged,)
+        Largest standardised cumulative sum, its p-value, and that adjusted for many workers.
+    before, after : (n_judged,)
+        Mean probability, in the eyes of the other workers, that its label is correct, before and
+        after the change.
+    change : (n_judged,)
+        After minus before, of what its skill and the tasks do not explain.
+    moment : (n_judged,)
+        Time of its last label before the change.
+    rate : float
+        Share of false discoveries that is accepted.
+    """
+
+    workers: NDArray[Any]
+    n_labels: NDArray[np.intp]
+    statistic: Floats
+    p_value: Floats
+    q_value: Floats
+    before: Floats
+    after: Floats
+    change: Floats
+    moment: NDArray[Any]
+    rate: float
+
+    def findings(self) -> list[Finding]:
+        """Return the workers who became worse, and for information those who became better."""
+        changed = (self.q_value < self.rate) & (np.abs(self.change) >= SMALL_CHANGE)
+        worse = np.flatnonzero(changed & (self.change < 0))
+        better = np.flatnonzero(changed & (self.change > 0))
+        found = []
+        if len(worse):
+            worse = worse[np.argsort(self.change[worse], kind="stable")]
+            first = worse[0]
+            found.append(
+                Finding(
+                    "drift", "medium", -float(self.change[first]),
+                    tuple(self.workers[worse].tolist()),
+                    f"{len(worse)} of {len(self.workers)} workers became worse over time: "
+                    f"{describe_ids(self.workers[worse])}. Labels of "
+                    f"{describe_ids(self.workers[[first]])} agree with the others' "
+                    f"{self.before[first]:.2f} until {self.moment[first]} and "
+                    f"{self.after[first]:.2f} after that.",
+                    "Set aside their labels after the change, or treat a worker before and after "
+                    "it as two.",
+                )
+            )  # fmt: skip
+        if len(better):
+            better = better[np.argsort(-self.change[better], kind="stable")]
+            found.append(
+                Finding(
+                    "drift-upwards", "info", float(self.change[better[0]]),
+                    tuple(self.workers[better].tolist()),
+                    f"{len(better)} of {len(self.workers)} workers became better over time: "
+                    f"{describe_ids(self.workers[better])}.",
+                    "Nothing, or ask again for the labels from before.",
+                )
+            )  # fmt: skip
+        return found
+
+    def tables(self) -> dict[str, Table]:
+        """Return ``drift``: one row per judged worker."""
+        return {
+            "drift": {
+                "worker": self.workers,
+                "n_labels": self.n_labels,
+                "before": self.before,
+                "after": self.after,
+                "change": self.change,
+                "moment": self.moment,
+                "p_value": self.p_value,
+                "q_value": self.q_value,
+            }
+        }
+
+
+def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: float = 0.001) -> Drift:
+    r"""Test every worker for a change of quality over time.
+
+    A label scores the probability that it is correct in the eyes of the other workers,
+    :math:`q_i^{-j}(y_{ij})`, less what the worker's own confusion matrix makes one expect of that
+    task, less what the others miss of their own expectation there. So neither another mix of
+    classes nor hard tasks look like drift. The largest cumulative sum of the scores in the order of
+    time, divided by its standard deviation, has Kolmogorov's law if nothing changes; it sees jumps
+    as well as trends.
+
+    Parameters
+    ----------
+    labels : CrowdLabels with timestamps, or anything that it can be made of
+    fit : fitted DawidSkene, optional
+    min_labels : int, default 30
+        Workers with fewer labels in time are not judged.
+    rate : float, default 0.001
+        Share of false discoveries among those found (Benjamini and Hochberg).
+
+    References
+    ----------
+    E. S. Page (1954). Continuous inspection schemes. Biometrika 41, 100-115.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdLabels, simulate
+    >>> made = simulate.crowd(300, 8 * simulate.OneCoinWorkers(8, 2), n_classes=3).labels
+    >>> table = made.to_dict()
+    >>> late = (table["worker"] == 3) & (table["task"] >= 150)  # from then on it always says 0
+    >>> labels = CrowdLabels.from_arrays(
+    ...     table["task"], table["worker"], np.where(late, 0, table["label"]),
+    ...     timestamp=table["task"],
+    ... )
+    >>> [(found.id, found.affected) for found in find_drift(labels).findings()]
+    [('drift', (3,))]
+    """
+    check_integer("min_labels", min_labels, 5)
+    check_number("rate", rate, 0.0, 1.0)
+    known = as_crowd_labels(labels)
+    if "timestamp" not in known.columns:
+        raise NotApplicable("The labels have no timestamps, so that nobody can be seen to drift.")
+    model = fitted(known, fit)
+    time = known.columns["timestamp"]
+    scores = _scores(known, model)
+    indptr, order = known.by_worker
+    found = [
+        change
+        for j in np.flatnonzero(known.labels_per_worker >= min_labels).tolist()
+        if (change := _change(j, order[indptr[j] : indptr[j + 1]], time, scores, min_labels))
+    ]
+    if not found:
+        raise NotApplicable(
+            f"No worker has {min_labels} labels with different times, too few to see drift."
+        )
+    columns = [list(column) for column in zip(*found, strict=True)]
+    worker, n, statistic, p, before, after, shift, moment = columns
+    return Drift(
+        workers=known.workers[worker],
+        n_labels=np.array(n),
+        statistic=np.array(statistic),
+        p_value=np.array(p),
+        q_value=benjamini_hochberg(np.array(p)),
+        before=np.array(before),
+        after=np.array(after),
+        change=np.array(shift),
+        moment=np.array(moment),
+        rate=rate,
+    )
+
+
+class _Change(NamedTuple):
+    worker: int
+    n_labels: int
+    statistic: float
+    p_value: float
+    before: float
+    after: float
+    change: float
+    moment: Any
+
+
+class _Scores(NamedTuple):
+    """Of each annotation (E,): how it looks to the others, and what is left to explain."""
+
+    score: Floats
+    rest: Floats
+
+
+def _scores(labels: CrowdLabels, model: Any) -> _Scores:
+    """Score all labels; NaN where no other worker labelled the task."""
+    score, surprise = (np.full(labels.n_annotations, np.nan) for _ in range(2))
+    for one in judged_by_others(labels, model, 1):
+        seen = one.belief[np.arange(len(one.rows)), one.label]
+        expected = ((one.belief @ model.confusion_[one.worker]) * one.belief).sum(axis=1)
+        score[one.rows], surprise[one.rows] = seen, seen - expected
+    task, n = labels.task, labels.labels_per_task[labels.task]
+    total = np.bincount(task, weights=np.nan_to_num(surprise), minlength=labels.n_tasks)[task]
+    of_others = (total - surprise) / np.maximum(n - 1, 1)
+    return _Scores(score, surprise - _skill(labels, model)[labels.worker] * of_others)
+
+
+def _skill(labels: CrowdLabels, model: Any) -> Floats:
+    """Return how much better than chance each worker is (J,), in proportion to the mean label.
+
+    A hard task takes that much more from a good worker than from the others.
+    """
+    beyond = np.asarray(model.worker_accuracy_) - 1 / labels.n_classes
+    usual = float(beyond @ labels.labels_per_worker) / labels.n_annotations
+    return np.clip(beyond / usual, 0, 2) if usual > 1e-6 else np.ones_like(beyond)
+
+
+def _change(
+    worker: int, rows: NDArray[np.int64], times: NDArray[Any], scores: _Scores, min_labels: int
+) -> _Change | None:
+    """Return where the cumulative sum of one worker is largest; None if it cannot be judged."""
+    from scipy.special import kolmogorov
+
+    time = times[rows]
+    missing = np.isnat(time) if time.dtype.kind == "M" else np.isnan(time)
+    usable = np.flatnonzero(~missing & ~np.isnan(scores.rest[rows]))
+    rows = rows[usable[np.argsort(time[usable], kind="stable")]]
+    time, score, rest = times[rows], scores.score[rows], scores.rest[rows]
+    last_of_moment = np.flatnonzero(time[1:] != time[:-1])  # equal times have no order
+    if len(rows) < min_labels or not len(last_of_moment):
+        return None
+    rest = rest - rest.mean()
+    spread = float(np.sqrt((rest**2).sum()))
+    if spread < 1e-9 * len(rows):
+        statistic, cut = 0.0, int(last_of_moment[0])  # everything is as expected
+    else:
+        sums = np.abs(np.cumsum(rest)[last_of_moment])
+        cut = int(last_of_moment[sums.argmax()])
+        statistic = float(sums.max()) / spread
+    early, late = slice(None, cut + 1), slice(cut + 1, None)
+    return _Change(
+        worker, len(rows), statistic, float(kolmogorov(statistic)),
+        float(score[early].mean()), float(score[late].mean()),
+        float(rest[late].mean() - rest[early].mean()), time[cut],
+    )  # fmt: skip

@@ -1,0 +1,127 @@
+"""Dependent groups: workers who share a source, and should count once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_number
+from wisecrowd.core.wording import describe_ids
+from wisecrowd.families.groups import LEAST_EXCESS, LEVEL, compare_workers, linked_groups
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupReport(Part):
+    """Groups of workers whose labels depend on each other.
+
+    Attributes
+    ----------
+    workers : (n_workers,) ids
+    group : (n_workers,)
+        Number of each worker's group, -1 for workers on their own.
+    size : (n_groups,)
+    agreement, expected : (n_groups,)
+        Mean share of equal labels of the pairs within a group, and what the skills of the pairs
+        make of it.
+    """
+
+    workers: NDArray[Any]
+    group: NDArray[np.int32]
+    size: NDArray[np.int64]
+    agreement: Floats
+    expected: Floats
+
+    @property
+    def n_effective(self) -> int:
+        """Number of groups and of workers on their own: how many opinions there are."""
+        return len(self.size) + int((self.group < 0).sum())
+
+    def tables(self) -> dict[str, Table]:
+        """Return the table of workers and that of groups."""
+        return {
+            "group_workers": {"worker": self.workers, "group": self.group},
+            "groups": {
+                "group": np.arange(len(self.size)),
+                "size": self.size,
+                "agreement": self.agreement,
+                "expected": self.expected,
+            },
+        }
+
+    def findings(self) -> list[Finding]:
+        """Return one finding for each group."""
+        return [self._finding(number) for number in range(len(self.size))]
+
+    def _finding(self, number: int) -> Finding:
+        ids = self.workers[self.group == number]
+        agreement, expected = self.agreement[number], self.expected[number]
+        large = len(ids) >= 0.2 * len(self.workers)
+        return Finding(
+            "dependent-group", "medium" if large else "low", float(agreement - expected),
+            tuple(ids.tolist()),
+            f"{len(ids)} workers ({describe_ids(ids)}) depend on each other: two of them agree on "
+            f"{agreement:.0%} of their tasks, and would on {expected:.0%} were they independent; "
+            "the score is the difference.",
+            "Count them once: group-aware-dawid-skene or group-aware-majority-vote.",
+        )  # fmt: skip
+
+
+def find_dependent_groups(
+    labels: CrowdLabels,
+    *,
+    level: float = LEVEL,
+    least_excess: float = LEAST_EXCESS,
+    min_shared: float | None = None,
+) -> GroupReport:
+    """Find groups of workers who agree more than their skills explain, right or wrong.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    level : float
+        Share of false discoveries among dependent pairs.
+    least_excess : float
+        The least agreement beyond the expected that counts as dependence.
+    min_shared : float, optional
+        Shared tasks from which on a pair is compared; by default five, or twice the classes.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     500, 9 * simulate.OneCoinWorkers() + 3 * simulate.Copiers(0.9, sources=2),
+    ...     simulate.Dense(), n_classes=3,
+    ... )
+    >>> report = find_dependent_groups(crowd.labels)
+    >>> report.workers[report.group == 0]
+    array([ 2,  9, 10, 11])
+    """
+    check_number("level", level, 0.0, 1.0)
+    check_number("least_excess", least_excess, 0.0, 1.0)
+    found = compare_workers(labels, min_shared)
+    if labels.n_classes < 2 or len(found.z) == 0:
+        raise NotApplicable(
+            "Dependent groups cannot be looked for: no two workers share enough tasks."
+            if labels.n_classes >= 2
+            else "Dependent groups cannot be looked for: there is only one class."
+        )
+    group = linked_groups(found, labels.n_workers, level=level, least_excess=least_excess)
+    inside = (group[found.first] >= 0) & (group[found.first] == group[found.second])
+    of_pair = group[found.first[inside]]
+    n_groups = int(group.max(initial=-1)) + 1
+    n_pairs = np.maximum(np.bincount(of_pair, minlength=n_groups), 1)
+    return GroupReport(
+        workers=labels.workers,
+        group=group,
+        size=np.bincount(group[group >= 0], minlength=n_groups),
+        agreement=np.bincount(of_pair, found.agreement[inside], n_groups) / n_pairs,
+        expected=np.bincount(of_pair, found.expected[inside], n_groups) / n_pairs,
+    )

@@ -1,0 +1,298 @@
+r"""What the labels can identify at all, before any method is blamed for it.
+
+Three workers who share enough tasks, and whose joint tables have full rank, identify the confusion
+matrices and the class prior of the Dawid-Skene model from triples of labels. Pairs alone identify
+them if every class has an expert among those a worker shares tasks with: somebody who gives some
+label on that class only. Who is linked to identified workers by a table of full rank is identified
+through them. Parts of a crowd that share no tasks cannot be compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import check_number
+from wisecrowd.core.wording import describe_ids
+from wisecrowd.families.moments import PairMoments, pair_moments
+
+if TYPE_CHECKING:
+    from wisecrowd.core.base import Aggregator
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MAX_PAIRS = 1_000_000
+PURE = 0.9  # lower limit of p(class | label) from which a worker counts as an expert of the class
+Z_LIMIT = 1.645  # of that limit: one-sided 95%
+
+
+@dataclass(frozen=True, eq=False)
+class Identifiability(Part):
+    """What is identified; workers, classes and the numbers that say so.
+
+    Attributes
+    ----------
+    workers, classes
+        Ids.
+    min_shared : float
+        Tasks that a pair must share to count.
+    n_partners, n_full_rank, n_triangles : (n_workers,)
+        Workers with whom enough tasks are shared; those of them with a joint table of full rank;
+        triangles of such tables that the worker is in.
+    identified : (n_workers,) bool
+        In a triangle, or linked to identified workers by tables of full rank.
+    part : (n_workers,)
+        Connected part by shared tasks, -1 for a worker without labels.
+    condition : (n_workers,)
+        Condition number of the fitted confusion matrix: how much it blurs the classes.
+    pair_condition : float
+        Median condition number of the joint tables.
+    purity : (n_classes,)
+        Evidence for an expert of each class: the largest lower 95% limit of p(class | label), over
+        workers and labels.
+    expert : (n_classes,)
+        Position of the worker with that limit; -1 without any label.
+    n_experts : (n_classes,)
+        Workers whose limit is at least 0.9.
+    """
+
+    workers: NDArray[Any]
+    classes: NDArray[Any]
+    min_shared: float
+    n_partners: NDArray[np.int64]
+    n_full_rank: NDArray[np.int64]
+    n_triangles: NDArray[np.int64]
+    identified: Mask
+    part: NDArray[np.int64]
+    condition: Floats
+    pair_condition: float
+    purity: Floats
+    expert: NDArray[np.int64]
+    n_experts: NDArray[np.int64]
+
+    @property
+    def n_parts(self) -> int:
+        """Parts of the crowd that share no tasks."""
+        return int(self.part.max(initial=-1)) + 1
+
+    def tables(self) -> dict[str, Table]:
+        """Return a table of workers and one of classes."""
+        by_worker = ("n_partners", "n_full_rank", "n_triangles", "identified", "part", "condition")
+        expert = np.full(len(self.classes), None, dtype=object)
+        known = self.expert >= 0
+        expert[known] = self.workers[self.expert[known]]
+        return {
+            "identified_workers": {"worker": self.workers}
+            | {name: getattr(self, name) for name in by_worker},
+            "identified_classes": {
+                "class": self.classes,
+                "purity": self.purity,
+                "expert": expert,
+                "n_experts": self.n_experts,
+            },
+        }
+
+    def sentences(self) -> list[str]:
+        """Return the report in plain words."""
+        present = self.part >= 0
+        n = int(present.sum())
+        linked = int((self.n_partners[present] > 0).sum())
+        said = [
+            f"{linked} of {n} workers share at least {self.min_shared:g} tasks with another one."
+        ]
+        triangle = int((self.n_triangles > 0).sum())
+        if triangle:
+            said.append(
+                f"{triangle} workers are in triangles of full-rank tables, and "
+                f"{int(self.identified.sum())} of {n} are identified through them."
+            )
+        else:
+            said.append(
+                "No three workers are connected by full-rank tables: confusion matrices are not "
+                "identified, and what a method says of them comes from its prior and start."
+            )
+        if self.n_parts > 1:
+            said.append(f"The crowd falls into {self.n_parts} parts that share no tasks.")
+        for k, name in enumerate(self.classes.tolist()):
+            if self.n_experts[k] == 0:
+                said.append(f"class {name} has no expert; its confusion is not identified by pairs")
+            elif self.n_experts[k] == 1:
+                said.append(
+                    f"class {name} has one expert, worker {self.workers[self.expert[k]]}, whose "
+                    "own confusion is not identified by pairs"
+                )
+        return said
+
+    def findings(self) -> list[Finding]:
+        """Return what is not identified."""
+        found = []
+        present = self.part >= 0
+        if not (self.n_triangles > 0).any():
+            found.append(Finding(
+                "not-identified", "medium", 1.0, (),
+                "No three workers share enough tasks with joint tables of full rank; confusion "
+                f"matrices are not identified (a pair counts from {self.min_shared:g} tasks on).",
+                "Use one-coin or majority-vote, or let the same workers label more tasks.",
+            ))  # fmt: skip
+        elif not self.identified[present].all():
+            loose = self.workers[present & ~self.identified]
+            found.append(Finding(
+                "unidentified-workers", "low", len(loose) / int(present.sum()),
+                tuple(loose.tolist()),
+                f"{len(loose)} workers ({describe_ids(loose)}) share too few tasks, or too little "
+                "signal, with identified ones; the score is their share of the workers.",
+                "Trust their confusion matrices no more than the prior.",
+            ))  # fmt: skip
+        if self.n_parts > 1:
+            found.append(Finding(
+                "separate-parts", "medium", 1 - 1 / self.n_parts, (),
+                f"The crowd falls into {self.n_parts} parts that share no tasks; workers of "
+                "different parts cannot be compared.",
+                "Give some tasks to workers of several parts.",
+            ))  # fmt: skip
+        lacking = self.classes[self.n_experts == 0]
+        if len(lacking):
+            found.append(Finding(
+                "class-without-expert", "info", len(lacking) / len(self.classes),
+                tuple(lacking.tolist()),
+                f"Nobody is an expert of {describe_ids(lacking)}, giving some label on that class "
+                "only; its confusion is not identified by pairs of workers alone.",
+                "Prefer methods that use whole tasks (dawid-skene) or triples over pairwise ones.",
+            ))  # fmt: skip
+        return found
+
+
+def identifiability_report(
+    labels: CrowdLabels, *, fit: Aggregator | None = None, min_shared: float | None = None
+) -> Identifiability:
+    r"""Say which workers and classes the labels identify, in numbers and plain sentences.
+
+    A joint table has full rank when its smallest singular value exceeds what sampling alone would
+    give: with :math:`\epsilon^2 = (1 - \lVert R \rVert_F^2) / n` the expected squared error of a
+    table from n tasks, that is :math:`\min(1, 2 / \sqrt K) \epsilon`.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    fit : DawidSkene, optional
+        For experts and condition numbers; by default one is made.
+    min_shared : float, optional
+        Tasks that a pair must share to count; by default five per class.
+
+    References
+    ----------
+    S. Ibrahim, X. Fu, N. Kargas and K. Huang (2019). Crowdsourcing via pairwise co-occurrences:
+    identifiability and algorithms. NeurIPS.
+    Y. Zhang, X. Chen, D. Zhou and M. I. Jordan (2016). Spectral methods meet EM: a provably optimal
+    algorithm for crowdsourcing. Journal of Machine Learning Research 17.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(300, 5 * simulate.OneCoinWorkers(18, 2), n_classes=2)
+    >>> report = identifiability_report(crowd.labels)
+    >>> report.sentences()[1]
+    '5 workers are in triangles of full-rank tables, and 5 of 5 are identified through them.'
+    """
+    if labels.n_classes < 2:
+        raise NotApplicable("Identifiability has no meaning: there is only one class.")
+    if min_shared is None:
+        min_shared = 5.0 * labels.n_classes
+    check_number("min_shared", min_shared, 1.0)
+    pairs = pair_moments(labels, min_shared=min_shared, max_pairs=MAX_PAIRS)
+    singular = np.linalg.svd(pairs.tables, compute_uv=False)
+    full = pairs.select(singular[:, -1] > _noise(pairs))
+    links = full.matrix(np.ones(full.n_pairs))
+    triangles = _triangles(links)
+    if fit is None:
+        from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+        fit = DawidSkene().fit(labels)
+    purity, expert, n_experts = _experts(labels, fit.confusion_, fit.class_prior_)
+    return Identifiability(
+        workers=labels.workers,
+        classes=labels.classes,
+        min_shared=float(min_shared),
+        n_partners=np.diff(pairs.partners[0]),
+        n_full_rank=np.diff(full.partners[0]),
+        n_triangles=triangles,
+        identified=_reached(full, triangles > 0),
+        part=_parts(labels),
+        condition=np.linalg.cond(fit.confusion_),
+        pair_condition=float(np.median(_condition(singular))) if pairs.n_pairs else float("nan"),
+        purity=purity,
+        expert=expert,
+        n_experts=n_experts,
+    )
+
+
+def _noise(pairs: PairMoments) -> Floats:
+    """(n_pairs,): the size that a singular value has from sampling alone."""
+    error = (1 - (pairs.tables**2).sum(axis=(1, 2))) / pairs.n_shared
+    return np.asarray(min(1.0, 2 / np.sqrt(pairs.n_classes)) * np.sqrt(np.maximum(error, 0.0)))
+
+
+def _condition(singular: NDArray[np.floating[Any]]) -> Floats:
+    """Condition numbers from (n, K) singular values, largest first."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(singular[:, 0] / singular[:, -1])
+
+
+def _triangles(links: Any) -> NDArray[np.int64]:
+    """(n_workers,): triangles of a symmetric 0/1 sparse matrix that each worker is in."""
+    paths = (links @ links).multiply(links)
+    return np.rint(np.asarray(paths.sum(axis=1)).ravel() / 2).astype(np.int64)
+
+
+def _reached(pairs: PairMoments, start: Mask) -> Mask:
+    """(n_workers,): in the same connected part of the pairs as somebody of the start."""
+    part, n_parts = pairs.parts()
+    good = np.zeros(n_parts, dtype=bool)
+    good[part[start]] = True
+    return np.asarray(good[part])
+
+
+def _parts(labels: CrowdLabels) -> NDArray[np.int64]:
+    """(n_workers,): connected part by shared tasks, numbered from 0; -1 without labels."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = labels.n_workers + labels.n_tasks
+    links = coo_array(
+        (np.ones(labels.n_annotations), (labels.worker, labels.task + labels.n_workers)),
+        shape=(size, size),
+    )
+    part = connected_components(links.tocsr(), directed=False)[1][: labels.n_workers]
+    present = labels.labels_per_worker > 0
+    numbered = np.full(labels.n_workers, -1, dtype=np.int64)
+    numbered[present] = np.unique(part[present], return_inverse=True)[1]
+    return numbered
+
+
+def _experts(
+    labels: CrowdLabels, confusion: Floats, class_prior: Floats
+) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+    """Return purity, best expert and number of experts of each class.
+
+    The lower limit is Wilson's for the share p(class | label), with as many trials as the worker
+    gave that label.
+    """
+    J, K = labels.n_workers, labels.n_classes
+    given = np.bincount(
+        labels.worker.astype(np.int64) * K + labels.label, weights=labels.weight, minlength=J * K
+    ).reshape(J, 1, K)
+    joint = class_prior[None, :, None] * confusion
+    share = joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)  # (J, K, L)
+    n, z2 = np.maximum(given, 1.0), Z_LIMIT**2
+    spread = Z_LIMIT * np.sqrt(share * (1 - share) / n + z2 / (4 * n**2))
+    limit = np.where(given > 0, (share + z2 / (2 * n) - spread) / (1 + z2 / n), 0.0)
+    best = limit.max(axis=2)  # (J, K)
+    expert = np.where(best.max(axis=0) > 0, best.argmax(axis=0), -1)
+    return best.max(axis=0), expert.astype(np.int64), (best >= PURE).sum(axis=0).astype(np.int64)

@@ -1,0 +1,130 @@
+"""Crowds imagined from a fitted model: the same workers and tasks, new classes and labels."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.simulate.drawing import ConfusionLaw
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Imagined:
+    """What imagined crowds say of a fit.
+
+    Attributes
+    ----------
+    gap : (n_simulations,)
+        True accuracy minus what the fit claims, in each imagined crowd.
+    gap_within : (n_simulations,)
+        The same in one crowd that was imagined from the fit to the imagined crowd.
+    misfit, misfit_p : float
+        How far the labels of a task err together in the real crowd: standard deviations from the
+        imagined ones, and the two-sided p-value.
+    """
+
+    gap: Floats
+    gap_within: Floats
+    misfit: float
+    misfit_p: float
+
+
+def imagine(
+    labels: CrowdLabels, model: Any, n_simulations: int, rng: np.random.Generator
+) -> Imagined:
+    """Imagine crowds from a fitted model, fit each as the model was, and compare with its truth.
+
+    A model without confusion matrices is fitted to crowds that Dawid and Skene's model imagines.
+    """
+    gap, within, errors = [], [], []
+    source = _generative(model, labels)
+    for _ in range(n_simulations):
+        crowd, truth = imagined_crowd(labels, source, rng)
+        refitted = _refit(model, crowd)
+        gap.append(_gap(refitted, crowd, truth))
+        inner_source = _generative(refitted, crowd)
+        errors.append(common_errors(crowd, inner_source))
+        inner, inner_truth = imagined_crowd(crowd, inner_source, rng)
+        within.append(_gap(_refit(model, inner), inner, inner_truth))
+    misfit, p = _standardise(common_errors(labels, source), np.array(errors))
+    return Imagined(np.array(gap), np.array(within), misfit, p)
+
+
+def imagined_crowd(
+    labels: CrowdLabels, model: Any, rng: np.random.Generator
+) -> tuple[CrowdLabels, NDArray[np.int32]]:
+    """Draw classes (n_tasks,) from the model's class prior and labels from its confusion matrices.
+
+    Who labels what stays as it is.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation import DawidSkene
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]])
+    >>> crowd, truth = imagined_crowd(labels, DawidSkene().fit(labels), np.random.default_rng(0))
+    >>> crowd, truth.shape
+    (CrowdLabels(3 tasks, 3 workers, 2 classes, 9 annotations), (3,))
+    """
+    prior = np.asarray(model.class_prior_)
+    truth = rng.choice(len(prior), size=labels.n_tasks, p=prior / prior.sum()).astype(np.int32)
+    drawn = ConfusionLaw(model.confusion_, truth).draw(labels.task, labels.worker, rng)
+    return replace(labels, label=drawn), truth
+
+
+def common_errors(labels: CrowdLabels, model: Any) -> float:
+    r"""Return how far the labels of a task err together: the mean of :math:`r_{ij} r_{ij'}`.
+
+    .. math:: r_{ij} = q_i(y_{ij}) - \sum_k q_i(k) \theta_{jkk}
+
+    is how much better than expected of its worker a label looks. Tasks that differ in difficulty,
+    and workers who err together, make the mean over pairs of labels of the same task larger than
+    independent workers would.
+    """
+    right = np.einsum("jkk->jk", model.confusion_)
+    expected = (model.probas_[labels.task] * right[labels.worker]).sum(axis=1)
+    rest = model.probas_[labels.task, labels.label] - expected
+    total = np.bincount(labels.task, weights=rest, minlength=labels.n_tasks)
+    n = labels.labels_per_task.astype(np.float64)
+    n_pairs = float((n * (n - 1)).sum())
+    return float((total**2).sum() - (rest**2).sum()) / n_pairs if n_pairs else 0.0
+
+
+def _generative(model: Any, labels: CrowdLabels) -> Any:
+    if hasattr(model, "confusion_") and hasattr(model, "class_prior_"):
+        return model
+    from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+    return DawidSkene().fit(labels)
+
+
+def _refit(model: Any, labels: CrowdLabels) -> Any:
+    anew = type(model)(**copy.deepcopy(model.get_params(deep=False)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)  # of imagined data the user knows nothing
+        return anew.fit(labels)
+
+
+def _gap(model: Any, labels: CrowdLabels, truth: NDArray[np.int32]) -> float:
+    labelled = labels.labels_per_task > 0
+    right = model.labels_[labelled] == labels.classes[truth[labelled]]
+    return float(np.mean(right) - np.mean(model.confidence_[labelled]))
+
+
+def _standardise(value: float, usual: Floats) -> tuple[float, float]:
+    from scipy.special import stdtr
+
+    n = len(usual)
+    spread = float(usual.std(ddof=1)) * np.sqrt(1 + 1 / n)
+    if spread < 1e-12:
+        return 0.0, 1.0
+    z = (value - float(usual.mean())) / spread
+    return float(z), float(2 * stdtr(n - 1, -abs(z)))

@@ -1,0 +1,183 @@
+"""Taking workers out of a crowd, and saying what that changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.part import Table
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.wording import suggestion
+
+Mask = NDArray[np.bool_]
+FEWEST = 2  # workers that must remain: one alone can be compared with nobody
+
+
+@dataclass(frozen=True, eq=False)
+class Pruned:
+    """A crowd without some of its workers.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+        Without the removed workers, and without tasks that nobody else labelled.
+    removed, spared : worker ids
+        Taken out, and left in because a task would have been left without labels.
+    changes : table with one row per task of the crowd before
+        ``task``, ``n_before``, ``n_after``, and the labels ``vote_before``, ``vote_after``,
+        ``fit_before``, ``fit_after`` by majority vote and Dawid-Skene; None where none is left.
+    """
+
+    labels: CrowdLabels
+    removed: NDArray[Any]
+    spared: NDArray[Any]
+    changes: Table
+
+    def summary(self) -> dict[str, int]:
+        """Return how much changed, in numbers."""
+        after = self.changes["n_after"] > 0
+        return {
+            "workers_removed": len(self.removed),
+            "workers_spared": len(self.spared),
+            "labels_removed": int((self.changes["n_before"] - self.changes["n_after"]).sum()),
+            "tasks_kept": int(after.sum()),
+            "tasks_lost": int((~after & (self.changes["n_before"] > 0)).sum()),
+            "votes_changed": int((after & _differ(self.changes, "vote")).sum()),
+            "fits_changed": int((after & _differ(self.changes, "fit")).sum()),
+        }
+
+
+def prune(
+    labels: Any, workers: Any = None, *, unlabelled: str = "refuse", random_state: Any = 0
+) -> Pruned:
+    """Return the crowd without some workers: by default without its spammers.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    workers : worker ids or (n_workers,) mask, optional
+        Whom to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses.
+    unlabelled : "refuse", "spare" or "drop"
+        When tasks would be left without labels: an error; keep the busiest of the workers who
+        labelled them, as few as that takes in this order; or drop the tasks.
+    random_state : int, Generator or None
+        For the search for spammers.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 1], [0, 0, 1], [1, 1, 1]])
+    >>> pruned = prune(labels, workers=[2])
+    >>> pruned.labels, pruned.summary()["tasks_kept"]
+    (CrowdLabels(4 tasks, 2 workers, 2 classes, 8 annotations), 4)
+    """
+    check_choice("unlabelled", unlabelled, ("refuse", "spare", "drop"))
+    crowd = as_crowd_labels(labels)
+    wanted = _as_mask(workers, crowd, random_state)
+    removed = wanted
+    lost = _left_without(crowd, removed)
+    if lost.any() and unlabelled == "refuse":
+        raise DataError(
+            f"Without {int(wanted.sum())} workers {int(lost.sum())} tasks "
+            f"({describe_ids(crowd.tasks[lost])}) would have no labels; spare the workers who "
+            "labelled them, or drop the tasks."
+        )
+    if lost.any() and unlabelled == "spare":
+        removed = wanted & ~_to_spare(crowd, wanted, lost)
+    remaining = int(((crowd.labels_per_worker > 0) & ~removed).sum())
+    if removed.any() and remaining < FEWEST:
+        raise DataError(
+            f"Only {remaining} of {crowd.n_workers} workers would remain; name fewer to remove."
+        )
+    rest = _without(crowd, removed)
+    return Pruned(
+        rest,
+        crowd.workers[removed],
+        crowd.workers[wanted & ~removed],
+        _changes(crowd, rest),
+    )
+
+
+def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
+    if workers is None:
+        from wisecrowd.audit.spammers import find_spammers
+
+        return find_spammers(labels, random_state=random_state).accused
+    given = np.asarray(workers)
+    if given.dtype == bool and labels.workers.dtype != bool:
+        if given.shape != (labels.n_workers,):
+            raise ParameterError(
+                f"The mask of workers has shape {given.shape}; give one entry for each of the "
+                f"{labels.n_workers} workers."
+            )
+        return given
+    codes = lookup(list(workers), labels.workers)
+    if (codes < 0).any():
+        unknown = list(workers)[int(np.argmax(codes < 0))]
+        raise ParameterError(
+            f"There is no worker {unknown!r} to remove{suggestion(unknown, labels.workers)}."
+        )
+    mask = np.zeros(labels.n_workers, dtype=bool)
+    mask[codes] = True
+    return mask
+
+
+def _left_without(labels: CrowdLabels, removed: Mask) -> Mask:
+    """(n_tasks,): tasks that have labels, by removed workers only."""
+    kept = np.bincount(labels.task[~removed[labels.worker]], minlength=labels.n_tasks)
+    return np.asarray((labels.labels_per_task > 0) & (kept == 0))
+
+
+def _to_spare(labels: CrowdLabels, removed: Mask, lost: Mask) -> Mask:
+    """(n_workers,): the busiest labeller of each task that would be lost."""
+    rows = np.flatnonzero(lost[labels.task])
+    busy = labels.labels_per_worker[labels.worker[rows]]
+    order = rows[np.lexsort((labels.worker[rows], -busy, labels.task[rows]))]
+    first = np.unique(labels.task[order], return_index=True)[1]
+    spared = np.zeros(labels.n_workers, dtype=bool)
+    spared[labels.worker[order[first]]] = True
+    return spared & removed
+
+
+def _without(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
+    """Drop workers from labels and vocabulary, and tasks that are left without labels."""
+    lost = _left_without(labels, removed)
+    rest = labels.select_annotations(~removed[labels.worker])
+    code = (np.cumsum(~removed) - 1).astype(np.int32)
+    kind = None if labels.worker_kind is None else labels.worker_kind[~removed]
+    rest = replace(
+        rest, worker=code[rest.worker], workers=labels.workers[~removed], worker_kind=kind
+    )
+    return rest[~lost] if lost.any() else rest
+
+
+def _changes(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]:
+    from wisecrowd.aggregation.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.majority_vote import MajorityVote
+
+    place = lookup(after.tasks, before.tasks)
+    n_after = np.zeros(before.n_tasks, dtype=np.int64)
+    n_after[place] = after.labels_per_task
+    table: dict[str, NDArray[Any]] = {
+        "task": before.tasks,
+        "n_before": before.labels_per_task,
+        "n_after": n_after,
+    }
+    for name, method in (("vote", MajorityVote), ("fit", DawidSkene)):
+        table[f"{name}_before"] = method().fit(before).labels_
+        found = np.full(before.n_tasks, None, dtype=object)
+        found[place] = method().fit(after).labels_
+        table[f"{name}_after"] = found
+    return table
+
+
+def _differ(changes: Mapping[str, NDArray[Any]], name: str) -> Mask:
+    before, after = changes[f"{name}_before"], changes[f"{name}_after"]
+    return np.array([a != b for a, b in zip(before, after, strict=True)], dtype=bool)

@@ -1,0 +1,189 @@
+"""Workers who answer much faster than the others, where the labels have durations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.others import fitted
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.usual_spread import tail, usual_variance
+from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.families.dependence import benjamini_hochberg
+
+Floats = NDArray[np.float64]
+
+MUCH_FASTER = 1 / 3  # of the usual time: less of a difference is no reason to look
+LEAST_SPREAD = 0.2  # workers differ by a fifth in any crowd
+FEW_WORKERS = 8  # fewer cannot say what is usual
+
+
+@dataclass(frozen=True, eq=False)
+class ResponseTimes(Part):
+    """How fast each worker is beside the others on the same tasks.
+
+    Attributes
+    ----------
+    workers, n_labels : (n_judged,)
+        Workers with enough durations, and how many.
+    median_duration : (n_judged,)
+        In the unit of the data.
+    speed : (n_judged,)
+        Typical time in proportion to the others' on the same tasks, 1 for the typical worker.
+    p_value, q_value : (n_judged,)
+        Of being that fast, and adjusted for many workers.
+    accuracy, accuracy_error : (n_judged,)
+        From the fit: whether the fast ones are worse.
+    typical_accuracy, rate : float
+        Median accuracy of the judged workers; share of false discoveries that is accepted.
+    """
+
+    workers: NDArray[Any]
+    n_labels: NDArray[np.intp]
+    median_duration: Floats
+    speed: Floats
+    p_value: Floats
+    q_value: Floats
+    accuracy: Floats
+    accuracy_error: Floats
+    typical_accuracy: float
+    rate: float
+
+    def findings(self) -> list[Finding]:
+        """Return fast workers who are also worse, and for information the other fast ones."""
+        fast = (self.q_value < self.rate) & (self.speed < MUCH_FASTER)
+        worse = self.accuracy + 2 * self.accuracy_error < self.typical_accuracy
+        return [
+            *self._finding(
+                fast & worse, "fast-and-wrong", "medium",
+                "and are less accurate than others", "Do without them, or with less of them.",
+            ),
+            *self._finding(
+                fast & ~worse, "fast", "info",
+                "but no less accurate than others", "Nothing; they may have practice.",
+            ),
+        ]  # fmt: skip
+
+    def _finding(
+        self, chosen: NDArray[np.bool_], name: str, severity: str, how: str, remedy: str
+    ) -> list[Finding]:
+        found = np.flatnonzero(chosen)
+        if not len(found):
+            return []
+        found = found[np.argsort(self.speed[found], kind="stable")]
+        first = found[0]
+        explanation = (
+            f"{len(found)} of {len(self.workers)} workers answer much faster than others on the "
+            f"same tasks {how}: {describe_ids(self.workers[found])}. "
+            f"{describe_ids(self.workers[[first]])} takes "
+            f"{self.speed[first]:.0%} of the usual time and has accuracy "
+            f"{self.accuracy[first]:.2f} (typical: {self.typical_accuracy:.2f})."
+        )
+        affected = tuple(self.workers[found].tolist())
+        return [
+            Finding(name, severity, 1 - float(self.speed[first]), affected, explanation, remedy)
+        ]
+
+    def tables(self) -> dict[str, Table]:
+        """Return ``response_times``: one row per judged worker."""
+        return {
+            "response_times": {
+                "worker": self.workers,
+                "n_labels": self.n_labels,
+                "median_duration": self.median_duration,
+                "speed": self.speed,
+                "q_value": self.q_value,
+                "accuracy": self.accuracy,
+            }
+        }
+
+
+def find_fast_workers(
+    labels: Any, *, fit: Any = None, min_labels: int = 10, rate: float = 0.01
+) -> ResponseTimes:
+    r"""Look for workers who are too fast to have looked.
+
+    The logarithm of each duration, less the mean of the others' on the same task, has a median per
+    worker. It is compared with the median of all workers; the standard deviation is that of the
+    workers (from a quantile, which outliers do not move) and that of sampling.
+
+    Parameters
+    ----------
+    labels : CrowdLabels with durations, or anything that it can be made of
+    fit : fitted DawidSkene, optional
+    min_labels : int, default 10
+        Workers with fewer durations are not judged.
+    rate : float, default 0.01
+        Share of false discoveries among those found (Benjamini and Hochberg).
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdLabels, simulate
+    >>> made = simulate.crowd(200, 9 * simulate.OneCoinWorkers(8, 2) + 1 * simulate.Spammers())
+    >>> table = made.labels.to_dict()
+    >>> seconds = np.random.default_rng(0).lognormal(3, 0.5, len(table["task"]))
+    >>> labels = CrowdLabels.from_arrays(
+    ...     table["task"], table["worker"], table["label"],
+    ...     duration=np.where(table["worker"] == 9, seconds / 20, seconds),
+    ... )
+    >>> [(found.id, found.affected) for found in find_fast_workers(labels).findings()]
+    [('fast-and-wrong', (9,))]
+    """
+    check_integer("min_labels", min_labels, 5)
+    check_number("rate", rate, 0.0, 1.0)
+    known = as_crowd_labels(labels)
+    if "duration" not in known.columns:
+        raise NotApplicable("The labels have no durations, so that nobody can be seen to be fast.")
+    duration = known.columns["duration"]
+    timed = known.select_annotations(np.isfinite(duration) & (duration > 0))
+    n = timed.labels_per_worker
+    judged = np.flatnonzero(n >= min_labels)
+    if len(judged) < FEW_WORKERS:
+        raise NotApplicable(
+            f"Fewer than {FEW_WORKERS} workers have {min_labels} durations: too few to say what "
+            "is usual."
+        )
+    model = fitted(known, fit)
+    centre, error = _medians(timed, _relative_logs(timed), judged)
+    usual = float(np.median(centre))
+    spread = max(float(np.sqrt(usual_variance(centre - usual, error**2))), LEAST_SPREAD)
+    p = tail((usual - centre) / np.hypot(spread, error), len(judged))
+    seconds, _ = _medians(timed, timed.columns["duration"], judged)
+    accuracy = np.asarray(model.worker_accuracy_)[judged]
+    return ResponseTimes(
+        workers=known.workers[judged],
+        n_labels=n[judged],
+        median_duration=seconds,
+        speed=np.exp(centre - usual),
+        p_value=p,
+        q_value=benjamini_hochberg(p),
+        accuracy=accuracy,
+        accuracy_error=np.asarray(model.worker_accuracy_error_)[judged],
+        typical_accuracy=float(np.median(accuracy)),
+        rate=rate,
+    )
+
+
+def _relative_logs(timed: CrowdLabels) -> Floats:
+    """Return log durations less the mean of the others' on the same task, where there are two."""
+    logs = np.log(timed.columns["duration"])
+    n = timed.labels_per_task[timed.task]
+    total = np.bincount(timed.task, weights=logs, minlength=timed.n_tasks)[timed.task]
+    others = (total - logs) / np.maximum(n - 1, 1)
+    return np.asarray(logs - np.where(n >= 3, others, np.median(logs)))
+
+
+def _medians(timed: CrowdLabels, values: Floats, judged: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return the median of each judged worker's values and its standard error."""
+    indptr, order = timed.by_worker
+    by_worker = [values[order[indptr[j] : indptr[j + 1]]] for j in judged.tolist()]
+    centre = np.array([np.median(x) for x in by_worker])
+    # A median of n normal values has 1.2533 times the standard error of their mean.
+    error = np.array([1.2533 * np.std(x, ddof=1) / np.sqrt(len(x)) for x in by_worker])
+    return centre, error

@@ -1,0 +1,290 @@
+"""Spammers: workers whose labels have nothing, or next to nothing, to do with the tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.association import Association, association
+from wisecrowd.audit.covariance import RIDGES, RowFit, pair_z, two_means
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator, check_number
+from wisecrowd.core.wording import describe_ids
+from wisecrowd.families.moments import PairMoments, pair_moments
+
+if TYPE_CHECKING:
+    from wisecrowd.core.base import Aggregator
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+MAX_PAIRS = 1_000_000
+VANISHED = 1e-3  # entries of rows that the ridge has shrunk to nothing
+CERTAIN = 6.0  # standard errors: beyond doubt, also as the largest of a million pairs
+SHORT = 0.5  # of the other cluster's centre: a longer one is a second school, not spam
+SCATTER = 3.0  # times the scatter of silent workers about zero: within it a suspect is one of them
+FEW = 3  # spammers beyond doubt: fewer have no scatter to judge the suspects by,
+FEW_SHARE = 0.05  # and so it is with less than this share of the workers that can be tested
+SURE = 1.645  # standard errors: one-sided 95%
+EXTREME_SHARE = 0.5  # of all tasks: who labels so many at chance level spoils the whole set
+LITTLE = 1 / 8  # of the typical information, which grows with the square of the slope
+
+
+@dataclass(frozen=True, eq=False)
+class SpammerReport(Part):
+    """What is known about spammers; all arrays have one entry per worker.
+
+    Attributes
+    ----------
+    workers, n_labels
+        Ids and numbers of labels.
+    spammer : bool
+        Near zero in the label covariance, told from honest workers by the test.
+    extreme : bool
+        Labelled half of the tasks or more, with surely less than an eighth of the information of a
+        typical worker.
+    association, standard_error, z
+        The slope of the worker's labels on the others' votes, 1 for a typical honest worker; its
+        error were the labels independent of the tasks; the slope in such errors.
+    testable : bool
+        Whether a typical worker with the same tasks would have been told from a spammer.
+    row_norm
+        Length of the worker's row in the low-rank fit of the covariance.
+    score, capacity, information, accuracy
+        Of the fitted confusion matrix: Raykar and Yu's score, channel capacity and mutual
+        information in bits, and the accuracy.
+    ridge, rank
+        Of the covariance fit: chosen by left-out pairs, and by the rule for two schools.
+    """
+
+    workers: NDArray[Any]
+    n_labels: NDArray[np.int64]
+    spammer: Mask
+    extreme: Mask
+    association: Floats
+    standard_error: Floats
+    z: Floats
+    testable: Mask
+    row_norm: Floats
+    score: Floats
+    capacity: Floats
+    information: Floats
+    accuracy: Floats
+    n_tasks: int
+    ridge: float
+    rank: int
+    has_signal: bool
+
+    @property
+    def accused(self) -> Mask:
+        """(n_workers,): spammers of either kind, those that pruning removes."""
+        return self.spammer | self.extreme
+
+    def tables(self) -> dict[str, Table]:
+        """Return the table of workers."""
+        columns = (
+            "n_labels", "spammer", "extreme", "association", "standard_error", "z", "testable",
+            "row_norm", "score", "capacity", "information", "accuracy",
+        )  # fmt: skip
+        return {"spammers": {"worker": self.workers} | {c: getattr(self, c) for c in columns}}
+
+    def findings(self) -> list[Finding]:
+        """Return extreme spammers, other spammers, and the lack of any signal."""
+        found = []
+        if not self.has_signal:
+            found.append(Finding(
+                "no-signal", "high", 1.0, (),
+                "No worker's labels depend on those of the others: they are all random, or too few "
+                "are shared.",
+                "Check the task and label columns; collect more labels of the same tasks.",
+            ))  # fmt: skip
+        if self.extreme.any():
+            found.append(self._finding(
+                "extreme-spammers", "high", self.extreme,
+                "labelled at least half of the tasks, and yet their labels say less than an eighth "
+                "of what those of a typical worker say",
+            ))  # fmt: skip
+        rest = self.spammer & ~self.extreme
+        if rest.any():
+            share = self.n_labels[rest].sum() / max(self.n_labels.sum(), 1)
+            found.append(self._finding(
+                "spammers", "high" if share >= 0.2 else "medium", rest,
+                "gave labels that have little or nothing to do with those of the others",
+            ))  # fmt: skip
+        return found
+
+    def _finding(self, name: str, severity: str, who: Mask, did: str) -> Finding:
+        order = np.argsort(-self.n_labels[who], kind="stable")
+        ids = self.workers[who][order]
+        count = int(self.n_labels[who].sum())
+        share = count / max(int(self.n_labels.sum()), 1)
+        return Finding(
+            name, severity, float(share), tuple(ids.tolist()),
+            f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "
+            f"{share:.0%} of all, which is the score) {did}.",
+            "Prune them (wisecrowd.audit.prune, or --prune-to), or use a method with confusion "
+            "matrices, which learns to ignore them.",
+        )  # fmt: skip
+
+
+def find_spammers(
+    labels: CrowdLabels,
+    *,
+    fit: Aggregator | None = None,
+    level: float = 0.01,
+    ridge: float | None = None,
+    random_state: Any = 0,
+) -> SpammerReport:
+    r"""Find workers whose labels do not depend on the tasks, without truth.
+
+    The covariance of the workers' one-hot labels, summed over classes, is fitted off the diagonal
+    by :math:`V V^\top` of rank K; a spammer's row of V is zero. 2-means splits the rows, and the
+    shorter cluster is suspected. As 2-means always suspects somebody, a permutation test decides:
+
+    1. A worker is *silent* when independence of the others' weighted votes is not rejected at
+       ``level`` although a typical worker on the same tasks would be at twice the critical value.
+       A silent worker is a spammer if the labels surely (95%) say less than an eighth of what those
+       of a typical worker say: information grows with the square of the slope.
+    2. Given three such spammers, and one in twenty, suspects within three times the scatter of the
+       silent workers are spammers as well.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    fit : DawidSkene, optional
+        For score, capacity, information and accuracy; by default one is made.
+    level : float
+        Of the test.
+    ridge : float, optional
+        By default the one that predicts left-out pairs of workers best.
+    random_state : int, Generator or None
+        For the folds of pairs and the starts of 2-means.
+
+    Notes
+    -----
+    Should the shorter cluster's centre be more than half as long as the other's, the rows point in
+    two directions: two schools of honest workers who share few tasks. Then the fit is repeated with
+    one rank less, down to one. Should the ridge leave nothing of the rows although some pair agrees
+    beyond doubt, as with two honest workers among spammers, the smallest ridge is taken.
+
+    References
+    ----------
+    P. A. Traganitis and G. B. Giannakis (2021). Identifying spammers to boost crowdsourced
+    classification. IEEE ICASSP.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     400, 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers(), n_classes=3
+    ... )
+    >>> report = find_spammers(crowd.labels)
+    >>> report.workers[report.accused]
+    array([8, 9])
+    """
+    check_number("level", level, 0.0, 1.0)
+    rng = as_generator(random_state)
+    pairs = pair_moments(labels, min_shared=2, max_pairs=MAX_PAIRS)
+    if labels.n_classes < 2 or pairs.n_pairs == 0:
+        raise NotApplicable(
+            "Spammers cannot be looked for: no two workers share two tasks."
+            if labels.n_classes >= 2
+            else "Spammers cannot be looked for: there is only one class."
+        )
+    rows = _covariance_rows(pairs, ridge, rng)
+    test = association(labels, rows.vote_weight)
+    verdict = _judge(labels, rows.low, test, level)
+    confusion, prior, accuracy = _fitted(labels, fit)
+    return SpammerReport(
+        workers=labels.workers,
+        n_labels=labels.labels_per_worker,
+        row_norm=np.linalg.norm(rows.values, axis=1),
+        score=spammer_score(confusion),
+        capacity=channel_capacity(confusion, tol=1e-5),  # bits; nobody reads more digits
+        information=mutual_information(confusion, prior),
+        accuracy=accuracy,
+        n_tasks=labels.n_tasks,
+        ridge=rows.ridge,
+        rank=rows.values.shape[1],
+        z=test.z,
+        **verdict,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The fitted rows, the shorter cluster, and everyone's part in what the longer one shares."""
+
+    values: Floats
+    low: Mask
+    vote_weight: Floats
+    ridge: float
+
+
+def _covariance_rows(pairs: PairMoments, ridge: float | None, rng: np.random.Generator) -> _Rows:
+    present = np.zeros(pairs.n_workers, dtype=bool)
+    present[pairs.first] = present[pairs.second] = True
+    for rank in range(pairs.n_classes, 0, -1):
+        fit = RowFit(pairs, rank)
+        chosen = fit.choose_ridge(rng)[0] if ridge is None else ridge
+        values = fit.rows(chosen)
+        if ridge is None and np.abs(values).max() < VANISHED and pair_z(pairs).max() > CERTAIN:
+            # Two honest workers among spammers are one pair, which no other pair predicts.
+            chosen = float(RIDGES[0])
+            values = fit.rows(chosen)
+        low = np.zeros(pairs.n_workers, dtype=bool)
+        low[present], centres = two_means(values[present], rng)
+        lengths = np.linalg.norm(centres, axis=1)
+        if lengths[0] <= SHORT * lengths[1]:
+            break
+    else:
+        low[:] = False  # nobody stands out: the individual test alone decides
+        centres[1] = values[present].sum(axis=0)
+    direction = centres[1] / max(float(np.linalg.norm(centres[1])), 1e-300)
+    return _Rows(values, low, np.maximum(values @ direction, 0.0), chosen)
+
+
+def _judge(labels: CrowdLabels, low: Mask, test: Association, level: float) -> dict[str, Any]:
+    """Apply the test: see find_spammers."""
+    from scipy.special import ndtri
+
+    critical = float(-ndtri(level / 2))
+    clear = (test.z > critical) & np.isfinite(test.error)
+    typical = float(np.median(test.slope[clear])) if clear.any() else 0.0
+    scale = typical if typical > 0 else 1.0
+    slope, error = test.slope / scale, test.error / scale
+    # Few labels cannot stand out however well they fit: a perfect worker's z is at most √(n - 1).
+    enough = labels.labels_per_worker - 1 >= (2 * critical) ** 2
+    testable = enough & (test.typical_error / scale * 2 * critical <= 1) & (typical > 0)
+    silent = testable & (np.abs(test.z) <= critical)
+    sure = testable & (np.abs(slope) + SURE * error <= np.sqrt(LITTLE))
+    spammer = silent & sure
+    if spammer.sum() >= max(FEW, FEW_SHARE * testable.sum()):
+        scatter = float(np.std(slope[silent], ddof=1))
+        # On the honest side the doubt about a worker's own slope counts in the worker's favour.
+        near = slope <= SCATTER * scatter
+        near &= -slope <= SCATTER * np.hypot(error, scatter)
+        spammer |= low & testable & near
+    extreme = sure & (labels.labels_per_worker >= EXTREME_SHARE * labels.n_tasks)
+    return {
+        "spammer": spammer,
+        "extreme": extreme,
+        "association": slope,
+        "standard_error": error,
+        "testable": testable,
+        "has_signal": bool(typical > 0),
+    }
+
+
+def _fitted(labels: CrowdLabels, fit: Aggregator | None) -> tuple[Floats, Floats, Floats]:
+    if fit is None:
+        from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+        fit = DawidSkene().fit(labels)
+    return fit.confusion_, fit.class_prior_, fit.worker_accuracy_

@@ -1,0 +1,114 @@
+"""Post-stratification: gold of some tasks, weighted to the confidence of all tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+GOLD_PER_STRATUM = 20  # so that a stratum says something
+MOST_STRATA = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Stratified:
+    """Accuracy of all tasks from the gold of some: value, interval and the strata."""
+
+    value: float
+    low: float
+    high: float
+    table: dict[str, NDArray[Any]]
+
+
+def post_stratify(
+    sure: Floats, right: NDArray[np.bool_], known: NDArray[np.bool_], confidence: float
+) -> Stratified:
+    r"""Estimate the share of correct labels from tasks with gold, in strata of confidence.
+
+    .. math:: \hat A = \sum_h \frac{N_h}{N} \frac{x_h}{n_h}, \qquad
+        V = \sum_h \Big(\frac{N_h}{N}\Big)^2 \Big(1 - \frac{n_h}{N_h}\Big)
+            \frac{\tilde p_h (1 - \tilde p_h)}{n_h}
+
+    with :math:`x_h` correct of the :math:`n_h` gold among the :math:`N_h` tasks of stratum h, and
+    :math:`\tilde p_h = (x_h + 1) / (n_h + 2)`. The interval is Wilson's with as many gold tasks as
+    would have that variance. So gold that is more or less certain than the rest does no harm.
+
+    Parameters
+    ----------
+    sure : (n_tasks,)
+        Probability of the aggregated label.
+    right : (n_tasks,) bool
+        Whether it is correct; only looked at where ``known``.
+    known : (n_tasks,) bool
+        Tasks with gold, at least one.
+    confidence : float
+
+    References
+    ----------
+    D. Holt, T. M. F. Smith (1979). Post stratification. Journal of the Royal Statistical Society A
+    142(1), 33-46.
+
+    Examples
+    --------
+    >>> sure = np.repeat([0.6, 0.9], [500, 500])
+    >>> known = np.arange(1000) % 20 == 0
+    >>> found = post_stratify(sure, np.arange(1000) % 200 > 20, known, 0.95)
+    >>> round(found.value, 3), found.table["n_gold"].tolist()
+    (0.8, [25, 25])
+    """
+    edges = _edges(sure[known])
+    stratum = np.searchsorted(edges, sure, side="right")
+    size = len(edges) + 1
+    n_tasks = np.bincount(stratum, minlength=size)
+    n_gold = np.bincount(stratum[known], minlength=size)
+    correct = np.bincount(stratum[known & right], minlength=size)
+    share = n_tasks / len(sure)
+    accuracy = correct / n_gold
+    smooth = (correct + 1) / (n_gold + 2)
+    unseen = 1 - n_gold / n_tasks
+    variance = float((share**2 * unseen * smooth * (1 - smooth) / n_gold).sum())
+    value, middle = float(share @ accuracy), float(share @ smooth)
+    low, high = _wilson(value, middle * (1 - middle), variance, confidence)
+    return Stratified(
+        value,
+        max(low, correct.sum() / len(sure)),  # what is known cannot be otherwise
+        min(high, 1 - (n_gold - correct).sum() / len(sure)),
+        {
+            "confidence_from": np.concatenate([[sure.min()], edges]),
+            "confidence_to": np.concatenate([edges, [sure.max()]]),
+            "n_tasks": n_tasks,
+            "n_gold": n_gold,
+            "accuracy": accuracy,
+        },
+    )
+
+
+def _edges(sure: Floats) -> Floats:
+    """Return confidences of gold that split it evenly; each stratum has some of it."""
+    n_strata = min(max(len(sure) // GOLD_PER_STRATUM, 1), MOST_STRATA)
+    distinct = np.unique(sure)
+    if n_strata == 1 or len(distinct) == 1:
+        return np.empty(0)
+    edges = np.quantile(sure, np.arange(1, n_strata) / n_strata, method="inverted_cdf")
+    return np.unique(
+        np.maximum(edges, distinct[1])
+    )  # a stratum begins with gold; so does the first
+
+
+def _wilson(
+    value: float, one_variance: float, variance: float, confidence: float
+) -> tuple[float, float]:
+    """Wilson's interval of a share with the given variance, ``one_variance`` that of one task."""
+    from scipy.special import ndtri
+
+    if variance <= 0:
+        return value, value  # every task has gold
+    n = one_variance / variance
+    z = float(ndtri((1 + confidence) / 2))
+    centre = (value + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(value * (1 - value) / n + z**2 / (4 * n**2))
+    return float(centre - reach), float(centre + reach)

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from wisecrowd import CrowdLabels, simulate
+from wisecrowd.aggregation import DawidSkene
+from wisecrowd.audit import audit_crowd, crowd_audit
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.part import NotApplicable, Part
+from wisecrowd.core.exceptions import ParameterError
+
+
+@pytest.fixture(scope="module")
+def labels():
+    population = 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers()
+    return simulate.crowd(300, population, n_classes=3, random_state=1).labels
+
+
+def test_every_part_runs_or_says_what_it_lacks(labels):
+    audit = audit_crowd(labels)
+    assert set(audit.parts) | set(audit.skipped) == set(crowd_audit.PARTS)
+    assert not set(audit.parts) & set(audit.skipped)
+    assert {"spammers", "identifiability"} <= set(audit.parts)
+    assert audit["spammers"].workers[audit["spammers"].accused].tolist() == [8, 9]
+    every = [found for part in audit.parts.values() for found in part.findings()]
+    assert len(audit.findings) == len(every)
+    assert audit.findings[0].severity == "high"
+    document = json.loads(json.dumps(audit.to_dict(), allow_nan=False))
+    assert document["n_workers"] == 10
+    assert set(document["parts"]) == set(audit.parts)
+    names = [name for part in audit.parts.values() for name in part.tables()]
+    assert sorted(audit.tables()) == sorted(names)  # no two parts share a table's name
+    for table in audit.tables().values():
+        assert len({len(column) for column in table.values()}) == 1
+
+
+def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
+    seen = {}
+
+    class Nothing(Part):
+        def findings(self):
+            return [Finding("seen", "info", 0, (), "Seen.", "Nothing.")]
+
+    def greedy(given, *, gold=None, fit=None, random_state=None, extra=0):
+        seen["greedy"] = (given, gold, fit, random_state, extra)
+        return Nothing()
+
+    def frugal(given):
+        seen["frugal"] = given
+        return Nothing()
+
+    def other(given, *, fit=None):
+        seen["other"] = fit
+        return Nothing()
+
+    functions = {"greedy": greedy, "frugal": frugal, "other": other}
+    monkeypatch.setattr(crowd_audit, "PARTS", dict.fromkeys(functions, ""))
+    monkeypatch.setattr(crowd_audit, "_load", functions.__getitem__)
+    gold = {0: 1}
+    audit_crowd(labels, gold=gold, random_state=7, options={"greedy": {"extra": 5}})
+    given, got_gold, fit, seed, extra = seen["greedy"]
+    assert (given, got_gold, seed, extra) == (labels, gold, 7, 5)
+    assert seen["frugal"] is labels
+    assert seen["other"] is fit
+    assert np.array_equal(fit.probas_, DawidSkene().fit(labels).probas_)
+    own = DawidSkene(max_iter=1).fit(labels)
+    audit_crowd(labels, fit=own)
+    assert seen["other"] is own
+    del seen["other"]
+    audit_crowd(labels, parts=["frugal"])
+    assert "other" not in seen
+
+
+def test_skipped_part_is_explained(labels, monkeypatch):
+    def fails(given):
+        raise NotApplicable("There are no timestamps.")
+
+    monkeypatch.setattr(crowd_audit, "PARTS", {"drift": ""})
+    monkeypatch.setattr(crowd_audit, "_load", lambda name: fails)
+    audit = audit_crowd(labels)
+    assert dict(audit.skipped) == {"drift": "There are no timestamps."}
+    with pytest.raises(KeyError, match="no timestamps"):
+        audit["drift"]
+
+
+def test_unknown_part(labels):
+    with pytest.raises(ParameterError, match="did you mean 'spammers'"):
+        audit_crowd(labels, parts=["spamers"])
+    with pytest.raises(ParameterError, match="no audit part 'x'"):
+        audit_crowd(labels, options={"x": {}})
+    with pytest.raises(KeyError, match="no part 'x'"):
+        audit_crowd(labels, parts=["spammers"])["x"]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        CrowdLabels.from_arrays(["t"], ["w"], ["a"]),
+        CrowdLabels.from_arrays(["t", "u"], ["w", "w"], ["a", "b"]),
+        CrowdLabels.from_matrix([[0, 0], [0, 0]]),
+    ],
+    ids=["one label", "one worker", "one class"],
+)
+def test_hardly_any_labels(labels):
+    json.dumps(audit_crowd(labels).to_dict(), allow_nan=False)

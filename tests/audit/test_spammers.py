@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import csv
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wisecrowd import CrowdLabels, simulate
+from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.audit import find_spammers, prune
+from wisecrowd.audit.part import NotApplicable
+from wisecrowd.core.exceptions import ParameterError
+
+HONEST = simulate.OneCoinWorkers(8, 2)
+
+
+def crowd(n_tasks, population, **options):
+    return simulate.crowd(n_tasks, population, **{"n_classes": 4, "random_state": 0, **options})
+
+
+def accused_of(labels, **options):
+    report = find_spammers(labels, **options)
+    return report.workers[report.accused].tolist()
+
+
+@pytest.mark.parametrize("n_spammers", [0, 2, 10, 18])
+def test_no_honest_worker_is_accused_and_few_spammers_are_missed(n_spammers):
+    honest = (20 - n_spammers) * simulate.OneCoinWorkers(8, 2)
+    population = honest + n_spammers * simulate.Spammers(1.0) if n_spammers else honest
+    made = crowd(2000, population)
+    found = accused_of(made.labels)
+    spammers = set(range(20 - n_spammers, 20))
+    assert set(found) <= spammers
+    assert len(found) >= 0.9 * n_spammers
+
+
+def test_constant_workers_are_spammers():
+    made = crowd(600, 8 * HONEST + 2 * simulate.AlwaysOneClass(), n_classes=3)
+    assert accused_of(made.labels) == [8, 9]
+
+
+def test_a_few_labels_accuse_nobody():
+    made = crowd(500, 8 * HONEST + 40 * simulate.Spammers(), assignment=simulate.Bernoulli(0.03))
+    # Fifteen labels each: even a perfect worker could not be told from a random one.
+    assert accused_of(made.labels) == []
+
+
+def test_extreme_spammer_in_a_sparse_crowd():
+    made = crowd(
+        400, 60 * HONEST + simulate.ExtremeSpammers(), assignment=simulate.Regular(9, 60),
+        n_classes=2,
+    )  # fmt: skip
+    report = find_spammers(made.labels)
+    assert report.workers[report.extreme].tolist() == [60]
+    first = report.findings()[0]
+    assert (first.id, first.severity, first.affected) == ("extreme-spammers", "high", (60,))
+    assert first.score == pytest.approx(400 / made.labels.n_annotations)
+
+
+def test_nobody_agrees_with_anybody():
+    made = crowd(500, 10 * simulate.Spammers())
+    report = find_spammers(made.labels)
+    assert not report.accused.any()  # there is nobody to compare with
+    assert [found.id for found in report.findings()] == ["no-signal"]
+
+
+def test_adversary_is_no_spammer():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 800)
+    labels = np.where(rng.random((800, 10)) < 0.8, truth[:, None], 1 - truth[:, None])
+    labels[:, 9] = np.where(rng.random(800) < 0.1, truth, 1 - truth)
+    labels[:, 8] = rng.integers(0, 2, 800)
+    report = find_spammers(CrowdLabels.from_matrix(labels))
+    assert report.spammer.tolist() == [False] * 8 + [True, False]
+    assert report.z[9] < -10
+
+
+def test_renaming_classes_changes_nothing():
+    labels = crowd(400, 8 * HONEST + 4 * simulate.Spammers()).labels
+    turned = CrowdLabels(
+        labels.task, labels.worker, ((labels.label + 1) % 4).astype(np.int32), labels.tasks,
+        labels.workers, labels.classes,
+    )  # fmt: skip
+    one, other = find_spammers(labels), find_spammers(turned)
+    assert one.accused.tolist() == other.accused.tolist()
+    np.testing.assert_allclose(one.row_norm, other.row_norm, atol=1e-8)
+    np.testing.assert_allclose(one.association, other.association, atol=1e-8)
+
+
+def test_same_seed_same_report_and_table():
+    labels = crowd(300, 8 * HONEST + 4 * simulate.Spammers()).labels
+    fit = DawidSkene().fit(labels)
+    one, other = find_spammers(labels, fit=fit), find_spammers(labels)
+    table = one.tables()["spammers"]
+    assert list(table)[:2] == ["worker", "n_labels"]
+    for name, values in other.tables()["spammers"].items():
+        assert np.array_equal(table[name], values), name
+    assert one.to_dict()["ridge"] == one.ridge
+
+
+def test_what_cannot_be_audited():
+    with pytest.raises(NotApplicable, match="no two workers share"):
+        find_spammers(CrowdLabels.from_arrays([0, 1], ["a", "b"], [0, 1]))
+    with pytest.raises(NotApplicable, match="one class"):
+        find_spammers(CrowdLabels.from_matrix([[0, 0], [0, 0]]))
+    with pytest.raises(ParameterError, match="level"):
+        find_spammers(crowd(50, 4 * HONEST).labels, level=2)
+
+
+# ------------------------------------------------------------------------------- real crowds
+
+
+@pytest.fixture
+def real():
+    folder = os.environ.get("WISECROWD_DATA")
+    if not folder:
+        pytest.skip("set WISECROWD_DATA to the folder of the real data sets")
+
+    def read(name):
+        def rows(file):
+            with (Path(folder) / name / file).open(encoding="utf-8") as lines:
+                return list(csv.DictReader(lines))
+
+        answers = rows("answers.csv")
+        columns = ([row[key] for row in answers] for key in ("task", "worker", "label"))
+        labels = CrowdLabels.from_arrays(*columns)
+        known = set(labels.tasks.tolist())
+        truth = {r["task"]: r["label"] for r in rows("truth.csv") if r["task"] in known}
+        return labels, truth
+
+    return read
+
+
+@pytest.mark.data
+def test_bluebird_as_published(real):
+    labels, truth = real("bluebird")
+    pruned = prune(labels)
+    assert len(pruned.removed) == 22
+    before, after = MajorityVote().fit(labels), MajorityVote().fit(pruned.labels)
+    assert before.score(labels, truth) == pytest.approx(0.759, abs=5e-4)
+    assert after.score(pruned.labels, truth) == pytest.approx(0.852, abs=5e-4)
+    assert DawidSkene().fit(pruned.labels).score(pruned.labels, truth) >= 0.898
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "volumes"), [("temp", [442, 452, 462]), ("rte", [540, 700, 760, 800])]
+)
+def test_extreme_spammers_by_volume(real, name, volumes):
+    report = find_spammers(real(name)[0])
+    assert set(volumes) <= set(report.n_labels[report.extreme].tolist())
