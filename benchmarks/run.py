@@ -10,7 +10,8 @@ from pathlib import Path
 
 NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
-    "belief_propagation", "calibration", "inference", "inference_bcc", "real_data",
+    "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
+    "moments", "dependence",
 )  # fmt: skip
 
 

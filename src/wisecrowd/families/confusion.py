@@ -303,12 +303,19 @@ def naive_bayes(
 
     Workers beyond those that ``confusion`` (J, K, K) has are unknown, and their labels say nothing.
     """
+    return known_mixture(labels, prior, confusion, class_prior)[0]
+
+
+def known_mixture(
+    labels: CrowdLabels, prior: TaskPrior, confusion: Floats, class_prior: Floats
+) -> tuple[Floats, float]:
+    """Return the posterior of :func:`naive_bayes` and the log-likelihood."""
     extra = max(labels.n_workers - len(confusion), 0)
     unknown = np.full((extra, *confusion.shape[1:]), 1 / labels.n_classes)
     table = as_table(safe_log(np.concatenate([confusion, unknown])))
     log_class = np.zeros(labels.n_classes) if prior.given else safe_log(class_prior)
     engine = MemoryEngine(labels, prior, table_size=table.size)
-    return posterior(engine, Params(table, log_class, 0.0, {}), labels.n_classes)[0]
+    return posterior(engine, Params(table, log_class, 0.0, {}), labels.n_classes)
 
 
 def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tuple[Floats, Floats]:

@@ -12,6 +12,7 @@ what) and difficulties (which tasks are hard).
 from wisecrowd.simulate.base import Crowd, Mixture, Population
 from wisecrowd.simulate.class_experts import ClassExperts
 from wisecrowd.simulate.copiers import Colluders, Copiers
+from wisecrowd.simulate.dependent_group import DependentGroup
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
 from wisecrowd.simulate.dirichlet import DirichletWorkers, FixedConfusion
 from wisecrowd.simulate.diverse import DiverseWorkers
@@ -50,6 +51,7 @@ __all__ = [
     "Copiers",
     "Crowd",
     "Dense",
+    "DependentGroup",
     "Difficulty",
     "DirichletWorkers",
     "DiverseWorkers",

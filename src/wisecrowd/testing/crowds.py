@@ -11,6 +11,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
+    DependentGroup,
     FixedConfusion,
     GLADDifficulty,
     GLADWorkers,
@@ -98,6 +99,8 @@ def own_crowd(name: str, random_state: int = 0) -> SimulatedCrowd | None:
         The method's command-line name.
     random_state : int
     """
+    if name == "group-aware-dawid-skene":
+        return crowd_of_groups(random_state)
     stories: dict[str, tuple[Population, tuple[float, ...], Any]] = {
         "dawid-skene": (
             FixedConfusion(asymmetric_confusions(12, 3, random_state)),
@@ -125,5 +128,17 @@ def own_crowd(name: str, random_state: int = 0) -> SimulatedCrowd | None:
         Dense(),
         class_prior=prior,
         difficulty=difficulty,
+        random_state=random_state,
+    )
+
+
+def crowd_of_groups(random_state: int = 0) -> SimulatedCrowd:
+    """Return a crowd of six workers on their own and two groups of three."""
+    alone = 6 * FixedConfusion(asymmetric_confusions(6, 3, random_state))
+    return crowd(
+        1500,
+        alone + 3 * DependentGroup() + 3 * DependentGroup(),
+        Dense(),
+        class_prior=CLASS_PRIOR[3],
         random_state=random_state,
     )

@@ -1,0 +1,278 @@
+r"""Groups of workers whose labels depend on each other beyond the class, given or found.
+
+Workers of one group share a source: they copy, they discuss, or they are models of one kind. Such
+labels count as one opinion with some noise, not as many. What is found rests on
+:mod:`wisecrowd.families.dependence`: pairs that agree more than their skills explain are linked,
+and a group is a set of workers of whose pairs more than half are linked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.parameters import check_integer
+from wisecrowd.engines.memory import Block
+from wisecrowd.families.dependence import Dependence, dependence
+from wisecrowd.families.moments import pair_moments
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Bools = NDArray[np.bool_]
+
+LEVEL = 0.01  # false discoveries among linked pairs
+LEAST_EXCESS = 0.05  # agreement beyond the expected that is worth a group
+MOST_PAIRS = 2_000_000
+NEAR = 0.2  # how far apart the weakest linked pair is, where 1 is not linked
+UNKNOWN = 0.5  # how far apart two workers are who share too few tasks; also where the tree is cut
+
+
+def least_shared(n_classes: int) -> int:
+    """Return the number of shared tasks from which on a pair is compared."""
+    return max(5, 2 * n_classes)
+
+
+def compare_workers(labels: CrowdLabels, min_shared: float | None = None) -> Dependence:
+    """Return the tested dependence of all pairs that share at least ``min_shared`` tasks."""
+    least = least_shared(labels.n_classes) if min_shared is None else min_shared
+    return dependence(pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS))
+
+
+def groups_of(groups: Any, labels: CrowdLabels) -> Codes:
+    """Return the group (n_workers,) of every worker, and -1 for workers on their own.
+
+    Groups of at least two are numbered in the order of their first workers.
+
+    Parameters
+    ----------
+    groups : "auto", int, mapping or (n_workers,) array-like
+        "auto" finds them, an integer asks for so many, a mapping gives the group of workers by
+        their ids (those left out are on their own), an array that of all workers in order.
+    labels : CrowdLabels
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_matrix([[0, 1, 0], [1, 1, 1]], workers=["ann", "bob", "cyd"])
+    >>> groups_of({"ann": "home", "cyd": "home"}, labels)
+    array([ 0, -1,  0], dtype=int32)
+    """
+    if isinstance(groups, str):
+        if groups != "auto":
+            raise ParameterError(
+                f"groups is {groups!r}; give 'auto', a number of groups, or the group of each "
+                "worker as a mapping or an array."
+            )
+        return linked_groups(compare_workers(labels), labels.n_workers)
+    if isinstance(groups, Integral):
+        check_integer("groups", groups, 1)
+        return nearest_groups(compare_workers(labels), labels, int(groups))
+    if isinstance(groups, Mapping):
+        return _from_mapping(groups, labels)
+    try:
+        given = np.asarray(groups)
+        codes = np.unique(given, return_inverse=True)[1]
+    except (TypeError, ValueError):
+        given, codes = np.empty(0), np.empty(0, dtype=np.intp)
+    if given.shape != (labels.n_workers,):
+        raise ParameterError(
+            f"groups must name the group of each of the {labels.n_workers} workers, in their "
+            "order; a mapping from worker to group may leave workers out."
+        )
+    return _numbered(codes.ravel())
+
+
+def _from_mapping(groups: Mapping[Any, Any], labels: CrowdLabels) -> Codes:
+    workers = labels.workers.tolist()
+    place = {worker: j for j, worker in enumerate(workers)}
+    codes = np.arange(labels.n_workers)
+    leader: dict[Any, int] = {}
+    for worker, group in groups.items():
+        if worker not in place:
+            raise ParameterError(
+                f"groups names the worker {worker!r}, who has no label; give ids as in the data."
+            )
+        codes[place[worker]] = leader.setdefault(group, place[worker])
+    return _numbered(codes)
+
+
+def _numbered(codes: NDArray[Any]) -> Codes:
+    """Return numbers of groups of two and more, by their first workers, and -1 for the others."""
+    _, first, inverse, size = np.unique(
+        codes, return_index=True, return_inverse=True, return_counts=True
+    )
+    shared = np.flatnonzero(size > 1)
+    rank = np.full(len(first), -1, dtype=np.int32)
+    rank[shared[np.argsort(first[shared])]] = np.arange(len(shared), dtype=np.int32)
+    return rank[inverse.ravel()]
+
+
+# ------------------------------------------------------------------------------------- found groups
+
+
+def linked_groups(
+    found: Dependence,
+    n_workers: int,
+    *,
+    level: float = LEVEL,
+    least_excess: float = LEAST_EXCESS,
+) -> Codes:
+    """Return the groups (n_workers,) among linked workers; everybody else is on their own.
+
+    Two workers alone are a group only if their pair stands out among all pairs (Bonferroni): one
+    chance pair among thousands would otherwise accuse two people. Of larger groups more than half
+    of the pairs are linked, which chance does not do.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    linked = found.linked(level, least_excess)
+    first, second = found.first[linked], found.second[linked]
+    graph = coo_array((np.ones(len(first)), (first, second)), shape=(n_workers, n_workers))
+    _, part = connected_components(graph, directed=False)
+    codes = np.arange(n_workers)
+    sizes = np.bincount(part, minlength=1)
+    for piece in np.flatnonzero(sizes > 1):
+        members = np.flatnonzero(part == piece)
+        codes[members] = members[_split(found, linked, members)]
+    lone = _lone_pairs(found, linked, codes, level)
+    codes[lone] = lone
+    return _numbered(codes)
+
+
+def _split(found: Dependence, linked: Bools, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the cluster of each member, named by its first: average linkage, cut at one half."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    m = len(members)
+    if m == 2:
+        return np.zeros(2, dtype=np.intp)
+    require_memory(8 * m * m, f"Grouping {m} linked workers", "give the groups")
+    place = np.full(int(found.second.max()) + 1, -1)
+    place[members] = np.arange(m)
+    inside = (place[found.first] >= 0) & (place[found.second] >= 0)
+    apart = np.full((m, m), UNKNOWN)
+    z = found.z[inside]
+    # Linked pairs are near, the stronger the nearer, so that a chance link never comes first.
+    near = NEAR * (1 - z / max(z.max(), 1e-300))
+    rows, columns = place[found.first[inside]], place[found.second[inside]]
+    apart[rows, columns] = np.where(linked[inside], near, 1.0)
+    tree = linkage(apart[np.triu_indices(m, 1)], "average")
+    cluster = fcluster(tree, UNKNOWN - 1e-9, "distance")
+    return np.unique(cluster, return_index=True)[1][np.unique(cluster, return_inverse=True)[1]]
+
+
+def _lone_pairs(
+    found: Dependence, linked: Bools, codes: NDArray[np.intp], level: float
+) -> NDArray[np.intp]:
+    """Return the workers of groups of two whose pair does not stand out among all pairs."""
+    together = linked & (codes[found.first] == codes[found.second])
+    sizes = np.bincount(codes, minlength=len(codes))
+    weak = together & (sizes[codes[found.first]] == 2) & (found.p * len(found.p) > level)
+    return np.union1d(found.first[weak], found.second[weak]).astype(np.intp)
+
+
+def nearest_groups(found: Dependence, labels: CrowdLabels, n_groups: int) -> Codes:
+    """Return exactly ``n_groups`` groups (n_workers,), as far as there are workers.
+
+    Average linkage of the standardised excess: those who agree most beyond their skills come
+    together first, significantly or not. Workers without labels are on their own.
+    """
+    from scipy.cluster.hierarchy import fcluster, linkage
+
+    active = np.flatnonzero(labels.labels_per_worker > 0)
+    m, codes = len(active), np.arange(labels.n_workers)
+    if m <= n_groups:
+        return _numbered(codes)
+    require_memory(16 * m * m, f"Grouping {m} workers", "give the groups")
+    place = np.full(labels.n_workers, -1)
+    place[active] = np.arange(m)
+    near = np.zeros((m, m))
+    near[place[found.first], place[found.second]] = found.z
+    tree = linkage(near.max() - near[np.triu_indices(m, 1)], "average")
+    cluster = fcluster(tree, n_groups, "maxclust")
+    first = np.unique(cluster, return_index=True)[1]
+    codes[active] = active[first[cluster - 1]]
+    return _numbered(codes)
+
+
+# ---------------------------------------------------------------------- opinions of groups on tasks
+
+
+@dataclass(frozen=True, eq=False)
+class Opinions:
+    """The distinct (task, group) pairs of a block of tasks, sorted by task: one opinion each.
+
+    A worker on their own is a group of one.
+
+    Attributes
+    ----------
+    n_tasks : int
+    task : (n_opinions,)
+        Task within the block.
+    group : (n_opinions,)
+        Group, or -1 for a worker on their own.
+    of_annotation : (n_annotations,)
+        The opinion that each annotation of the block belongs to.
+    votes : (n_opinions, n_classes)
+        Weight of each label within each opinion.
+    """
+
+    n_tasks: int
+    task: NDArray[np.int64]
+    group: NDArray[np.int64]
+    of_annotation: NDArray[np.int64]
+    votes: Floats
+
+    @classmethod
+    def of(cls, block: Block, groups: Codes, n_classes: int) -> Opinions:
+        """Collect the opinions of a block; ``groups`` (n_workers,) has -1 for the others."""
+        rows = slice(block.indptr[0], block.indptr[-1])
+        worker, label = block.worker[rows].astype(np.int64), block.label[rows]
+        task = np.repeat(np.arange(block.n_tasks), np.diff(block.indptr))
+        n_groups = int(groups.max(initial=-1)) + 1
+        code = np.where(groups[worker] >= 0, groups[worker], n_groups + worker)
+        n_codes = n_groups + len(groups)
+        keys, inverse = np.unique(task * n_codes + code, return_inverse=True)
+        inverse, group = inverse.ravel(), keys % n_codes
+        weight = None if block.weight is None else block.weight[rows]
+        votes = np.bincount(inverse * n_classes + label, weight, len(keys) * n_classes)
+        return cls(
+            block.n_tasks,
+            keys // n_codes,
+            np.where(group < n_groups, group, -1),
+            inverse,
+            votes.reshape(len(keys), n_classes).astype(np.float64),
+        )
+
+    @cached_property
+    def shared(self) -> NDArray[np.intp]:
+        """Rows of the opinions of groups; those without any weight say nothing and are not here."""
+        return np.flatnonzero((self.group >= 0) & (self.votes.sum(axis=1) > 0))
+
+    def by_task(self, values: Floats) -> Floats:
+        """Add up values (n_opinions, K) by task."""
+        K = values.shape[1]
+        columns = [np.bincount(self.task, values[:, k], self.n_tasks) for k in range(K)]
+        return np.stack(columns, axis=1)
+
+    def fused_votes(self, *, hard: bool) -> Floats:
+        """Return the votes (n_tasks, K): one for each group, one per label for everybody else.
+
+        With ``hard`` a group votes for what most of it says (ties are shared), else its one vote is
+        divided as its labels are.
+        """
+        votes = self.votes.copy()
+        inside = votes[self.shared]
+        if hard:
+            inside = (inside >= inside.max(axis=1, keepdims=True) - 1e-9).astype(np.float64)
+        votes[self.shared] = inside / inside.sum(axis=1, keepdims=True)
+        return self.by_task(votes)

@@ -1,0 +1,431 @@
+r"""From estimated confusion matrices and class prior to a fit: what moment methods share.
+
+A moment method says what the workers are like from joint tables of labels, without posteriors. What
+follows is the same for all of them, and written here once:
+
+* **Gold** labels are those of one more worker, who labels the gold tasks only.
+* **Permutation.** Moments say nothing of the classes' names. In each connected part of the crowd
+  the classes are named so that the workers, weighted by their number of labels, are right as often
+  as possible: the assignment of the greatest trace of their mean confusion matrix.
+* **Unidentified workers** have the confusion matrix that fits their tables with identified ones
+  best (least squares), else the one that the soft vote gives.
+* **Caution.** A row says no more than its labels allow: it has ``SMOOTHING`` pseudo-labels.
+* **Posterior** of a task: that of independent workers with these matrices (MAP label).
+
+For EM after it: ``DawidSkene().fit(labels, init=method)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.result import FitResult
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.agreement import known_classes
+from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
+from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.received import worker_weights
+from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.inference.priors import WeakDiagonal
+from wisecrowd.kernels.reference import soft_votes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+Bools = NDArray[np.bool_]
+
+ENOUGH = 5  # shared tasks per class from which a pair's table is used by default
+SMOOTHING = 1.0  # pseudo-labels of a confusion row, spread evenly
+
+
+@dataclass(frozen=True, eq=False)
+class MomentEstimate:
+    """What a moment method found.
+
+    Attributes
+    ----------
+    confusion : (n_workers, K, K)
+        ``confusion[j, k, l]``; rows sum to one. Rows of unidentified workers may be anything.
+    class_prior : (K,)
+    identified : (n_workers,) bool
+        Of which workers the method has an estimate of its own.
+    part : (n_workers,) int
+        Within a part, class ``k`` is the same for all workers; between parts it need not be.
+    pairs : PairMoments, optional
+        From which unidentified workers are estimated; without it they have the soft vote's matrix.
+    n_iter, converged, history, warnings, extra
+        As in :class:`~wisecrowd.core.result.FitResult`.
+    """
+
+    confusion: Floats
+    class_prior: Floats
+    identified: Bools
+    part: Ints
+    pairs: PairMoments | None = None
+    n_iter: int = 1
+    converged: bool = True
+    history: tuple[float, ...] = ()
+    warnings: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+
+class MomentMethod(Aggregator):
+    """Estimate worker parameters by the hook, then name the classes, fill in, and vote by Bayes.
+
+    Subclasses define ``_estimate(labels, rng) -> MomentEstimate`` and have a parameter
+    ``class_prior``: "auto" (the estimated one unless a task prior is given), "estimate", "uniform"
+    or (n_classes,) probabilities, which is what the posterior uses. ``labels`` then has one more
+    worker, the last, if there are gold labels. ``self._start`` is the given start (n_tasks, K) or
+    None; ``vote_confusion(labels, self._start)`` makes confusion matrices of it.
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+    class_prior_ : (n_classes,)
+    identified_ : (n_workers,) bool
+    """
+
+    class_prior: Any = "auto"
+
+    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+        raise TypeError(f"{type(self).__name__} must define _estimate.")
+
+    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+        J, K = labels.n_workers, labels.n_classes
+        require_memory(
+            8 * (6 * J * K * K + 2 * labels.n_tasks * K),
+            f"{type(self).__name__} with {J} workers and {K} classes would",
+            "use one-coin or majority-vote, which need a few bytes per annotation",
+        )
+        crowd = with_gold_worker(labels, known_classes(prior, labels.n_tasks))
+        estimate = self._used_classes(crowd, rng)
+        total = worker_weights(crowd)
+        confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]
+        per_class = total[:J, None] * estimate.class_prior
+        class_prior = estimate.class_prior
+        fixed = fixed_class_prior(self.class_prior, prior, K)
+        if fixed is not None:
+            class_prior = np.exp(fixed) / np.exp(fixed).sum()
+        accuracy, error = accuracy_of(confusion, class_prior, per_class)
+        return FitResult(
+            naive_bayes(labels, self._counting(prior), confusion, class_prior),
+            accuracy,
+            error,
+            class_prior=class_prior,
+            confusion=confusion,
+            n_iter=estimate.n_iter,
+            converged=estimate.converged,
+            history=estimate.history,
+            warnings=estimate.warnings + (() if estimate.pairs is None else estimate.pairs.notes),
+            extra={"identified": estimate.identified[:J], **estimate.extra},
+        )
+
+    def _used_classes(self, crowd: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+        """Return the completed estimate; a class that nobody ever gave as a label has no share."""
+        K, start = crowd.n_classes, self._start
+        used = np.flatnonzero(crowd.class_totals > 0)
+        used = used if len(used) else np.arange(K)
+        if len(used) < K:
+            code = np.searchsorted(used, crowd.label).clip(0, len(used) - 1).astype(np.int32)
+            crowd = replace(crowd, label=code, classes=crowd.classes[used])
+            if start is not None:
+                given = start[:, used] + 1e-300
+                self._start = given / given.sum(axis=1, keepdims=True)
+        votes = vote_confusion(crowd, self._start)
+        estimate = completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
+        if len(used) == K:
+            return estimate
+        confusion = np.full((crowd.n_workers, K, K), 1 / K)
+        confusion[:, used] = 0.0
+        confusion[np.ix_(np.arange(crowd.n_workers), used, used)] = estimate.confusion
+        class_prior = np.zeros(K)
+        class_prior[used] = estimate.class_prior
+        return replace(estimate, confusion=confusion, class_prior=class_prior)
+
+    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
+        return naive_bayes(labels, self._counting(prior), self.confusion_, self.class_prior_)
+
+    def _counting(self, prior: TaskPrior) -> TaskPrior:
+        """Return the task prior; unless "auto" leaves it all to a given one, classes count too."""
+        auto = isinstance(self.class_prior, str) and self.class_prior == "auto"
+        return prior if auto else replace(prior, given=False)
+
+    def _log_likelihood(self, labels: CrowdLabels) -> float:
+        prior = TaskPrior(np.zeros((1, labels.n_classes)))
+        return known_mixture(labels, prior, self.confusion_, self.class_prior_)[1]
+
+
+class PairMethod(MomentMethod):
+    """Moment methods that work on pair tables.
+
+    Parameters
+    ----------
+    class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
+        What the posterior takes for the class frequencies; "auto" is the estimate unless a task
+        prior is given.
+    min_shared : "auto" or float
+        The least number of shared tasks of a pair; "auto" is 5 × n_classes or, if no pair shares as
+        many, n_classes: with fewer, a table cannot tell all classes apart.
+    max_pairs : int
+        The most pairs; see :func:`~wisecrowd.families.moments.pair_moments`.
+    random_state : int, Generator or None
+        Which of equally close pairs stay within ``max_pairs``; nothing else is random.
+    """
+
+    def __init__(
+        self,
+        *,
+        class_prior: Any = "auto",
+        min_shared: Any = "auto",
+        max_pairs: int = 200_000,
+        random_state: Any = 0,
+    ) -> None:
+        self.class_prior = class_prior
+        self.min_shared = min_shared
+        self.max_pairs = max_pairs
+        self.random_state = random_state
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_budget(self.min_shared, self.max_pairs)
+
+    def _pairs(self, labels: CrowdLabels, rng: np.random.Generator) -> PairMoments:
+        """Return the pair tables that count."""
+        return tables_for(labels, self.min_shared, self.max_pairs, rng)
+
+
+def check_budget(min_shared: Any, max_pairs: Any) -> None:
+    """Check the parameters that say which pairs count."""
+    if not (isinstance(min_shared, str) and min_shared == "auto"):
+        check_number("min_shared", min_shared, 0.0)
+    check_integer("max_pairs", max_pairs, 1)
+
+
+def tables_for(
+    labels: CrowdLabels, min_shared: Any, max_pairs: int, rng: np.random.Generator
+) -> PairMoments:
+    """Return the pair tables that count, by the rule of :class:`PairMethod`."""
+    if isinstance(min_shared, str):
+        enough = ENOUGH * labels.n_classes
+        pairs = pair_moments(labels, min_shared=enough, max_pairs=max_pairs, rng=rng)
+        if pairs.n_pairs:
+            return pairs
+        min_shared = labels.n_classes
+    return pair_moments(labels, min_shared=min_shared, max_pairs=max_pairs, rng=rng)
+
+
+def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
+    """Return the labels with those of one more worker, the last, who knows the gold (-1: none)."""
+    known = np.flatnonzero(gold >= 0)
+    if not len(known):
+        return labels
+    task = np.concatenate([labels.task, known])
+    order = np.argsort(task, kind="stable")
+    weight = None
+    if labels.weight is not None:
+        weight = np.concatenate([labels.weight, np.ones(len(known))])[order]
+    worker = np.concatenate([labels.worker, np.full(len(known), labels.n_workers)])
+    label = np.concatenate([labels.label, gold[known]])
+    return CrowdLabels(
+        task[order].astype(np.int32),
+        worker[order].astype(np.int32),
+        label[order].astype(np.int32),
+        labels.tasks,
+        np.append(labels.workers.astype(object), [None]),
+        labels.classes,
+        weight=weight,
+    )
+
+
+def vote_confusion(labels: CrowdLabels, start: Floats | None = None) -> Floats:
+    """Return confusion matrices (J, K, K) by the soft vote, or by a start, with a weak prior."""
+    J, K = labels.n_workers, labels.n_classes
+    if start is None:
+        start = soft_votes(labels.indptr, labels.label, labels.weight, K)
+    cell = labels.worker.astype(np.int64) * K + labels.label
+    counts = np.empty((J, K, K))
+    for k in range(K):
+        mass = start[labels.task, k]
+        mass = mass if labels.weight is None else mass * labels.weight
+        counts[:, k] = np.bincount(cell, mass, J * K).reshape(J, K)
+    counts += WeakDiagonal().pseudo_counts(None, K)
+    return np.asarray(counts / counts.sum(axis=2, keepdims=True))
+
+
+def start_from(
+    labels: CrowdLabels, start: Floats | None, estimate: MomentEstimate | None
+) -> tuple[Floats, Floats]:
+    """Return confusion matrices and class prior to start from: a given start's, or an estimate's.
+
+    Without either they are the soft vote's.
+    """
+    votes = vote_confusion(labels, start)
+    if estimate is not None:
+        whole = completed(estimate, votes, worker_weights(labels))
+        return whole.confusion, whole.class_prior
+    if start is None:
+        start = soft_votes(labels.indptr, labels.label, labels.weight, labels.n_classes)
+    labelled = labels.labels_per_task > 0
+    return votes, start[labelled].mean(axis=0)
+
+
+def inner_start(probabilities: Floats, share: float = 0.05) -> Floats:
+    """Return probabilities (..., K) mixed with a share of uniform ones: none is zero."""
+    return np.asarray((1 - share) * probabilities + share / probabilities.shape[-1])
+
+
+# ----------------------------------------------------------------------- moments to parameters
+
+
+def completed(estimate: MomentEstimate, votes: Floats, total: Floats) -> MomentEstimate:
+    """Return the estimate with named classes, and with something for the unidentified workers.
+
+    Parameters
+    ----------
+    votes : (n_workers, K, K)
+        Confusion matrices of the soft vote, for workers about whom moments say nothing.
+    total : (n_workers,)
+        Weight of each worker's labels.
+    """
+    estimate = named(estimate, total)
+    confusion = np.where(estimate.identified[:, None, None], estimate.confusion, votes)
+    if estimate.pairs is not None and not estimate.identified.all():
+        fitted, known = regressed(
+            estimate.pairs, confusion, estimate.class_prior, estimate.identified
+        )
+        use = known & ~estimate.identified
+        confusion[use] = fitted[use]
+    return replace(estimate, confusion=confusion)
+
+
+def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
+    """Return the estimate with the classes of every part named so that its workers are right most.
+
+    The class prior is named as in the part with most labels.
+    """
+    confusion, prior = estimate.confusion.copy(), estimate.class_prior
+    weight = np.where(estimate.identified, total, 0.0)
+    by_part = np.bincount(estimate.part, weights=weight)
+    for part in np.argsort(by_part, kind="stable"):
+        members = np.flatnonzero((estimate.part == part) & estimate.identified)
+        if len(members):
+            mean = np.einsum("j,jkl->kl", weight[members], confusion[members])
+            order = best_names(mean)
+            confusion[members] = confusion[members][:, order]
+            prior = estimate.class_prior[order]
+    return replace(estimate, confusion=confusion, class_prior=prior)
+
+
+def best_names(mean: Floats) -> NDArray[np.intp]:
+    """Return which row of a mean confusion (K, K) is each class: the greatest trace.
+
+    Examples
+    --------
+    >>> best_names(np.array([[0.2, 0.8], [0.7, 0.3]]))
+    array([1, 0])
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    row, label = linear_sum_assignment(-mean)
+    return np.asarray(row[np.argsort(label)])
+
+
+def regressed(
+    pairs: PairMoments, confusion: Floats, class_prior: Floats, known: Bools
+) -> tuple[Floats, Bools]:
+    r"""Return the confusion matrices that fit the tables with known workers best, by least squares.
+
+    .. math::
+        \min_{\theta_j} \sum_{j' \text{ known}} n_{jj'}
+        \| R_{jj'} - \theta_j^T diag(\pi) \theta_{j'} \|^2
+
+    then rows are projected onto the simplex. Also returns of which workers this determines all:
+    (n_workers,) bool.
+    """
+    K = pairs.n_classes
+    joint = class_prior[:, None] * confusion  # (J, K, K): p(class, label)
+    normal, right = [], []
+    # Of the first workers given the second ones, then the other way round.
+    for other, table in (
+        (pairs.second, pairs.tables),
+        (pairs.first, pairs.tables.transpose(0, 2, 1)),
+    ):
+        weight = np.where(known[other], pairs.n_shared, 0.0)[:, None, None]
+        partner = joint[other]
+        normal.append(weight * (partner @ partner.transpose(0, 2, 1)))
+        right.append(weight * (partner @ table.transpose(0, 2, 1)))
+    gram, side = pairs.sum_by_worker(*normal), pairs.sum_by_worker(*right)  # (J, K, K) each
+    scale = np.trace(gram, axis1=1, axis2=2)
+    lowest = np.linalg.eigvalsh(gram)[:, 0]
+    determined = (scale > 0) & (lowest > 1e-10 * scale)
+    fitted = np.full((pairs.n_workers, K, K), 1 / K)
+    fitted[determined] = np.linalg.solve(gram[determined], side[determined])
+    return on_simplex(fitted), determined
+
+
+def prior_from_pairs(pairs: PairMoments, confusion: Floats, known: Bools) -> Floats:
+    r"""Return the class prior (K,) that fits the tables of known workers best, on the simplex.
+
+    .. math::
+        \min_\pi \sum_{jj'} n_{jj'} \Big\| R_{jj'} -
+        \sum_k \pi_k \theta_{jk} \theta_{j'k}^T \Big\|^2
+    """
+    K = pairs.n_classes
+    weight = np.where(known[pairs.first] & known[pairs.second], pairs.n_shared, 0.0)
+    if not weight.sum() > 0:
+        return np.full(K, 1 / K)
+    one, two = confusion[pairs.first], confusion[pairs.second]  # (P, K, L)
+    products = (one @ one.transpose(0, 2, 1)) * (two @ two.transpose(0, 2, 1))
+    gram = np.einsum("p,pkm->km", weight, products)
+    side = np.einsum("p,pkl,plm,pkm->k", weight, one, pairs.tables, two, optimize=True)
+    return simplex_least_squares(gram, side)
+
+
+def simplex_least_squares(gram: Floats, side: Floats) -> Floats:
+    """Return the probabilities x (K,) of least ``x' gram x - 2 side' x``."""
+    from scipy.optimize import nnls
+
+    K = len(side)
+    size = float(np.trace(gram)) / K or 1.0
+    values, vectors = np.linalg.eigh(gram / size)
+    root = np.sqrt(np.maximum(values, 1e-14))
+    heavy = 1e4  # how much a sum other than one costs; the rest is scaled away
+    rows = np.vstack([root[:, None] * vectors.T, np.full(K, heavy)])
+    found, _ = nnls(rows, np.append((vectors.T @ side) / (size * root), heavy))
+    total = found.sum()
+    return np.asarray(found / total) if total > 0 else np.full(K, 1 / K)
+
+
+def on_simplex(rows: Floats) -> Floats:
+    """Return the nearest probabilities to each row (..., K), in the Euclidean sense.
+
+    Examples
+    --------
+    >>> on_simplex(np.array([[0.5, 0.7], [-1.0, 0.4]]))
+    array([[0.4, 0.6],
+           [0. , 1. ]])
+    """
+    K = rows.shape[-1]
+    ordered = -np.sort(-rows, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    n_kept = np.count_nonzero(ordered * np.arange(1, K + 1) > excess, axis=-1)
+    n_kept = np.maximum(n_kept, 1)[..., None]
+    cut = np.take_along_axis(excess, n_kept - 1, axis=-1) / n_kept
+    return np.asarray(np.maximum(rows - cut, 0.0))
+
+
+def cautious(confusion: Floats, class_prior: Floats, total: Floats) -> Floats:
+    r"""Return matrices no surer than the labels allow.
+
+    Row ``k`` of worker ``j`` rests on :math:`n_j \pi_k` labels and is given ``SMOOTHING`` more,
+    spread evenly over the classes: an estimate of zero is no proof that a label never occurs.
+    """
+    n = (total[:, None] * class_prior)[..., None]
+    return np.asarray((n * confusion + SMOOTHING / confusion.shape[2]) / (n + SMOOTHING))

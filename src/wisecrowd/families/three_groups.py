@@ -1,0 +1,243 @@
+r"""Confusion matrices from how three groups of workers respond to the same tasks.
+
+Group ``g`` responds to a task with :math:`X_g`, the number of its labels of each class. Given the
+class, the groups are independent, so with :math:`\mu_g(k) = E[X_g \mid z = k]`
+
+.. math::
+    E[X_g X_h^\top] = \sum_k w_k \mu_g(k) \mu_h(k)^\top, \qquad
+    E[X_a \otimes X_b \otimes X_c] = \sum_k w_k \mu_a(k) \otimes \mu_b(k) \otimes \mu_c(k)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.families.agreement import sum_by, vote_agreement
+from wisecrowd.families.moments import counted_annotations
+from wisecrowd.families.received import worker_weights
+from wisecrowd.families.tensor_power import CUTOFF, mixture_of
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+FLOOR = 1e-9  # the least probability of an estimate: what noise makes negative is not impossible
+STRETCH = 1 << 22  # numbers that a step over tasks handles at once
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMoments:
+    """Mean products of the responses of three groups, each up to a scale of its own.
+
+    Attributes
+    ----------
+    pairs : (3, 3, K, K)
+        ``pairs[g, h, l, m]``: group ``g`` says ``l`` and group ``h`` says ``m``; the diagonal
+        blocks are not used.
+    triple : (K, K, K)
+    """
+
+    pairs: Floats
+    triple: Floats
+
+
+def connected_parts(labels: CrowdLabels) -> tuple[Ints, int]:
+    """Return the connected part of the crowd that each worker is in, and how many there are."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    task, worker, *_ = counted_annotations(labels)
+    size = labels.n_workers + labels.n_tasks
+    place = worker, labels.n_workers + task
+    graph = coo_array((np.ones(len(task), np.int8), place), shape=(size, size))
+    n_parts, part = connected_components(graph, directed=False)
+    return part[: labels.n_workers], int(n_parts)
+
+
+def busiest_first(labels: CrowdLabels) -> NDArray[np.intp]:
+    """Return the workers, those with most labels first, in an order that their names do not decide.
+
+    Equally busy workers go by how much they agree with the vote, then by how many labels their
+    tasks have.
+    """
+    total = worker_weights(labels)
+    agreement = vote_agreement(labels, np.full(labels.n_tasks, -1))
+    company = sum_by(labels.worker, labels.labels_per_task[labels.task], labels.n_workers)
+    return np.lexsort((-company, -agreement.round(9), -total.round(9)))
+
+
+def balanced_groups(size: Floats, order: Ints) -> Ints:
+    """Return the group (0, 1 or 2) of each worker, so that all have about as many labels.
+
+    In the given order, each joins the group with the fewest labels so far.
+
+    Examples
+    --------
+    >>> balanced_groups(np.array([9.0, 2.0, 5.0, 4.0]), np.array([0, 2, 3, 1]))
+    array([0, 2, 1, 2])
+    """
+    group = np.zeros(len(size), dtype=np.int64)
+    filled = np.zeros(3)
+    for worker in order:
+        group[worker] = filled.argmin()
+        filled[group[worker]] += size[worker]
+    return group
+
+
+def responses_of(
+    task: Ints, group: Ints, label: Ints, weight: Floats, shape: tuple[int, int]
+) -> Floats:
+    """Return the responses (3, N, K): the weight of each label that a task has from each group."""
+    n_tasks, n_classes = shape
+    cell = (group * n_tasks + task) * n_classes + label
+    return sum_by(cell, weight, 3 * n_tasks * n_classes).reshape(3, n_tasks, n_classes)
+
+
+def group_moments(responses: Floats) -> GroupMoments:
+    """Return the moments of responses (3, N, K)."""
+    n_tasks, n_classes = responses.shape[1:]
+    pairs = np.einsum("gnl,hnm->ghlm", responses, responses, optimize=True) / n_tasks
+    triple = np.zeros((n_classes, n_classes**2))
+    step = max(1, STRETCH // n_classes**2)
+    for start in range(0, n_tasks, step):
+        a, b, c = responses[:, start : start + step]
+        triple += a.T @ (b[:, :, None] * c[:, None, :]).reshape(len(b), -1)
+    return GroupMoments(pairs, triple.reshape((n_classes,) * 3) / n_tasks)
+
+
+def group_means(moments: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
+    """Return the class weights (K,) and each group's label distribution by class (3, K, K).
+
+    Each group in turn has its means found by the tensor power method, and the two others follow
+    from theirs by least squares; the solution that fits all moments best is taken. The classes
+    come in arbitrary order, the same for all groups. None if no solution exists: there are fewer
+    independent classes than labels.
+    """
+    best: tuple[float, Floats, Floats] | None = None
+    for group in range(3):
+        found = _from_group(moments, group, rng)
+        if found is None:
+            continue
+        misfit = _misfit(moments, *found)
+        if np.isfinite(misfit) and (best is None or misfit < best[0]):
+            best = (misfit, *found)
+    return None if best is None else best[1:]
+
+
+def _from_group(
+    moments: GroupMoments, c: int, rng: np.random.Generator
+) -> tuple[Floats, Floats] | None:
+    a, b = (c + 1) % 3, (c + 2) % 3
+    inverse = pseudo_inverse(moments.pairs[a, b])
+    if inverse is None:
+        return None
+    # What groups a and b say, in terms of what group c would have said.
+    from_a, from_b = moments.pairs[c, b] @ inverse, moments.pairs[c, a] @ inverse.T
+    second = moments.pairs[c, b] @ inverse @ moments.pairs[a, c]
+    ordered = moments.triple.transpose(a, b, c)
+    third = np.einsum("abc,ia,jb->ijc", ordered, from_a, from_b, optimize=True)
+    mixture = mixture_of(second, third, rng)
+    if mixture is None:
+        return None
+    weights, means = mixture
+    inverse = pseudo_inverse(weights[:, None] * means)
+    if inverse is None:
+        return None
+    every = np.empty((3, *means.shape))
+    every[c] = means
+    for g in (a, b):
+        every[g] = (moments.pairs[g, c] @ inverse).T
+    return weights, as_probabilities(every)
+
+
+def pseudo_inverse(matrix: Floats) -> Floats | None:
+    """Return the inverse of a square matrix, or None if it has less than full rank."""
+    u, values, vt = np.linalg.svd(matrix)
+    if not values[-1] > CUTOFF * values[0]:
+        return None
+    return np.asarray((vt.T / values) @ u.T)
+
+
+def as_probabilities(rows: Floats) -> Floats:
+    """Return rows (..., K) as probabilities of at least about 1e-9."""
+    total = rows.sum(axis=-1, keepdims=True)
+    scaled = rows / np.where(np.abs(total) > FLOOR, total, 1.0)  # a row of the wrong sign turns
+    positive = np.maximum(scaled, FLOOR)
+    return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
+
+
+def _misfit(moments: GroupMoments, weights: Floats, means: Floats) -> float:
+    """Return how far the moments are from the model's, each at its best scale: 0 is exact."""
+    model = np.einsum("k,gkl,hkm->ghlm", weights, means, means, optimize=True)
+    triple = np.einsum("k,ka,kb,kc->abc", weights, *means, optimize=True)
+    cases = [(moments.pairs[g, h], model[g, h]) for g, h in ((0, 1), (0, 2), (1, 2))]
+    total = 0.0
+    for given, fitted in (*cases, (moments.triple, triple)):
+        size = float((given**2).sum() * (fitted**2).sum())
+        total += 1 - float((given * fitted).sum()) ** 2 / size if size > 0 else 1.0
+    return total
+
+
+def worker_tables(
+    task: Ints, cell: Ints, weight: Floats, responses: Floats, n_workers: int
+) -> Floats:
+    """Return joint tables (J, 3, K, K) of workers and groups; ``cell`` is worker · K + label."""
+    from scipy.sparse import csr_array
+
+    n_tasks, n_classes = responses.shape[1:]
+    given = csr_array((weight, (cell, task)), shape=(n_workers * n_classes, n_tasks))
+    tables = [np.asarray(given @ response) for response in responses]
+    return np.stack([x.reshape(n_workers, n_classes, n_classes) for x in tables], axis=1)
+
+
+def worker_confusions(
+    tables: Floats, group: Ints, weights: Floats, means: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    r"""Return confusion matrices (J, K, K) and for which workers there was anything to go by.
+
+    The joint table of a worker and another group is
+    :math:`C_{jg} = \theta_j^\top \mathrm{diag}(w) \mu_g`: least squares over the groups that the
+    worker is not in, each with the weight of what they share.
+
+    Parameters
+    ----------
+    tables : (J, 3, K, K)
+        ``tables[j, g, l, m]``: how much worker ``j`` said ``l`` where group ``g`` said ``m``.
+    group : (J,)
+    weights, means : (K,) and (3, K, K)
+    """
+    other = np.arange(3) != group[:, None]
+    shared = np.where(other, tables.sum(axis=(2, 3)), 0.0)  # (J, 3)
+    design = weights[:, None] * means  # (3, K, K)
+    gram = np.einsum("jg,gkm,gim->jki", shared, design, design, optimize=True)
+    right = np.einsum("jg,jglm,gkm->jkl", other.astype(float), tables, design, optimize=True)
+    known = shared.sum(axis=1) > 0
+    gram[~known] = np.eye(len(weights))
+    return as_probabilities(np.linalg.pinv(gram, rcond=CUTOFF, hermitian=True) @ right), known
+
+
+def class_shares(labels: CrowdLabels, mass: Floats) -> Floats:
+    """Return each class's share of ``mass`` (K,); where there is none, of the soft votes."""
+    if not mass.sum() > 0:
+        weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+        total = sum_by(labels.task, weight, labels.n_tasks)[labels.task]
+        share = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
+        mass = sum_by(labels.label, share, labels.n_classes)
+    total_mass = float(mass.sum())
+    return mass / total_mass if total_mass > 0 else np.full(len(mass), 1 / len(mass))
+
+
+def unidentified_warning(
+    labels: CrowdLabels,
+    lacking: NDArray[np.bool_],
+    why: str = "share too few tasks with others for moments to identify them",
+    then: str = "they are fitted to what the others are like, or to the soft vote",
+) -> tuple[str, ...]:
+    """Return a sentence about the workers whom the moments do not identify, if there are any."""
+    if not lacking.any():
+        return ()
+    return (f"{int(lacking.sum())} of {labels.n_workers} workers {why}; {then}.",)

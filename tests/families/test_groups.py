@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import simulate
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.families.dependence import Dependence
+from wisecrowd.families.groups import Opinions, groups_of, linked_groups
+
+LABELS = CrowdLabels.from_matrix([[0, 1, 0, 1], [1, 1, 1, 0]], workers=["a", "b", "c", "d"])
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ([7, 3, 7, 3], [0, 1, 0, 1]),
+        (["x", "y", "z", "y"], [-1, 0, -1, 0]),
+        ({"d": 1, "b": 1}, [-1, 0, -1, 0]),
+        ({}, [-1, -1, -1, -1]),
+        (np.zeros(4), [0, 0, 0, 0]),
+        ("auto", [-1, -1, -1, -1]),
+        (9, [-1, -1, -1, -1]),
+        (1, [0, 0, 0, 0]),
+    ],
+)
+def test_groups_in_every_form(given, expected):
+    np.testing.assert_array_equal(groups_of(given, LABELS), expected)
+
+
+@pytest.mark.parametrize("bad", ["none", 0, -1, True, [1, 2], None, {"z": 1}, 2.5])
+def test_bad_groups(bad):
+    if bad is True:  # one group of everybody, as True is 1 to Python: refused all the same
+        with pytest.raises(ParameterError, match="integer"):
+            groups_of(bad, LABELS)
+        return
+    with pytest.raises(ParameterError):
+        groups_of(bad, LABELS)
+
+
+def dependence_of(n_workers, links, n_tested=None):
+    first, second = np.triu_indices(n_workers, 1)
+    pair = set(links)
+    linked = np.array([(a, b) in pair for a, b in zip(first, second, strict=True)])
+    z = np.where(linked, 6.0, 0.0)
+    p, n = np.where(linked, 1e-9, 0.5), len(first)
+    flat = np.where(linked, 0.9, 0.5)
+    return Dependence(
+        first.astype(np.int32), second.astype(np.int32), np.full(n, 100.0), flat, np.full(n, 0.5),
+        z, p, np.where(linked, 1e-7, 0.5), np.zeros((n_workers, 2, 1)),
+        np.ones(n_workers, bool), 0.0,
+    )  # fmt: skip
+
+
+def test_more_than_half_of_a_groups_pairs_are_linked():
+    clique = [(0, 1), (0, 2), (1, 2), (2, 3)]  # 3 hangs on by one link of three
+    np.testing.assert_array_equal(linked_groups(dependence_of(6, clique), 6), [0, 0, 0, -1, -1, -1])
+    two = [(0, 4), (1, 2)]
+    np.testing.assert_array_equal(linked_groups(dependence_of(6, two), 6), [0, 1, 1, -1, 0, -1])
+
+
+def test_a_pair_alone_must_stand_out_among_all_pairs():
+    found = dependence_of(6, [(0, 4)])
+    weak = np.where(found.p < 0.1, 2e-3, found.p)
+    weaker = Dependence(**{**vars(found), "p": weak})
+    assert (linked_groups(weaker, 6) == -1).all()
+
+
+def test_finds_the_groups_of_its_own_simulator():
+    crowd = (
+        5 * simulate.DependentGroup()
+        + 6 * simulate.OneCoinWorkers()
+        + 4 * simulate.DependentGroup()
+    )
+    made = simulate.crowd(800, crowd, simulate.Dense(), n_classes=3)
+    expected = [0] * 5 + [-1] * 6 + [1] * 4
+    np.testing.assert_array_equal(groups_of("auto", made.labels), expected)
+
+
+def test_asks_for_so_many_groups():
+    crowd = sum((4 * simulate.DependentGroup() for _ in range(3)), 4 * simulate.DependentGroup())
+    made = simulate.crowd(600, crowd, simulate.Dense(), n_classes=3)
+    np.testing.assert_array_equal(groups_of(4, made.labels), np.repeat(np.arange(4), 4))
+
+
+def test_opinions_by_hand():
+    labels = CrowdLabels.from_arrays(
+        [0, 0, 0, 1, 1, 2], ["a", "b", "c", "b", "c", "a"], [1, 0, 0, 1, 1, 0],
+        weight=[1.0, 2.0, 1.0, 0.0, 0.0, 1.0],
+    )  # fmt: skip
+    (block,) = MemoryEngine(labels, TaskPrior(np.zeros((1, 2))), table_size=1).shards()
+    opinions = Opinions.of(block, np.array([-1, 0, 0], dtype=np.int32), 2)
+    np.testing.assert_array_equal(opinions.task, [0, 0, 1, 2])
+    np.testing.assert_array_equal(opinions.group, [0, -1, 0, -1])
+    np.testing.assert_array_equal(opinions.of_annotation, [1, 0, 0, 2, 2, 3])
+    np.testing.assert_array_equal(opinions.votes, [[3, 0], [0, 1], [0, 0], [1, 0]])
+    np.testing.assert_array_equal(opinions.shared, [0])  # the other opinion has no weight
+    np.testing.assert_array_equal(opinions.fused_votes(hard=True), [[1, 1], [0, 0], [1, 0]])

@@ -1,0 +1,83 @@
+"""MultiSPA on population moments: exact where it must be, and not where it cannot."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd.families.moments import PairMoments, population_moments
+from wisecrowd.families.successive_projection import multi_spa
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_two_experts_per_class_give_everybody(experts, error, n_classes):
+    confusion, prior = experts(3 * n_classes, n_classes, seed=n_classes)
+    found = multi_spa(population_moments(confusion, prior))
+    assert found.identified.all()
+    assert error(found.confusion, confusion) < 1e-10
+    np.testing.assert_allclose(np.sort(found.class_prior), np.sort(prior), atol=1e-8)
+
+
+def test_an_adversary_is_found_and_a_spammer_is_not_identified(experts, error):
+    confusion, prior = experts(9, 3, seed=1)
+    adversary = confusion[-1:, [1, 2, 0]]
+    spammer = np.full((1, 3, 3), 1 / 3)
+    crowd = np.concatenate([confusion, adversary, spammer])
+    found = multi_spa(population_moments(crowd, prior))
+    assert found.identified.tolist() == [True] * 10 + [False]
+    assert error(found.confusion[:10], crowd[:10]) < 1e-10
+
+
+def test_the_sole_expert_of_a_class_is_not_recovered(experts, error):
+    confusion, prior = experts(9, 3, seed=2)
+    confusion[1] = experts(9, 3, seed=3)[0][-1]  # class 0 has one expert left: worker 0
+    found = multi_spa(population_moments(confusion, prior)).confusion
+    order = [int(np.abs(found[1:, k] - confusion[1:, :1]).max(axis=(0, 2)).argmin()) for k in [0]]
+    assert order == [0]
+    others = np.arange(9) != 0
+    assert error(found[others], confusion[others]) < 1e-10
+    assert np.abs(found[0] - confusion[0]).max() > 1e-3
+
+
+def test_missing_pairs_do_no_harm_while_experts_remain(experts, error):
+    confusion, prior = experts(9, 3, seed=4)
+    seen = np.zeros((9, 9))
+    seen[:6], seen[:, :6] = 1.0, 1.0  # everybody shares tasks with the experts only
+    found = multi_spa(population_moments(confusion, prior, n_shared=seen))
+    assert error(found.confusion, confusion) < 1e-10
+
+
+def test_the_error_grows_linearly_in_the_noise_of_the_moments(experts, error):
+    confusion, prior = experts(9, 3, seed=5)
+    exact = population_moments(confusion, prior)
+    noise = np.random.default_rng(0).uniform(-1, 1, exact.counts.shape) * exact.counts
+    errors = []
+    for size in (1e-4, 1e-3):
+        counts = exact.counts + size * noise
+        shared = counts.sum(axis=(1, 2))
+        noisy = PairMoments(exact.first, exact.second, counts, shared, 9, 3, exact.marginals)
+        errors.append(error(multi_spa(noisy).confusion, confusion))
+    assert errors[0] > 1e-6
+    assert 5 < errors[1] / errors[0] < 20
+
+
+def test_points_that_chance_explains_are_averaged(experts):
+    confusion, prior = experts(12, 2, seed=6)
+    exact = population_moments(confusion, prior, n_shared=np.full((12, 12), 60.0))
+    rng = np.random.default_rng(1)
+    single, averaged = [], []
+    for _ in range(20):
+        counts = rng.multinomial(60, exact.tables.reshape(-1, 4)).reshape(-1, 2, 2) + 0.0
+        drawn = PairMoments(
+            exact.first, exact.second, counts, exact.n_shared, 12, 2, exact.marginals
+        )
+        for noise, into in ((0.0, single), (1.0, averaged)):
+            into.append(((multi_spa(drawn, noise=noise).confusion - confusion) ** 2).mean())
+    assert np.mean(averaged) < np.mean(single)
+
+
+def test_nobody_shares_a_task(experts):
+    confusion, prior = experts(4, 2, n_experts=1)
+    found = multi_spa(population_moments(confusion, prior, n_shared=np.zeros((4, 4))))
+    assert not found.identified.any()
+    np.testing.assert_array_equal(found.class_prior, [0.5, 0.5])

@@ -1,0 +1,132 @@
+"""Three groups: their moments by brute force, and exact confusion matrices from exact moments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.families.three_groups import (
+    GroupMoments,
+    as_probabilities,
+    balanced_groups,
+    busiest_first,
+    class_shares,
+    connected_parts,
+    group_means,
+    group_moments,
+    responses_of,
+    unidentified_warning,
+    worker_confusions,
+    worker_tables,
+)
+from wisecrowd.simulate import OneCoinWorkers, PerTask, crowd
+
+
+def population(confusion, prior, group, scale=1.0):
+    """Return the exact group moments and worker tables of a crowd that labels everything."""
+    means = np.array([confusion[group == g].sum(axis=0) for g in range(3)])
+    pairs = np.einsum("k,gkl,hkm->ghlm", prior, means, means)
+    triple = np.einsum("k,ka,kb,kc->abc", prior, *means)
+    tables = np.einsum("k,jkl,gkm->jglm", prior, confusion, means)
+    return GroupMoments(scale * pairs, scale**2 * triple), scale * tables
+
+
+@pytest.mark.parametrize(("n_workers", "n_classes"), [(3, 2), (4, 3), (9, 4), (12, 6)])
+def test_exact_moments_give_every_confusion_matrix(experts, error, n_workers, n_classes):
+    for seed in range(3):
+        confusion, prior = experts(n_workers, n_classes, seed, n_experts=0)
+        group = balanced_groups(np.ones(n_workers), np.arange(n_workers))
+        moments, tables = population(confusion, prior, group)
+        weights, means = group_means(moments, np.random.default_rng(seed))
+        found, known = worker_confusions(tables, group, weights, means)
+        assert known.all()
+        # Entries below the floor are raised to it, and nothing else is.
+        assert error(found, confusion) < 1e-8
+        np.testing.assert_allclose(np.sort(weights), np.sort(prior), atol=1e-9)
+
+
+def test_a_common_scale_of_the_moments_says_nothing(experts):
+    confusion, prior = experts(6, 3, 5, n_experts=0)
+    group = np.array([0, 1, 2, 0, 1, 2])
+    found = []
+    for scale in (1.0, 0.2):
+        moments, tables = population(confusion, prior, group, scale)
+        weights, means = group_means(moments, np.random.default_rng(0))
+        found.append(worker_confusions(tables, group, weights, means)[0])
+    np.testing.assert_allclose(found[0], found[1], atol=1e-8)
+
+
+def test_own_group_does_not_count(experts):
+    confusion, prior = experts(6, 3, 2, n_experts=0)
+    group = np.array([0, 1, 2, 0, 1, 2])
+    moments, tables = population(confusion, prior, group)
+    weights, means = group_means(moments, np.random.default_rng(0))
+    expected, _ = worker_confusions(tables, group, weights, means)
+    tables[np.arange(6), group] = 1e3 * np.random.default_rng(0).random((6, 3, 3))
+    found, _ = worker_confusions(tables, group, weights, means)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_moments_of_low_rank_have_no_solution(experts):
+    confusion, prior = experts(6, 3, 0, n_experts=0)
+    confusion[:, 2] = confusion[:, 1]  # nobody tells class 2 from class 1
+    moments, _ = population(confusion, prior, np.array([0, 1, 2, 0, 1, 2]))
+    assert group_means(moments, np.random.default_rng(0)) is None
+
+
+def test_group_moments_and_tables_by_brute_force():
+    rng = np.random.default_rng(1)
+    made = crowd(30, 7 * OneCoinWorkers(4, 2), PerTask(4), class_prior=[0.5, 0.3, 0.2])
+    labels = made.labels
+    weight = rng.uniform(0.5, 2, labels.n_annotations)
+    group = rng.integers(0, 3, 7)
+    responses = responses_of(labels.task, group[labels.worker], labels.label, weight, (30, 3))
+    moments = group_moments(responses)
+    cell = labels.worker * 3 + labels.label
+    tables = worker_tables(labels.task, cell, weight, responses, 7)
+    expected = np.zeros((3, 30, 3))
+    for i, j, y, w in zip(labels.task, labels.worker, labels.label, weight, strict=True):
+        expected[group[j], i, y] += w
+    np.testing.assert_allclose(responses, expected)
+    triple = sum(np.einsum("a,b,c->abc", *expected[:, i]) for i in range(30)) / 30
+    np.testing.assert_allclose(moments.triple, triple)
+    np.testing.assert_allclose(
+        moments.pairs[0, 2], sum(np.outer(expected[0, i], expected[2, i]) for i in range(30)) / 30
+    )
+    table = np.zeros((7, 3, 3, 3))
+    for i, j, y, w in zip(labels.task, labels.worker, labels.label, weight, strict=True):
+        table[j, :, y] += w * expected[:, i]
+    np.testing.assert_allclose(tables, table)
+
+
+def test_groups_are_of_about_equal_size():
+    size = np.random.default_rng(0).pareto(1.0, 60) + 1
+    group = balanced_groups(size, np.argsort(-size))
+    filled = np.bincount(group, size)
+    assert filled.max() - filled.min() <= size.max()
+    assert np.bincount(balanced_groups(np.ones(9), np.arange(9))).tolist() == [3, 3, 3]
+
+
+def test_names_do_not_decide_who_comes_first():
+    made = crowd(40, 8 * OneCoinWorkers(5, 2), PerTask(4), class_prior=[0.6, 0.4])
+    labels = made.labels
+    turned = CrowdLabels.from_arrays(labels.task, 7 - labels.worker, 1 - labels.label)
+    np.testing.assert_array_equal(busiest_first(labels), 7 - busiest_first(turned))
+
+
+def test_connected_parts_are_those_that_share_tasks():
+    labels = CrowdLabels.from_arrays([0, 0, 1, 1, 2, 3], [0, 1, 1, 2, 3, 4], [0, 1, 0, 1, 0, 1])
+    part, _ = connected_parts(labels)
+    assert part[0] == part[1] == part[2]
+    assert len({int(part[0]), int(part[3]), int(part[4])}) == 3
+
+
+def test_small_parts():
+    rows = as_probabilities(np.array([[-2.0, -6.0], [3.0, 0.0], [0.5, 0.5]]))
+    np.testing.assert_allclose(rows, [[0.25, 0.75], [1, 0], [0.5, 0.5]], atol=2e-9)
+    labels = CrowdLabels.from_arrays([0, 0, 1], ["a", "b", "a"], [0, 1, 0])
+    np.testing.assert_allclose(class_shares(labels, np.zeros(2)), [0.75, 0.25])
+    np.testing.assert_allclose(class_shares(labels, np.array([1.0, 3.0])), [0.25, 0.75])
+    assert unidentified_warning(labels, np.zeros(2, dtype=bool)) == ()
+    assert unidentified_warning(labels, np.array([True, False]))[0].startswith("1 of 2 workers")
