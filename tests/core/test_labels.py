@@ -150,3 +150,11 @@ def test_the_users_arrays_stay_writable():
     CrowdLabels.from_arrays(task, np.array([0, 0], dtype=np.int32), task, weight=weight)
     weight[0] = 2
     task[0] = 1
+
+
+def test_scikit_learn_sees_one_entry_per_task_and_no_vector_of_classes():
+    labels = CrowdLabels.from_arrays([0, 0, 2], ["a", "b", "a"], ["x", "y", "x"], tasks=[0, 1, 2])
+    seen = np.asarray(labels)
+    assert (seen.shape, seen.dtype) == ((3,), object)
+    assert [part.tolist() for part in seen] == [["x", "y"], [], ["x"]]
+    assert np.asarray(labels[[]]).shape == (0,)

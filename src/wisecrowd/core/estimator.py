@@ -39,6 +39,11 @@ class Estimator:
                     f"{type(self).__name__} has no parameter {own!r}{suggestion(own, names)}; "
                     f"it has {', '.join(names) or 'none'}."
                 )
+            if nested and not hasattr(getattr(self, own), "set_params"):
+                raise ParameterError(
+                    f"{own} is {getattr(self, own)!r}, which has no parameter {nested!r}; give it "
+                    "as an object to set what is inside."
+                )
             if nested:
                 getattr(self, own).set_params(**{nested: value})
             else:

@@ -182,7 +182,7 @@ def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
         found = lookup(labels.tasks, ids)
         lost = (found < 0) & (labels.labels_per_task > 0)
         if lost.any():
-            task = labels.tasks[int(np.argmax(lost))]
+            task = labels.tasks[lost].tolist()[0]
             raise DataError(
                 f"{int(lost.sum())} of {labels.n_tasks} labelled tasks have no features, such as "
                 f"{task!r}{suggestion(task, ids)}; add their rows to X and tasks, or remove their "
@@ -240,7 +240,8 @@ def _as_ids(tasks: Any, n_rows: int) -> NDArray[Any]:
         )
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
-        raise DataError(f"tasks names {values[counts > 1][0]!r} twice; give each row its own id.")
+        twice = values[counts > 1].tolist()[0]
+        raise DataError(f"tasks names {twice!r} twice; give each row its own id.")
     return ids
 
 

@@ -192,6 +192,17 @@ class CrowdLabels:
     def __len__(self) -> int:
         return self.n_tasks
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """Return (n_tasks,) arrays of each task's labels: scikit-learn sees no vector of classes.
+
+        Its searches over classifiers look at the target to choose how to split.
+        """
+        array = np.empty(self.n_tasks, dtype=object)
+        ids = self.classes[self.label]
+        for i in range(self.n_tasks):
+            array[i] = ids[self.indptr[i] : self.indptr[i + 1]]
+        return array
+
     def __repr__(self) -> str:
         return (
             f"CrowdLabels({self.n_tasks} tasks, {self.n_workers} workers, "

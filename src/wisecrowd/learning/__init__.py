@@ -14,6 +14,14 @@ LOCATIONS = {
     "AggNet": "agg_net",
     "MBEM": "mbem",
     "CCEM": "ccem",
+    "TraceRegularized": "trace_regularized",
+    "GeoCrowdNet": "geo_crowd_net",
+    "COINNet": "coinnet",
+    "CrowdLayer": "crowd_layer",
+    "SingleConfusion": "single_confusion",
+    "InstanceConfusion": "instance_confusion",
+    "CoNAL": "conal",
+    "UnionNet": "union_net",
     "SoftBootstrap": "soft_bootstrap",
     "DoctorNet": "doctor_net",
     "WeightedDoctorNet": "weighted_doctor_net",
@@ -27,14 +35,22 @@ if TYPE_CHECKING:
     from wisecrowd.learning.agg_net import AggNet as AggNet
     from wisecrowd.learning.bayes_dgc import BayesDGC as BayesDGC
     from wisecrowd.learning.ccem import CCEM as CCEM
+    from wisecrowd.learning.coinnet import COINNet as COINNet
+    from wisecrowd.learning.conal import CoNAL as CoNAL
+    from wisecrowd.learning.crowd_layer import CrowdLayer as CrowdLayer
     from wisecrowd.learning.deep_bp import DeepBP as DeepBP
     from wisecrowd.learning.deep_mf import DeepMF as DeepMF
     from wisecrowd.learning.doctor_net import DoctorNet as DoctorNet
+    from wisecrowd.learning.geo_crowd_net import GeoCrowdNet as GeoCrowdNet
+    from wisecrowd.learning.instance_confusion import InstanceConfusion as InstanceConfusion
     from wisecrowd.learning.max_mig import MaxMIG as MaxMIG
     from wisecrowd.learning.mbem import MBEM as MBEM
     from wisecrowd.learning.raykar import Raykar as Raykar
+    from wisecrowd.learning.single_confusion import SingleConfusion as SingleConfusion
     from wisecrowd.learning.soft_bootstrap import SoftBootstrap as SoftBootstrap
+    from wisecrowd.learning.trace_regularized import TraceRegularized as TraceRegularized
     from wisecrowd.learning.two_stage import TwoStage as TwoStage
+    from wisecrowd.learning.union_net import UnionNet as UnionNet
     from wisecrowd.learning.weighted_doctor_net import WeightedDoctorNet as WeightedDoctorNet
 
 

@@ -32,7 +32,6 @@ Floats = NDArray[np.float64]
 
 CLIPS = (0.5, 0.7, 0.9, 0.97, 1.0)  # what "auto" tries, besides not listening at all
 HELD_OUT = 0.1  # share of the annotations by which "auto" chooses
-FINAL_TOLERANCE = 1e-9
 
 
 def clip_probas(probas: Floats, largest: float) -> Floats:
@@ -102,19 +101,24 @@ class AlternatingClassifier(NeuralClassifier):
                 f"clip is {self.clip!r}; give 'auto' or a number between 1 / n_classes and 1."
             )
 
-    def _inference(self) -> Aggregator:
-        """Return the method that does the E-step."""
+    def _inference(self, last: bool = False) -> Aggregator:
+        """Return the method that does the E-step; the last one is run to its end."""
         raise TypeError(f"{type(self).__name__} must define _inference.")
 
     def _build(self, network: nn.Module, data: CrowdData) -> AlternatingModel:
-        clip = self._clip if self.clip == "auto" else self.clip
-        return AlternatingModel(network, data, self._inference(), clip, self)
+        return AlternatingModel(network, data, self._inference(), self._cap(), self)
+
+    def _cap(self) -> float:
+        return float(self._clip if self.clip == "auto" else self.clip)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
         assert isinstance(model, AlternatingModel)
         whole = data.whole
         log_f = log_probas_of(model.network, whole.features, device=whole.device)
-        final = model.final(log_f, whole)
+        start = as_array(model.get_buffer("exact_targets"))
+        begun = bool(whole.labels.n_annotations) and start.any()
+        probas = clip_probas(np.exp(log_f), model.clip)
+        final = _quietly(self._inference(last=True), whole, probas, start if begun else None)
         return {
             "probas": np.array(final.probas_),
             "confusion": np.array(final.confusion_),
@@ -171,31 +175,23 @@ class AlternatingModel(TargetModel):
         n_workers = data.labels.n_workers
         self.register_buffer("table", torch.zeros(n_workers, n_classes, n_classes).double())
         self.register_buffer("exact_targets", torch.zeros(n_tasks, n_classes).double())
-        self._infer(np.full((n_tasks, n_classes), 1 / n_classes), data, first=True)
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Do an E-step with what the classifier says by now."""
-        if epoch and epoch % self.steps == 0:
+        """Do an E-step with what the classifier says by now: at first nothing."""
+        if epoch == 0:
+            self.infer(np.full(self.targets.shape, 1 / self.targets.shape[1]), data)
+        elif epoch % self.steps == 0:
             log_f = log_probas_of(self.network, data.features, device=data.device)
-            self._infer(clip_probas(np.exp(log_f), self.clip), data)
+            start = as_array(self.get_buffer("exact_targets"))
+            self.infer(clip_probas(np.exp(log_f), self.clip), data, start)
 
-    def _infer(self, probas: Floats, data: CrowdData, first: bool = False) -> None:
-        start = None if first else as_array(self.get_buffer("exact_targets"))
+    def infer(self, probas: Floats, data: CrowdData, start: Floats | None = None) -> None:
+        """Replace the targets by the posterior under a task prior (N, K)."""
         fitted = _quietly(self.method, data, probas, start)
         exact = torch.from_numpy(with_gold(np.array(fitted.probas_), data))
         self.get_buffer("exact_targets").copy_(exact)
         self.targets.copy_(exact)
         self.table.copy_(torch.from_numpy(np.array(fitted.confusion_)))
-
-    def final(self, log_f: Floats, data: CrowdData) -> Aggregator:
-        """Return the inference method run to its end, with the trained classifier as prior."""
-        parameters = self.method.get_params(deep=False)
-        parameters |= {"max_iter": 500, "tol": FINAL_TOLERANCE}
-        last = type(self.method)(**parameters)
-        start = None
-        if data.labels.n_annotations:
-            start = as_array(self.get_buffer("exact_targets"))
-        return _quietly(last, data, clip_probas(np.exp(log_f), self.clip), start)
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy to the posterior."""

@@ -159,9 +159,10 @@ class CrowdClassifier(Estimator):
                 "class per row."
             )
         if (codes < 0).any():
+            strange = np.asarray(y)[codes < 0].tolist()[0]
             raise DataError(
-                f"The validation set has the class {np.asarray(y)[codes < 0][0]!r}, which is not "
-                f"among the classes ({describe_ids(labels.classes)})."
+                f"The validation set has the class {strange!r}, which is not among the classes "
+                f"({describe_ids(labels.classes)})."
             )
         return features, codes
 
@@ -274,7 +275,7 @@ class CrowdClassifier(Estimator):
         class_codes = lookup(labels.classes, self.classes_)
         unknown = (class_codes < 0) & (labels.class_totals > 0)
         if unknown.any():
-            value = labels.classes[int(np.argmax(unknown))]
+            value = labels.classes[unknown].tolist()[0]
             raise DataError(
                 f"Label {value!r} was not among the classes of the fit "
                 f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
@@ -282,7 +283,7 @@ class CrowdClassifier(Estimator):
         worker_codes = lookup(labels.workers, self.workers_)
         strange = worker_codes[labels.worker] < 0
         if strange.any():
-            first = labels.workers[labels.worker[strange][0]]
+            first = labels.workers[labels.worker[strange]].tolist()[0]
             warnings.warn(
                 f"{int(strange.sum())} labels come from workers that were not in the fit, such as "
                 f"{first!r}{suggestion(first, self.workers_)}, and do not count.",

@@ -122,7 +122,7 @@ class NaturalGradientModel(CrowdModel):
         super().__init__(network)
         labels = data.labels
         self.forgetting, self.estimate_class = options.forgetting, options.estimate_class
-        self.n_tasks = max(1, int(np.count_nonzero(labels.labels_per_task)))
+        self.n_tasks = max(1, int(_known(data).sum()))
         K = labels.n_classes
         row = torch.full((K, K), options.elsewhere).fill_diagonal_(options.diagonal).double()
         self.register_buffer("alpha_prior", torch.full((K,), options.class_alpha).double())
@@ -186,7 +186,6 @@ class NaturalGradientModel(CrowdModel):
     def bound(self, data: CrowdData) -> float:
         """Return the evidence lower bound of all tasks, with their best q."""
         labels = data.labels
-        labelled = labels.labels_per_task > 0
         alpha, beta = as_array(self.alpha), as_array(self.beta)
         log_f = log_probas_of(self.network, data.features, device=data.device)
         scores = log_f + vote_scores(expected_log(beta), labels)
@@ -196,14 +195,21 @@ class NaturalGradientModel(CrowdModel):
             total -= divergence(
                 alpha, as_array(self.get_buffer("alpha_prior")), expected_log(alpha)
             )
+        rows, gold = np.arange(len(scores)), data.gold
         top = scores.max(axis=1)
         log_z = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
+        log_z = np.where(gold >= 0, scores[rows, gold], log_z)  # there q is certain
         prior = as_array(self.get_buffer("beta_prior"))
-        return total + float(log_z[labelled].sum()) - divergence(beta, prior, expected_log(beta))
+        return total + float(log_z[_known(data)].sum()) - divergence(beta, prior, expected_log(beta))
 
     def confusion(self) -> Tensor:
         """Return the (J, K, K) posterior means."""
         return (self.beta / self.beta.sum(dim=2, keepdim=True)).float()
+
+
+def _known(data: CrowdData) -> NDArray[np.bool_]:
+    """Return (N,): which tasks anything is known of, by labels or gold."""
+    return np.asarray((data.labels.labels_per_task > 0) | (data.gold >= 0))
 
 
 def _codes(data: CrowdData) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:

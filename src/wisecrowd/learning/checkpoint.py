@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -48,15 +49,18 @@ def save_checkpoint(
     tensors["random"] = torch.get_rng_state()
     if torch.cuda.is_available():
         tensors["random.cuda"] = torch.cuda.get_rng_state()
-    header = {
-        "format": FORMAT,
-        "fingerprint": fingerprint,
-        "state": asdict(state),
-        "groups": stored["param_groups"],
-    }
-    content = {name: value.detach().cpu().clone() for name, value in tensors.items()}
+    header = json.dumps(
+        {
+            "format": FORMAT,
+            "fingerprint": fingerprint,
+            "state": asdict(state),
+            "groups": stored["param_groups"],
+        }
+    )
+    content = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    metadata = {"wisecrowd": header, "sha256": _digest(header, content)}
     with atomic_write(path, "wb") as file:
-        file.write(to_bytes(content, metadata={"wisecrowd": json.dumps(header)}))
+        file.write(to_bytes(content, metadata=metadata))
 
 
 def load_checkpoint(
@@ -101,8 +105,21 @@ def load_checkpoint(
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
     with safe_open(path, framework="pt") as file:
-        header = json.loads((file.metadata() or {})["wisecrowd"])
-        return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        metadata = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    if _digest(metadata["wisecrowd"], tensors) != metadata["sha256"]:
+        raise ValueError("its checksum is another")
+    return json.loads(metadata["wisecrowd"]), tensors
+
+
+def _digest(header: str, tensors: dict[str, Tensor]) -> str:
+    """Return the SHA-256 of all that a checkpoint holds."""
+    digest = hashlib.sha256(header.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+        digest.update(value.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def _under(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
 from wisecrowd.aggregation.belief_propagation import BeliefPropagation
-from wisecrowd.learning.alternating import AlternatingClassifier
+from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
+from wisecrowd.inference.loop import Run
+from wisecrowd.inference.priors import as_worker_prior
+from wisecrowd.learning.alternating import AlternatingClassifier, AlternatingModel
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.neural import as_array
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,5 +64,52 @@ class DeepBP(AlternatingClassifier):
 
     rounds: int = 10
 
-    def _inference(self) -> BeliefPropagation:
-        return BeliefPropagation(prior=self.prior, max_iter=self.rounds, tol=1e-3)
+    def _inference(self, last: bool = False) -> WarmBeliefPropagation:
+        # The last one starts without messages: what it finds depends on the classifier alone.
+        rounds, tol = (500, 1e-9) if last else (self.rounds, 1e-3)
+        return WarmBeliefPropagation(prior=self.prior, max_iter=rounds, tol=tol)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> BeliefModel:
+        return BeliefModel(network, data, self._inference(), self._cap(), self)
+
+
+class WarmBeliefPropagation(BeliefPropagation):
+    """Belief propagation that starts from the messages it is given, and keeps those it ends with.
+
+    The classifier moves little between two E-steps, and so do the messages: a few rounds do.
+    """
+
+    messages: Floats | None = None
+
+    def _converge(
+        self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
+    ) -> Run:
+        if self.messages is not None and not params.update:  # else it goes on after a refinement
+            cuts = np.cumsum([len(state) for state in states])[:-1]
+            states = [part.copy() for part in np.split(self.messages, cuts)]
+        done = super()._converge(steps, engine, params, states)
+        self.messages = np.concatenate(done.states)
+        return done
+
+
+class BeliefModel(AlternatingModel):
+    """The messages are a buffer, so that training which is resumed goes on with them."""
+
+    messages: Tensor
+
+    def __init__(
+        self, network: nn.Module, data: CrowdData, method: WarmBeliefPropagation, clip: float,
+        options: DeepBP,
+    ) -> None:  # fmt: skip
+        super().__init__(network, data, method, clip, options)
+        self.propagation = method
+        edges = find_edges(data.labels)
+        coin = as_worker_prior(method.prior).coin and edges.single
+        shape = (len(edges.worker),) if coin else (len(edges.worker), data.labels.n_classes)
+        self.register_buffer("messages", torch.zeros(shape, dtype=torch.float64))
+
+    def infer(self, probas: Floats, data: CrowdData, start: Floats | None = None) -> None:
+        """Replace the targets by the beliefs under a task prior (N, K)."""
+        self.propagation.messages = as_array(self.messages)
+        super().infer(probas, data, start)
+        self.messages.copy_(torch.from_numpy(self.propagation.messages))

@@ -48,7 +48,8 @@ class DeepMF(AlternatingClassifier):
     array([0, 1])
     """
 
-    def _inference(self) -> MeanField:
+    def _inference(self, last: bool = False) -> MeanField:
+        rounds, tol = (1000, 1e-12) if last else (self.rounds, 1e-6)
         return MeanField(
-            prior=self.prior, class_prior="uniform", max_iter=self.rounds, accelerate=False
+            prior=self.prior, class_prior="uniform", max_iter=rounds, tol=tol, accelerate=False
         )

@@ -19,7 +19,8 @@ OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
 WARM_UP = 0.3  # the share of steps in which one-cycle rises
 LOWEST = 0.04  # where it starts, as a share of the highest rate
-TOO_MUCH = 1000.0  # how often the loss of the start an epoch may have: more has diverged
+TOO_MUCH = 1e3  # an epoch's loss that is so many times that of the start has diverged
+TOO_LARGE = 1e5  # and so has a weight, also where the loss has a bound
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class State:
     best_score: float = -math.inf
     history: list[dict[str, float]] = field(default_factory=list)
     first_loss: float = math.nan  # of the first batch, before any step
+    first_size: float = math.nan  # of the largest weight
     interrupted: bool = False
     stopped: str = ""
 
@@ -83,18 +85,16 @@ def train(
     state = State() if state is None else state
     optimizer = make_optimizer(model, options) if optimizer is None else optimizer
     best = _copy(model) if best is None else best
-    good = _copy(model)  # the last state whose loss was finite
+    good = _copy(model)  # the last state that had not diverged
+    if math.isnan(state.first_size):
+        state.first_size = _largest(model)
     try:
         while state.epoch < options.epochs and not state.stopped:
             model.begin_epoch(state.epoch, data)
             drawn = rows[torch.randperm(len(rows))] if sample is None else sample()
             loss = _epoch(model, data, drawn, options, optimizer, state)
-            if not loss <= TOO_MUCH * max(1.0, abs(state.first_loss)):  # NaN included
-                state.stopped = (
-                    f"The loss went from {state.first_loss:.3g} to {loss:.3g} in epoch "
-                    f"{state.epoch + 1} and training stopped; the state before that epoch was "
-                    "kept. Lower lr or crowd_lr, set clip_gradient, or rescale the features."
-                )
+            state.stopped = _diverged(model, state, loss)
+            if state.stopped:
                 break
             good = _copy(model)
             state.epoch += 1
@@ -118,7 +118,7 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     state: State,
 ) -> float:
-    """Run over the rows once; return the mean loss, NaN as soon as it is not finite."""
+    """Run over the rows once; return the mean loss, or one that is not finite at once."""
     model.train()
     total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
     for number, batch in enumerate(data.batches(rows, options.batch_size)):
@@ -136,9 +136,29 @@ def _epoch(
             state.first_loss = value
         total += value * len(batch)
         if not math.isfinite(total):
-            return math.nan
-    finite = all(bool(torch.isfinite(p).all()) for p in model.parameters())
-    return total / max(len(rows), 1) if finite else math.nan
+            break
+    return total / max(len(rows), 1)
+
+
+def _diverged(model: CrowdModel, state: State, loss: float) -> str:
+    """Return what to change if training has diverged, and nothing otherwise."""
+    size = _largest(model)
+    if not math.isfinite(loss) or loss > TOO_MUCH * max(1.0, abs(state.first_loss)):
+        sign = f"the loss went from {state.first_loss:.3g} to {loss:.3g}"
+    elif not size <= TOO_LARGE * max(1.0, state.first_size):
+        sign = f"a weight grew to {size:.3g}"
+    else:
+        return ""
+    return (
+        f"Training diverged in epoch {state.epoch + 1}: {sign}. It stopped, and the state before "
+        "that epoch was kept; lower lr or crowd_lr, set clip_gradient, or rescale the features."
+    )
+
+
+def _largest(model: nn.Module) -> float:
+    """Return the size of the largest weight, NaN if one is."""
+    sizes = [p.detach().abs().max() for p in model.parameters() if p.numel()]
+    return float(torch.stack(sizes).max()) if sizes else 0.0
 
 
 def _judge(

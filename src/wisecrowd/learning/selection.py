@@ -31,7 +31,7 @@ def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor
         values = model.label_log_probas(batch)
         if values is None:
             return _fitted_score(model, data, train, valid)
-        each = torch.ones_like(values) if batch.weight is None else batch.weight
+        each = data.counts(batch)  # balancing changes what is learned, not what is likely
         total += float((each * values).sum())
         weight += float(each.sum())
     return total / max(weight, 1e-12)
@@ -46,7 +46,7 @@ def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tens
     return float(np.average(values, weights=unseen.weight))
 
 
-def gold_score(model: CrowdModel, X: Any, codes: NDArray[Any], device: Any) -> float:
+def gold_score(model: CrowdModel, features: Features, codes: NDArray[Any], device: Any) -> float:
     """Return the mean log-probability of the known classes of a validation set."""
-    log_probas = log_probas_of(model.network, Features(X), device=device)
+    log_probas = log_probas_of(model.network, features, device=device)
     return float(log_probas[np.arange(len(codes)), codes].mean())

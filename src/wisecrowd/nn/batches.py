@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -28,6 +28,8 @@ class CrowdBatch:
         The annotations' numbers in the whole data.
     gold : (B,), optional
         Known classes, -1 where there is none.
+    task_weight : (B,), optional
+        How much each task counts where a loss is one of tasks; ``None`` means once.
     """
 
     x: Tensor
@@ -38,6 +40,7 @@ class CrowdBatch:
     weight: Tensor | None = None
     edge: Tensor | None = None
     gold: Tensor | None = None
+    task_weight: Tensor | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -55,8 +58,7 @@ class CrowdBatch:
 
     def to(self, device: Any) -> CrowdBatch:
         """Return the batch on a device."""
-        parts = ("x", "rows", "task", "worker", "label", "weight", "edge", "gold")
-        moved = {name: getattr(self, name) for name in parts}
+        moved = {part.name: getattr(self, part.name) for part in fields(self)}
         return replace(
             self, **{name: value.to(device) for name, value in moved.items() if value is not None}
         )

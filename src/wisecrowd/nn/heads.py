@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 SMALLEST = 1e-6  # the least probability that a start may have: logits stay finite
+LEAST = 1e-10  # the least probability that softplus gives, as published
 
 
 class ConfusionHead(nn.Module):
@@ -43,9 +44,14 @@ class ConfusionHead(nn.Module):
 
     def rows(self, worker: Tensor, label: Tensor) -> Tensor:
         r"""Return (E, K): :math:`\log \theta_{j_e}[k, l_e]` for each annotation."""
-        by_label = self.log().transpose(1, 2)  # (J, L, K): what is gathered lies together
-        n_labels = by_label.shape[1]
-        return by_label.reshape(-1, by_label.shape[2]).index_select(0, worker * n_labels + label)
+        return gather_rows(self.log(), worker, label)
+
+
+def gather_rows(log_table: Tensor, worker: Tensor, label: Tensor) -> Tensor:
+    """Return (E, K): the column of each annotation's label in its worker's (K, L) table."""
+    by_label = log_table.transpose(1, 2)  # (J, L, K): what is gathered lies together
+    n_labels = by_label.shape[1]
+    return by_label.reshape(-1, by_label.shape[2]).index_select(0, worker * n_labels + label)
 
 
 class SoftmaxConfusion(ConfusionHead):
@@ -114,8 +120,14 @@ class SoftplusConfusion(ConfusionHead):
 
     def log(self) -> Tensor:
         """Return (J, K, L) log-probabilities."""
-        positive = functional.softplus(self.logits)
-        return (positive / positive.sum(dim=-1, keepdim=True)).log()
+        return log_softplus_rows(self.logits)
+
+
+def log_softplus_rows(logits: Tensor) -> Tensor:
+    """Return (..., L) log-probabilities: softplus, then rows divided by their sums."""
+    positive = functional.softplus(logits)
+    # Softplus underflows to 0, whose logarithm has no gradient.
+    return (positive / positive.sum(dim=-1, keepdim=True)).clamp_min(LEAST).log()
 
 
 def _checked(table: Any) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 FLOOR = 1e-8  # keeps determinants away from zero
-TOO_LARGE = 100.0  # a volume beyond this says that the batch has lost a class
+TOO_LARGE = 10.0  # a volume beyond this for each class says that the batch has lost some
 
 
 def mean_trace(table: Tensor) -> Tensor:
@@ -21,19 +21,21 @@ def mean_trace(table: Tensor) -> Tensor:
 
 
 def feature_volume(log_probas: Tensor) -> Tensor:
-    r"""Return :math:`-\log\det(F F^\top / B)` with :math:`F` (K, B) the classifier's output.
+    r"""Return :math:`-\log\det(K F F^\top / B)` with :math:`F` (K, B) the classifier's output.
 
-    Small where the classifier's outputs spread over the simplex: use it where some tasks are
+    Small where the classifier's outputs spread over the simplex; the least is zero, where each
+    task surely has some class and all classes are equally common. Use it where some tasks are
     clear cases of each class, and no worker is an expert.
     """
     probas = log_probas.exp()
-    return _minus_log_det(probas.T @ probas / len(probas))
+    return _minus_log_det(probas.T @ probas * (probas.shape[1] / len(probas)))
 
 
 def confusion_volume(table: Tensor) -> Tensor:
     r"""Return :math:`-\log\det(W^\top W / J)` with :math:`W` (JK, K) the stacked matrices.
 
-    Small where the workers' rows differ between classes: use it where every class has an expert.
+    Small where the workers' rows differ between classes; the least is zero, where all are always
+    right. Use it where every class has an expert.
     """
     stacked = table.transpose(1, 2).reshape(-1, table.shape[1])  # rows: (worker, label)
     return _minus_log_det(stacked.T @ stacked / table.shape[0])
@@ -41,10 +43,12 @@ def confusion_volume(table: Tensor) -> Tensor:
 
 def _minus_log_det(gram: Tensor) -> Tensor:
     n = gram.shape[0]
-    gram = gram + FLOOR * torch.eye(n, dtype=gram.dtype, device=gram.device)
-    volume = -torch.linalg.slogdet(gram).logabsdet
-    # A batch without some class has no volume to speak of, and its gradient is not finite.
-    return torch.where(torch.isfinite(volume) & (volume <= TOO_LARGE), volume, 0.0 * gram.sum())
+    # In single precision the floor would vanish beside the diagonal.
+    wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
+    volume = -torch.linalg.slogdet(wide).logabsdet
+    # Where a class is lost the gradient is huge and says nothing: as published, such a batch
+    # goes without the penalty.
+    return torch.where(volume <= TOO_LARGE * n, volume, 0.0 * volume).to(gram.dtype)
 
 
 def outlier_size(

@@ -1,0 +1,142 @@
+"""Confusion matrices for most tasks, and free deviations for the few that are unlike the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import ConfusionModel, CrowdModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.starts import HEADS, check_start, confusion_head
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead
+from wisecrowd.nn.penalties import feature_volume, outlier_size
+
+LEAST = 1e-10  # the least probability of a label, as published
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class COINNet(NeuralClassifier):
+    r"""Sparse outliers: a few tasks may deviate from what the workers' confusion matrices say.
+
+    .. math::
+        p_{ij} = \theta_j^\top f(x_i) + e_{ij}, \qquad
+        \min \frac{1}{E} \sum_e -\log p_e[l_e]
+        + \mu_1 \frac{1}{N} \sum_i \Big(\sum_j \|e_{ij}\|^2 + \zeta\Big)^{p/2}
+        - \mu_2 \log\det(F F^\top)
+
+    Each observed label has a deviation :math:`e_{ij}` whose entries sum to zero; with
+    :math:`p < 1` they vanish for whole tasks. Where they do not, the task is one on which workers
+    err for its own reasons.
+
+    Use it when some tasks are misleading in themselves, and most tasks have two labels or more.
+    Cost per epoch: that of the classifier plus O(annotations × classes²).
+
+    Parameters
+    ----------
+    outlier_penalty : float
+        :math:`\mu_1`. The larger, the fewer outliers; the paper's 0.01 lets deviations explain
+        every label if training goes on for long.
+    penalty : float
+        :math:`\mu_2`, of the volume of classifier outputs; the paper has 0.01.
+    power : float
+        :math:`p`.
+    head : {"softmax", "softplus"}
+        What keeps rows of confusion matrices on the simplex.
+    start : optional
+        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
+        or a (J, K, K) table; by default near the identity.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    outlier_score_ : (n_tasks,)
+        :math:`\sum_j \|e_{ij}\|^2`; 0 for tasks that were not trained on.
+
+    References
+    ----------
+    Nguyen, Ibrahim and Fu (2024). Noisy label learning with instance-dependent outliers:
+    identifiability via crowd wisdom. NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 0], [1, 1, 1]], 30, axis=0)
+    >>> votes[0] = 1
+    >>> model = COINNet(module="linear", epochs=40, lr=0.1).fit(X, votes)
+    >>> model.predict(np.eye(2)), int(model.outlier_score_.argmax())
+    (array([0, 1]), 0)
+    """
+
+    outlier_penalty: float = 0.1
+    penalty: float = 0.1
+    power: float = 0.4
+    head: str = "softmax"
+    start: Any = None
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("outlier_penalty", self.outlier_penalty, 0.0)
+        check_number("penalty", self.penalty, 0.0)
+        check_number("power", self.power, 1e-6, 2.0)
+        check_choice("head", self.head, tuple(HEADS))
+        check_start(self.start)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> OutlierModel:
+        labels = data.labels
+        head = confusion_head(self.head, labels, self.start)
+        return OutlierModel(
+            network, head, labels.n_annotations, self.outlier_penalty, self.penalty, self.power
+        )
+
+    def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
+        squares = as_array(model.get_parameter("outliers")).astype(np.float64)
+        squares = np.square(squares - squares.mean(axis=1, keepdims=True)).sum(axis=1)
+        score = np.bincount(data.labels.task, squares, data.labels.n_tasks)
+        return {**super()._learned(model, data), "outlier_score": score}
+
+
+class OutlierModel(ConfusionModel):
+    """Coupled cross entropy with deviations, and a volume.
+
+    Attributes
+    ----------
+    outliers : (E, K)
+        Deviations of all annotations of the training data, before they are centred.
+    """
+
+    def __init__(
+        self, network: nn.Module, head: ConfusionHead, n_annotations: int,
+        outlier_penalty: float, penalty: float, power: float,
+    ) -> None:  # fmt: skip
+        super().__init__(network, head)
+        self.outlier_penalty, self.penalty, self.power = outlier_penalty, penalty, power
+        self.outliers = nn.Parameter(torch.zeros(n_annotations, head.logits.shape[2]))
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        outliers = self.outliers.index_select(0, edges_of(batch))
+        outliers = outliers - outliers.mean(dim=1, keepdim=True)
+        own = self.head.table().index_select(0, batch.worker)  # (E, K, L)
+        f = log_probas.exp().index_select(0, batch.task)
+        probas = (torch.bmm(f[:, None, :], own)[:, 0] + outliers).clamp_min(LEAST)
+        chosen = probas.gather(1, batch.label[:, None])[:, 0] / probas.sum(dim=1)
+        loss = batch.mean(-chosen.log())
+        size = outlier_size(outliers, batch.task, len(batch), power=self.power)
+        return loss + self.outlier_penalty * size + self.penalty * feature_volume(log_probas)
+
+
+def edges_of(batch: CrowdBatch) -> Tensor:
+    """Return (E,) the annotations' numbers in the whole data."""
+    if batch.edge is None:
+        raise ValueError("This batch does not say which annotations of the data it has.")
+    return batch.edge

@@ -1,0 +1,133 @@
+"""A layer of free weights per worker between the classifier and each worker's labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wisecrowd.core.parameters import check_choice
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.neural import NeuralClassifier, as_array
+from wisecrowd.learning.trace_regularized import tasks_per_label
+from wisecrowd.nn.batches import CrowdBatch
+
+KINDS = ("matrix", "vector", "bias", "vector+bias", "scalar")
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CrowdLayer(NeuralClassifier):
+    r"""The crowd layer: every worker reweighs the class probabilities, then a second softmax.
+
+    .. math::
+        \min \frac{1}{E} \sum_e -\log \mathrm{softmax}(o_{j_e}(p_{i_e}))_{l_e}, \qquad
+        o_j(p) = W_j^\top p,\; w_j \circ p,\; p + b_j,\; w_j \circ p + b_j,\; s_j p
+
+    with :math:`p_i = f(x_i)`. The weights are free and not normalised, as published: they are no
+    probabilities. ``confusion_`` is therefore fitted to the trained classifier.
+
+    Use it when a simple baseline is wanted that trains fast; take CCEM where the workers are of
+    interest. Cost per epoch: that of the classifier plus O(annotations × classes²), or
+    O(annotations × classes) for all kinds but the matrix.
+
+    Parameters
+    ----------
+    kind : {"matrix", "vector", "bias", "vector+bias", "scalar"}
+        Which of the :math:`o_j`; all start as the identity.
+    reduction : {"labels", "tasks"}
+        Average over labels; or sum over a task's labels and average over tasks, as published.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    worker_weight_ : (J, K, K), (J, K) or (J, 1), where the kind has one
+    worker_bias_ : (J, K), where the kind has one
+
+    References
+    ----------
+    Rodrigues and Pereira (2018). Deep learning from crowds. AAAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> CrowdLayer(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    kind: str = "matrix"
+    reduction: str = "labels"
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_choice("kind", self.kind, KINDS)
+        check_choice("reduction", self.reduction, ("labels", "tasks"))
+
+    def _build(self, network: nn.Module, data: CrowdData) -> LayerModel:
+        labels = data.labels
+        return LayerModel(
+            network, labels.n_workers, labels.n_classes, self.kind, self.reduction == "tasks"
+        )
+
+    def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
+        names = {"weight": "worker_weight", "bias": "worker_bias"}
+        parts = {names[n]: as_array(p) for n, p in model.named_parameters() if n in names}
+        return {**super()._learned(model, data), **parts}
+
+
+class LayerModel(CrowdModel):
+    """A classifier with a crowd layer.
+
+    Attributes
+    ----------
+    weight : (J, K, K), (J, K), (J, 1) or None
+    bias : (J, K) or None
+    """
+
+    weight: Tensor | None
+    bias: Tensor | None
+
+    def __init__(
+        self, network: nn.Module, n_workers: int, n_classes: int, kind: str, per_task: bool = False
+    ) -> None:
+        super().__init__(network)
+        self.per_task = per_task
+        starts = {
+            "matrix": torch.eye(n_classes).repeat(n_workers, 1, 1),
+            "vector": torch.ones(n_workers, n_classes),
+            "vector+bias": torch.ones(n_workers, n_classes),
+            "scalar": torch.ones(n_workers, 1),
+        }
+        weight = starts.get(kind)
+        bias = torch.zeros(n_workers, n_classes) if kind.endswith("bias") else None
+        self.register_parameter("weight", None if weight is None else nn.Parameter(weight))
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias))
+
+    def scores(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return (E, K): each annotation's logits of labels."""
+        p = log_probas.exp().index_select(0, batch.task)
+        if self.weight is not None:
+            own = self.weight.index_select(0, batch.worker)
+            p = torch.bmm(p[:, None, :], own)[:, 0] if own.ndim == 3 else own * p
+        return p if self.bias is None else p + self.bias.index_select(0, batch.worker)
+
+    def _losses(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        return functional.cross_entropy(
+            self.scores(log_probas, batch), batch.label, reduction="none"
+        )
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the cross entropy after the second softmax."""
+        loss = batch.mean(self._losses(log_probas, batch))
+        return loss / tasks_per_label(batch) if self.per_task else loss
+
+    def label_log_probas(self, batch: CrowdBatch) -> Tensor:
+        """Return (E,) how likely each label is."""
+        return -self._losses(self.log_probas(batch.x), batch)

@@ -1,0 +1,107 @@
+"""Coupled cross entropy with a volume that settles which of all explanations is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import ConfusionModel
+from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.learning.starts import HEADS, check_start, confusion_head
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead, gather_rows
+from wisecrowd.nn.objectives import coupled_cross_entropy
+from wisecrowd.nn.penalties import confusion_volume, feature_volume
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GeoCrowdNet(NeuralClassifier):
+    r"""Coupled cross entropy with the largest volume of classifier outputs, or of the crowd.
+
+    .. math::
+        \min_{f, \theta} \frac{1}{E} \sum_e -\log \sum_k f_k(x_{i_e})\, \theta_{j_e}[k, l_e]
+        - \lambda \log\det(F F^\top)
+        \quad\text{or}\quad - \lambda \log\det(W^\top W)
+
+    with :math:`F = [f(x_1) \ldots f(x_B)]` of the batch and :math:`W` the stacked
+    :math:`\theta_j^\top`. The product of both determinants is the same for all pairs that explain
+    the labels, so that the one grows as the other shrinks.
+
+    Use it when some tasks are clear cases of each class but no worker is an expert
+    (``regularize="F"``), or each class has an expert but no task is a clear case (``"W"``). Cost
+    per epoch: that of the classifier plus O(annotations × classes).
+
+    Parameters
+    ----------
+    regularize : {"F", "W"}
+        Whose volume is to be large: the classifier's outputs', or the crowd's.
+    penalty : float
+        :math:`\lambda`; published values are 0.001 to 0.2.
+    head : {"softmax", "softplus"}
+        What keeps rows of confusion matrices on the simplex.
+    start : optional
+        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
+        or a (J, K, K) table; by default near the identity.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ... A batch should have five
+        tasks per class and more.
+
+    Notes
+    -----
+    Other than published, the volume is measured from its least value, which changes the loss by a
+    constant alone, and nothing is chosen by true labels. A batch that has lost a class goes without
+    the penalty, as published.
+
+    References
+    ----------
+    Ibrahim, Nguyen and Fu (2023). Deep learning from crowdsourced labels: coupled cross-entropy
+    minimization, identifiability, and regularization. ICLR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> GeoCrowdNet(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    regularize: str = "F"
+    penalty: float = 0.1
+    head: str = "softmax"
+    start: Any = None
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_choice("regularize", self.regularize, ("F", "W"))
+        check_number("penalty", self.penalty, 0.0)
+        check_choice("head", self.head, tuple(HEADS))
+        check_start(self.start)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> GeoModel:
+        head = confusion_head(self.head, data.labels, self.start)
+        return GeoModel(network, head, self.penalty, self.regularize)
+
+
+class GeoModel(ConfusionModel):
+    """Coupled cross entropy plus a volume."""
+
+    def __init__(
+        self, network: nn.Module, head: ConfusionHead, penalty: float, regularize: str
+    ) -> None:
+        super().__init__(network, head)
+        self.penalty, self.regularize = penalty, regularize
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        log_table = self.head.log()
+        rows = gather_rows(log_table, batch.worker, batch.label)
+        loss = coupled_cross_entropy(log_probas, rows, batch)
+        if self.regularize == "F":
+            return loss + self.penalty * feature_volume(log_probas)
+        return loss + self.penalty * confusion_volume(log_table.exp())

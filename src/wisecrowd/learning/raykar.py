@@ -1,0 +1,210 @@
+"""Raykar: logistic regression and the workers' confusion matrices by EM, without torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.features import is_dataset
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.confusion import dirichlet_update, known_mixture
+from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.inference.priors import as_row_prior
+from wisecrowd.learning.base import CrowdClassifier, Learned, Training
+from wisecrowd.learning.targets import expected_counts, soft_votes, with_gold
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Raykar(CrowdClassifier):
+    r"""Logistic regression as the class prior of a Dawid-Skene model, by EM; needs no torch.
+
+    .. math::
+        \sum_i \log \sum_k f_k(x_i) \prod_j \theta_j[k, y_{ij}]
+        + \sum_{jkl} \alpha_{kl} \log \theta_j[k, l] - \frac{\lambda}{2} \|W\|^2, \qquad
+        f(x) = \mathrm{softmax}(W x + b)
+
+    The M-step is exact: counts for :math:`\theta`, a convex problem solved by L-BFGS for
+    :math:`W`, so that this never decreases. Features are standardised; rows of ``X`` that are no
+    vectors are flattened.
+
+    Use it when classes are about linear in the features and tasks have several labels each.
+
+    Parameters
+    ----------
+    prior : "weak", None, number, (n_classes, n_classes) array or prior object
+        Pseudo-counts :math:`\alpha` of the confusion rows, as in ``DawidSkene``; for two classes
+        they are the Beta priors of sensitivity and specificity. None is maximum likelihood.
+    l2 : float
+        :math:`\lambda`, on weights of standardised features; the intercept is free.
+    max_iter : int
+        Iterations of EM.
+    tol : float
+        Stop when the relative gain is at most this.
+    random_state : int
+        Nothing is random here.
+
+    Attributes
+    ----------
+    coef_, intercept_ : (n_classes, n_features), (n_classes,)
+        Of the features as they were given.
+    confusion_ : (n_workers, n_classes, n_classes)
+    history_ : tuple of dict
+        The objective after every iteration.
+
+    References
+    ----------
+    Raykar et al. (2010). Learning from crowds. JMLR 11, 1297-1322.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> Raykar().fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    prior: Any = "weak"
+    l2: float = 10.0
+    max_iter: int = 100
+    tol: float = 1e-6
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("l2", self.l2, 0.0)
+        check_integer("max_iter", self.max_iter, 1)
+        check_number("tol", self.tol, 0.0)
+
+    def _fit(self, training: Training) -> Learned:
+        if training.resume:
+            raise ParameterError("Raykar writes no checkpoints to resume from; fit without resume.")
+        X, labels = _as_matrix(training.X), training.labels
+        mean, scale = X.mean(axis=0), X.std(axis=0)
+        scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, np.inf)  # constant: no weight
+        prior = as_row_prior(self.prior, labels.classes)
+        alpha = prior.pseudo_counts(labels.workers, labels.n_classes)
+        em = _EM((X - mean) / scale, training, self.l2, alpha)
+        history, converged = em.run(self.max_iter, self.tol)
+        coef = em.weights[:, :-1] / scale
+        intercept = em.weights[:, -1] - coef @ mean
+        notes = () if training.valid is None else (
+            "Raykar has no epochs to choose among; the validation set was not used.",
+        )  # fmt: skip
+        return Learned(
+            em.log_f,
+            confusion=np.exp(em.log_confusion),
+            probas=em.posterior,
+            n_iter=len(history),
+            converged=converged,
+            history=tuple(
+                {"iteration": float(i + 1), "objective": x} for i, x in enumerate(history)
+            ),
+            warnings=notes,
+            extra={"coef": coef, "intercept": intercept},
+        )
+
+    def _log_probas(self, X: Any) -> Floats:
+        flat = _as_matrix(X)
+        if flat.shape[1] != self.coef_.shape[1]:
+            raise DataError(
+                f"Each row of X has {flat.shape[1]} numbers and Raykar is expecting "
+                f"{self.coef_.shape[1]}; give features of the shape that the fit had."
+            )
+        return _log_softmax(flat @ self.coef_.T + self.intercept_)
+
+
+class _EM:
+    """The state of EM: weights (K, d + 1), log confusion (J, K, K) and posterior (N, K)."""
+
+    log_f: Floats
+    log_confusion: Floats
+
+    def __init__(self, X: Floats, training: Training, l2: float, alpha: Floats) -> None:
+        self.X = np.hstack([X, np.ones((len(X), 1))])
+        self.labels, self.l2, self.alpha = training.labels, l2, alpha
+        n_classes = self.labels.n_classes
+        # Other tasks say nothing of either part: their posterior is what f says already.
+        self.useful = (self.labels.labels_per_task > 0) | (training.gold >= 0)
+        self.weights = np.zeros((n_classes, self.X.shape[1]))
+        self.posterior = soft_votes(training)
+        with np.errstate(divide="ignore"):  # a known class rules the others out
+            self.possible = np.log(with_gold(np.ones((len(X), n_classes)), training))
+
+    def run(self, max_iter: int, tol: float) -> tuple[list[float], bool]:
+        """Iterate; return the objective after every iteration and whether it settled."""
+        history: list[float] = []
+        for iteration in range(1, max_iter + 1):
+            history.append(self._iterate())
+            report(Progress(iteration, max_iter, history[-1]))
+            if len(history) > 1 and history[-1] - history[-2] <= tol * max(1.0, abs(history[-1])):
+                return history, True
+        return history, False
+
+    def _iterate(self) -> float:
+        """M-step, then E-step; return the objective at the new parameters."""
+        counts = expected_counts(self.posterior, self.labels)
+        self.log_confusion, log_prior = dirichlet_update(counts, self.alpha)
+        self.weights = solve_logistic(
+            self.X[self.useful], self.posterior[self.useful], self.l2, self.weights
+        )
+        self.log_f = _log_softmax(self.X @ self.weights.T)
+        rows = self.log_f + self.possible
+        prior = TaskPrior(rows, np.arange(len(rows), dtype=np.int32), given=True)
+        self.posterior, evidence = known_mixture(
+            self.labels, prior, np.exp(self.log_confusion), np.ones(rows.shape[1])
+        )
+        return evidence + log_prior - 0.5 * self.l2 * float((self.weights[:, :-1] ** 2).sum())
+
+
+def solve_logistic(X: Floats, targets: Floats, l2: float, start: Floats) -> Floats:
+    r"""Return the (K, d) weights of a logistic regression on class probabilities.
+
+    They minimise :math:`-\sum_{ik} q_i(k) \log f_k(x_i) + \frac{\lambda}{2} \|W\|^2`, in which the
+    last column, that of the ones, is free.
+
+    Parameters
+    ----------
+    X : (N, d)
+        Features with a last column of ones.
+    targets : (N, K)
+    l2 : float
+    start : (K, d)
+        Returned as it is where it cannot be improved on.
+    """
+    from scipy.optimize import minimize
+
+    n_classes, penalty = targets.shape[1], np.full(X.shape[1], l2)
+    penalty[-1] = 0.0
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        weights = flat.reshape(n_classes, -1)
+        log_f = _log_softmax(X @ weights.T)
+        value = -(targets * log_f).sum() + 0.5 * (penalty * weights**2).sum()
+        gradient = (np.exp(log_f) - targets).T @ X + penalty * weights
+        return float(value) / len(X), gradient.ravel() / len(X)
+
+    options = {"maxiter": 1000, "ftol": 0.0, "gtol": 1e-7, "maxcor": 20}
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    better = np.isfinite(found.fun) and found.fun <= loss(start.ravel())[0]
+    return np.asarray(found.x.reshape(n_classes, -1) if better else start)
+
+
+def _log_softmax(scores: Floats) -> Floats:
+    top = scores.max(axis=1, keepdims=True)
+    shifted = scores - top
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def _as_matrix(X: Any) -> Floats:
+    if is_dataset(X):
+        raise DataError(
+            "Raykar needs all features at once and X is a dataset; give an array of its items."
+        )
+    return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

@@ -1,0 +1,96 @@
+"""One confusion matrix for the whole crowd, as if all labels came from one noisy source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.learning.starts import HEADS, check_start, start_table
+from wisecrowd.learning.trace_regularized import TraceModel
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SingleConfusion(NeuralClassifier):
+    r"""One noisy channel: all workers share a confusion matrix, with a trace penalty.
+
+    .. math::
+        \min_{f, \theta} \frac{1}{N} \sum_i \sum_j
+        -\log \sum_k f_k(x_i)\, \theta[k, y_{ij}] + \lambda \operatorname{tr} \theta
+
+    Use it when it is not known who gave which label, or workers have too few labels to tell them
+    apart; otherwise as a baseline. Cost per epoch: that of the classifier plus
+    O(annotations × classes).
+
+    Parameters
+    ----------
+    penalty : float
+        :math:`\lambda`; 0 leaves the channel free.
+    head : {"softplus", "softmax"}
+        What keeps rows on the simplex.
+    start : optional
+        Where the matrix starts: a probability for its diagonal; or the mean of an aggregator's
+        confusion matrices, by its name, or of a (J, K, K) table.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        The same matrix for every worker.
+
+    References
+    ----------
+    Sukhbaatar et al. (2015). Training convolutional networks with noisy labels. ICLR workshop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> SingleConfusion(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    penalty: float = 0.01
+    head: str = "softplus"
+    start: Any = None
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("penalty", self.penalty, 0.0)
+        check_choice("head", self.head, tuple(HEADS))
+        check_start(self.start)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> ChannelModel:
+        table = start_table(data.labels, self.start)
+        mean = None if table is None else table.mean(axis=0, keepdims=True)
+        head = HEADS[self.head](1, data.labels.n_classes, table=mean)
+        return ChannelModel(network, head, self.penalty, data.labels.n_workers)
+
+
+class ChannelModel(TraceModel):
+    """The trace-regularised loss of a crowd that is one worker."""
+
+    def __init__(
+        self, network: nn.Module, head: ConfusionHead, penalty: float, n_workers: int
+    ) -> None:
+        super().__init__(network, head, penalty)
+        self.n_workers = n_workers
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        anybody = replace(batch, worker=torch.zeros_like(batch.worker))
+        return super().crowd_loss(log_probas, anybody)
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) confusion matrices, all the same."""
+        return self.head.table().expand(self.n_workers, -1, -1)

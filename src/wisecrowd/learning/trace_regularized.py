@@ -1,0 +1,111 @@
+"""Coupled cross entropy with confusion matrices that are no better than they must be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import ConfusionModel
+from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.learning.starts import HEADS, check_start, confusion_head
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead, gather_rows
+from wisecrowd.nn.objectives import coupled_cross_entropy
+from wisecrowd.nn.penalties import mean_trace
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TraceRegularized(NeuralClassifier):
+    r"""Trace regularisation: of all crowds that explain the labels, the least reliable one.
+
+    .. math::
+        \min_{f, \theta} \frac{1}{N} \sum_i \sum_j
+        -\log \sum_k f_k(x_i)\, \theta_j[k, y_{ij}] + \lambda \frac{1}{J} \sum_j
+        \operatorname{tr} \theta_j
+
+    Many pairs of classifier and crowd explain the labels equally well. Where the mean confusion
+    matrix is diagonally dominant, the true crowd is that of the least trace, and what is recovered
+    tends to it as :math:`\lambda \to 0`; a diagonal entry :math:`a` comes out too low by about
+    :math:`\lambda K a (1 - a)`.
+
+    Use it when workers are unreliable but right more often than wrong in any one way, also when
+    tasks have one label each. Cost per epoch: that of the classifier plus O(annotations × classes).
+
+    Parameters
+    ----------
+    penalty : float
+        :math:`\lambda`; 0.001 to 0.1 do much the same.
+    log_trace : bool
+        Sum the logarithms of the diagonals instead.
+    head : {"softplus", "softmax"}
+        What keeps rows on the simplex; softplus divided by row sums is the paper's.
+    start : optional
+        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
+        or a (J, K, K) table; by default the paper's 6I - 5 under softplus.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Notes
+    -----
+    The paper sums over tasks and workers; as in its code, tasks and workers are averaged here. The
+    whole is divided by the labels per task, so that without penalty it is coupled cross entropy.
+
+    References
+    ----------
+    Tanno et al. (2019). Learning from noisy labels by regularized estimation of annotator
+    confusion. CVPR.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> TraceRegularized(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    penalty: float = 0.01
+    log_trace: bool = False
+    head: str = "softplus"
+    start: Any = None
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("penalty", self.penalty, 0.0)
+        check_flag("log_trace", self.log_trace)
+        check_choice("head", self.head, tuple(HEADS))
+        check_start(self.start)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> TraceModel:
+        head = confusion_head(self.head, data.labels, self.start)
+        return TraceModel(network, head, self.penalty, self.log_trace)
+
+
+class TraceModel(ConfusionModel):
+    """Coupled cross entropy plus the mean trace."""
+
+    def __init__(
+        self, network: nn.Module, head: ConfusionHead, penalty: float, log_trace: bool = False
+    ) -> None:
+        super().__init__(network, head)
+        self.penalty, self.log_trace = penalty, log_trace
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        log_table = self.head.log()
+        rows = gather_rows(log_table, batch.worker, batch.label)
+        loss = coupled_cross_entropy(log_probas, rows, batch)
+        size = mean_trace(log_table if self.log_trace else log_table.exp())
+        return loss + self.penalty * tasks_per_label(batch) * size
+
+
+def tasks_per_label(batch: CrowdBatch) -> Tensor | float:
+    """Return what turns a mean over tasks into a mean over annotations."""
+    if batch.weight is None:
+        return len(batch) / max(len(batch.task), 1)
+    return len(batch) / batch.weight.sum().clamp_min(1e-12)

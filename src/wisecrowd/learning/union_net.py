@@ -1,0 +1,105 @@
+"""All workers' labels as one long label: a single transition from class to (worker, label)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wisecrowd.core.parameters import check_number
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import gather_rows
+from wisecrowd.nn.objectives import coupled_cross_entropy
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class UnionNet(NeuralClassifier):
+    r"""The union of the crowd: one transition matrix from classes to all (worker, label) pairs.
+
+    .. math::
+        \min_{f, T} \frac{1}{E} \sum_e -\log \sum_k f_k(x_{i_e})\, T[k, (j_e, l_e)], \qquad
+        \sum_{j, l} T[k, (j, l)] = 1
+
+    The softmax runs over the union of all workers' labels, so that a worker who is sure to answer
+    the same on a class takes from the others' share.
+
+    Use it when workers should be compared with each other rather than each with the classes; it is
+    a baseline. Cost per epoch: that of the classifier plus O(annotations × classes).
+
+    Parameters
+    ----------
+    error : float
+        How often workers are wrong at the start.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        The transition matrix cut into workers, rows normalised.
+
+    Notes
+    -----
+    This is UnionNet-B; the paper's start has an error of 1e-5, from which logits must go a long
+    way.
+
+    References
+    ----------
+    Wei, Xie, Feng, Han and An (2022). Deep learning from multiple noisy annotators as a union.
+    IEEE TNNLS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> UnionNet(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    error: float = 1e-5
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("error", self.error, 1e-12, 1 - 1e-12)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> UnionModel:
+        return UnionModel(network, data.labels.n_workers, data.labels.n_classes, self.error)
+
+
+class UnionModel(CrowdModel):
+    """A classifier followed by one transition to the union of labels.
+
+    Attributes
+    ----------
+    logits : (J, K, L)
+        Of the transition matrix; its softmax runs over workers and labels together.
+    """
+
+    def __init__(self, network: nn.Module, n_workers: int, n_classes: int, error: float) -> None:
+        super().__init__(network)
+        start = torch.full((n_classes, n_classes), error / max(n_classes - 1, 1))
+        start.fill_diagonal_(1 - error)
+        self.logits = nn.Parameter(start.log().repeat(n_workers, 1, 1))
+
+    def log_transition(self) -> Tensor:
+        """Return (J, K, L) log-probabilities; over J and L together they sum to one."""
+        n_workers, n_classes, n_labels = self.logits.shape
+        by_class = self.logits.transpose(0, 1).reshape(n_classes, -1)
+        log_union = functional.log_softmax(by_class, dim=1)
+        return log_union.reshape(n_classes, n_workers, n_labels).transpose(0, 1)
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the cross entropy over the union of labels."""
+        rows = gather_rows(self.log_transition(), batch.worker, batch.label)
+        return coupled_cross_entropy(log_probas, rows, batch)
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) confusion matrices."""
+        return functional.softmax(self.logits, dim=2)

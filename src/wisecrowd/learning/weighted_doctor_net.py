@@ -1,0 +1,125 @@
+"""Weighted Doctor Net: one head per worker, and weights that say whom to ask."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from wisecrowd.core.parameters import check_flag
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.doctor_net import DoctorModel, DoctorNet
+from wisecrowd.learning.neural import as_array
+from wisecrowd.nn.batches import CrowdBatch
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WeightedDoctorNet(DoctorNet):
+    r"""Doctor Net with learned weights: workers whom the others' labels confirm are asked more.
+
+    .. math::
+        f(x) = \sum_j w_j\, p_j(x), \qquad w = \mathrm{softmax}(v), \qquad
+        \min_v \frac{1}{N} \sum_i \frac{1}{|M_i|} \sum_{j \in M_i}
+        -\log \frac{\sum_{j' \ne j} w_{j'}\, p_{j'}(y_{ij} \mid x_i)}{\sum_{j' \ne j} w_{j'}}
+
+    The heads :math:`p_j` learn from their workers' labels alone, as in Doctor Net; the weights
+    learn at the same time, at their own rate, from heads that they do not move.
+
+    Use it when some workers are much better than others and all have a fair number of labels.
+
+    Parameters
+    ----------
+    exclude_self : bool
+        Leave a worker's own head out where their own label is to be foretold, so that no head earns
+        weight by having memorised it.
+    **others
+        Those of ``NeuralClassifier``: module, epochs, batch_size, lr, crowd_lr (of the weights) ...
+
+    Attributes
+    ----------
+    worker_weight_ : (n_workers,)
+        :math:`w`; they sum to one.
+    confusion_ : (n_workers, n_classes, n_classes)
+        Fitted to the classifier, once it is trained.
+
+    References
+    ----------
+    Guan, Gulshan, Dai and Hinton (2018). Who said what: modeling individual labelers improves
+    classification. AAAI.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
+    >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
+    >>> WeightedDoctorNet(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
+    array([0, 1])
+    """
+
+    exclude_self: bool = True
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_flag("exclude_self", self.exclude_self)
+
+    def _build(self, network: nn.Module, data: CrowdData) -> WeightedDoctorModel:
+        return WeightedDoctorModel(network, data, self.exclude_self)
+
+    def _learned(self, model: Any, data: CrowdData) -> dict[str, Any]:
+        return {"worker_weight": as_array(model.network.log_weight.exp())}
+
+
+class WeightedDoctorModel(DoctorModel):
+    """Heads as in Doctor Net, and a score per worker."""
+
+    def __init__(self, network: nn.Module, data: CrowdData, exclude_self: bool) -> None:
+        super().__init__(network, data)
+        n_active = int((data.labels.labels_per_worker > 0).sum())
+        self.exclude_self = exclude_self and n_active > 1  # somebody must be left to ask
+        self.scores = nn.Parameter(torch.zeros(data.labels.n_workers))
+        self.register_buffer("active", self.network.log_weight > -torch.inf)
+
+    def log_weights(self) -> Tensor:
+        """Return (J,) logarithms of the weights; workers without labels have none."""
+        scores = self.scores.masked_fill(~self.get_buffer("active"), -torch.inf)
+        return scores.log_softmax(dim=0)
+
+    def loss(self, batch: CrowdBatch) -> Tensor:
+        """Return the heads' loss plus that of the weights; neither moves what is the other's."""
+        weights = self.log_weights()
+        self.network.log_weight.copy_(weights.detach())
+        hidden = self.network.trunk(batch.x)
+        with torch.no_grad():
+            heads = self.network.of_all(hidden)
+        return self.loss_of(hidden, batch) + _mean_over_tasks(
+            -self.foretold(heads, weights, batch), batch
+        )
+
+    def foretold(self, heads: Tensor, weights: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return (E,) how likely each label is to the weighted heads of the others.
+
+        Parameters
+        ----------
+        heads : (B, J, K)
+            Log-probabilities.
+        weights : (J,)
+            Their logarithms.
+        batch : CrowdBatch
+        """
+        each = heads[batch.task, :, batch.label]  # (E, J)
+        asked = weights.expand_as(each)
+        if self.exclude_self:
+            own = torch.zeros_like(each, dtype=torch.bool).scatter_(1, batch.worker[:, None], True)
+            asked = asked.masked_fill(own, -torch.inf)
+        return torch.logsumexp(asked + each, dim=1) - torch.logsumexp(asked, dim=1)
+
+
+def _mean_over_tasks(losses: Tensor, batch: CrowdBatch) -> Tensor:
+    """Return the mean over tasks of the mean over their labels."""
+    weight = torch.ones_like(losses) if batch.weight is None else batch.weight
+    total = batch.per_task(weight)
+    means = batch.per_task(losses * weight) / total.clamp_min(1e-12)
+    return means.sum() / (total > 0).sum().clamp_min(1)

@@ -1,0 +1,216 @@
+"""Clipping, and the alternation that deepMF and deepBP share."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from wisecrowd.aggregation import BeliefPropagation, MeanField
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.inference.monitor import reporting
+from wisecrowd.inference.mixed_priors import Discrete, Mixture
+from wisecrowd.inference.priors import OneCoin, TwoCoin
+from wisecrowd.learning import DeepBP, DeepMF
+from wisecrowd.learning.alternating import CLIPS, clip_probas
+
+BOTH = pytest.mark.parametrize("method", [DeepMF, DeepBP])
+
+
+def crowd(n=60, n_workers=6, n_classes=3, seed=0, right=0.6, missing=0.3, spread=0.5):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n)
+    X = np.eye(n_classes)[truth] + spread * rng.normal(size=(n, n_classes))
+    votes = np.where(
+        rng.random((n, n_workers)) < right,
+        truth[:, None],
+        rng.integers(n_classes, size=(n, n_workers)),
+    ).astype(float)
+    votes[rng.random(votes.shape) < missing] = np.nan
+    votes[np.isnan(votes).all(axis=1), 0] = 0
+    return X, CrowdLabels.from_matrix(votes, classes=range(n_classes)), truth
+
+
+# ---------------------------------------------------------------------------------------- the clip
+
+
+def clipped_by_hand(row, largest):
+    """Cap the largest class, share its surplus among those below the cap, and look again."""
+    row = list(row)
+    done = set()
+    while max(row) > largest + 1e-12 and len(done) < len(row):
+        done |= {k for k, p in enumerate(row) if p >= largest - 1e-12}
+        surplus = sum(row[k] - largest for k in done)
+        others = [k for k in range(len(row)) if k not in done]
+        row = [largest if k in done else p for k, p in enumerate(row)]
+        for k in others:
+            row[k] += surplus / len(others)
+    return row
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 6).flatmap(
+        lambda k: st.tuples(
+            st.lists(st.floats(0.0, 1.0), min_size=k, max_size=k), st.floats(1 / k, 1.0)
+        )
+    )
+)
+def test_clipping_caps_keeps_the_sum_and_the_order(case):
+    row, largest = np.array(case[0]), case[1]
+    probas = (row + 1e-3) / (row + 1e-3).sum()
+    clipped = clip_probas(probas[None], largest)[0]
+    assert clipped.sum() == pytest.approx(1.0)
+    assert clipped.max() <= largest + 1e-9
+    rising = clipped[np.argsort(probas, kind="stable")]
+    assert (np.diff(rising) >= -1e-12).all()
+    np.testing.assert_allclose(clipped, clipped_by_hand(probas, largest), atol=1e-9)
+
+
+def test_the_ends_of_the_clip():
+    probas = np.random.default_rng(0).dirichlet(np.ones(4), size=20)
+    np.testing.assert_allclose(clip_probas(probas, 1.0), probas, rtol=1e-12)
+    np.testing.assert_allclose(clip_probas(probas, 1 / 4), 1 / 4)
+    np.testing.assert_allclose(clip_probas(probas, 1e-3), 1 / 4)  # there is nothing below
+
+
+# ----------------------------------------------------------------------- the network is not heard
+
+
+@pytest.mark.parametrize("module", ["linear", "mlp"])
+def test_at_one_over_k_nothing_is_heard_of_the_network_by_mean_field(module):
+    X, labels, _ = crowd()
+    deep = DeepMF(module=module, clip=1 / 3, epochs=4, lr=0.1).fit(X, labels)
+    plain = MeanField(class_prior="uniform", tol=1e-12, max_iter=1000, accelerate=False)
+    plain.fit(labels)
+    np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-4)
+    np.testing.assert_allclose(deep.confusion_, plain.confusion_, atol=1e-4)
+
+
+@pytest.mark.parametrize("prior", ["weak", OneCoin(1, 0.5), 0.5 + np.eye(3)])
+def test_at_one_over_k_nothing_is_heard_of_the_network_by_belief_propagation(prior):
+    X, labels, _ = crowd(n=12, n_workers=12, missing=0.75)  # few enough for an exact integral
+    deep = DeepBP(module="linear", clip=1 / 3, epochs=4, lr=0.1, prior=prior).fit(X, labels)
+    plain = BeliefPropagation(prior=prior, tol=1e-9, max_iter=500).fit(labels)
+    np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-9)
+    np.testing.assert_allclose(deep.confusion_, plain.confusion_, atol=1e-9)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "prior",
+    [
+        (2, 1),
+        TwoCoin(2, 1, 2, 1),
+        Discrete([0.5, 0.9], [0.3, 0.7]),
+        Mixture([OneCoin(8, 2), OneCoin(2, 2)], [0.5, 0.5]),
+    ],
+)
+def test_takes_every_prior(method, prior):
+    X, labels, truth = crowd(n=120, n_classes=2, right=0.7)
+    model = method(module="linear", epochs=15, lr=0.1, prior=prior).fit(X, labels)
+    assert np.mean(model.labels_ == truth) > 0.9
+
+
+# ---------------------------------------------------------------------------------- gold, clip_
+
+
+@BOTH
+def test_known_classes_stay_and_teach(method):
+    X, labels, truth = crowd(n=90, right=0.4)
+    gold = {task: int(truth[i]) for i, task in enumerate(labels.tasks[:30])}
+    model = method(module="linear", epochs=20, lr=0.1).fit(X, labels, gold=gold)
+    np.testing.assert_array_equal(model.probas_[:30], np.eye(3)[truth[:30]])
+    plain = method(module="linear", epochs=20, lr=0.1).fit(X, labels)
+    assert np.mean(model.labels_[30:] == truth[30:]) > np.mean(plain.labels_[30:] == truth[30:])
+
+
+@BOTH
+def test_the_clip_is_chosen_without_gold(method):
+    """Features that tell everything are listened to, and memorised noise is not."""
+    options = {"module": "linear", "clip": "auto", "epochs": 40, "lr": 0.1}
+    X, labels, _ = crowd(n=300, n_classes=2, n_workers=12, missing=0.8, right=0.5, spread=0.1)
+    told = method(**options).fit(X, labels)
+    assert told.clip_ >= 0.9
+    noise = np.random.default_rng(1).normal(size=(300, 100))
+    _, labels, _ = crowd(n=300, n_classes=2, n_workers=12, missing=0.6, right=0.5)
+    guessed = method(**options).fit(noise, labels)
+    assert guessed.clip_ < told.clip_
+    assert {told.clip_, guessed.clip_} <= {*CLIPS, 1 / 2}
+
+
+@BOTH
+def test_clip_in_loss_stops_the_network_at_the_cap(method):
+    X, labels, _ = crowd(n=100, right=0.95, spread=0.05)
+    options = {"module": "linear", "clip": 0.6, "epochs": 150, "lr": 0.1}
+    free = method(**options).fit(X, labels)
+    capped = method(**options, clip_in_loss=True).fit(X, labels)
+    assert free.predict_proba(X).max(axis=1).mean() > 0.9
+    assert capped.predict_proba(X).max(axis=1).mean() < 0.8
+
+
+# ------------------------------------------------------------------------------------------ resume
+
+
+MATRICES = np.stack([0.7 * np.eye(3) + 0.1, np.full((3, 3), 1 / 3)])
+
+
+class Killed(Exception):
+    """Stands for a process that is gone: nothing of the fit goes on."""
+
+
+@BOTH
+@pytest.mark.parametrize("case", ["each epoch", "every third", "matrices", "choosing"])
+def test_a_resumed_fit_ends_with_the_same_bits(method, case, tmp_path):
+    settings = {"epochs": 7, "lr": 0.02, "batch_size": 16, "steps": 3 if case[1] == "v" else 1}
+    settings |= {"prior": Discrete(MATRICES, [0.5, 0.5])} if case == "matrices" else {}
+    settings |= {"selection": "crowd"} if case == "choosing" else {}
+    X, labels, _ = crowd(n=50)
+    whole = method(**settings).fit(X, labels)
+    seen = []
+
+    def listen(progress):
+        if progress.max_iter == 7:
+            seen.append(progress)
+        if len(seen) == 4:
+            raise Killed
+
+    stopped = method(**settings, checkpoint=tmp_path / "fit")
+    with reporting(listen), pytest.raises(Killed):
+        stopped.fit(X, labels)
+    again = stopped.fit(X, labels, resume=True)
+    ours, theirs = again._network.state_dict(), whole._network.state_dict()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    np.testing.assert_array_equal(again.probas_, whole.probas_)
+    np.testing.assert_array_equal(again.confusion_, whole.confusion_)
+    assert again.history_ == whole.history_
+
+
+@BOTH
+def test_stopped_by_hand_before_the_first_epoch(method):
+    X, labels, _ = crowd(n=30)
+
+    class Stopped(nn.Linear):
+        def forward(self, x):
+            if self.training:
+                raise KeyboardInterrupt
+            return super().forward(x)
+
+    with pytest.warns(Warning, match="interrupted|stopped"):
+        model = method(module=Stopped(3, 3), epochs=5).fit(X, labels)
+    assert np.isfinite(model.probas_).all()
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "parameters", [{"clip": 0.0}, {"clip": 1.1}, {"clip": "best"}, {"clip": True}, {"steps": 0},
+                   {"rounds": 0}, {"clip_in_loss": 1}]
+)  # fmt: skip
+def test_refuses_wrong_parameters(method, parameters):
+    X, labels, _ = crowd(n=20)
+    with pytest.raises(ParameterError, match=next(iter(parameters))):
+        method(**parameters).fit(X, labels)

@@ -1,0 +1,93 @@
+"""Confusion heads: rows on the simplex, starts that are met, gathers that match an index."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from wisecrowd.nn.heads import SoftmaxConfusion, SoftplusConfusion, gather_rows, log_softplus_rows
+from wisecrowd.nn.instance_heads import InstanceConfusionHead
+
+HEADS = (SoftmaxConfusion, SoftplusConfusion)
+WORKER, LABEL = torch.tensor([0, 3, 3, 1]), torch.tensor([2, 0, 1, 1])
+
+
+def random_tables(n_workers: int = 4, n_classes: int = 3) -> np.ndarray:
+    return np.random.default_rng(0).dirichlet(np.ones(n_classes), (n_workers, n_classes))
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_given_start_is_where_the_head_starts(kind):
+    tables = random_tables()
+    head = kind(4, 3, table=tables)
+    np.testing.assert_allclose(head.table().detach(), tables, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_rows_stay_on_the_simplex_whatever_the_parameters(kind):
+    head = kind(4, 3)
+    with torch.no_grad():
+        head.logits.copy_(20 * torch.randn(4, 3, 3))
+    table = head.table()
+    assert (table >= 0).all()
+    torch.testing.assert_close(table.sum(dim=2), torch.ones(4, 3))
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_the_identity_start_is_the_published_one(kind):
+    table = kind(1, 10).table()[0].detach()
+    e = np.e
+    positive = np.log1p(e), np.log1p(e**-5)
+    expected = {
+        SoftmaxConfusion: e**4 / (e**4 + 9),
+        SoftplusConfusion: positive[0] / (positive[0] + 9 * positive[1]),
+    }[kind]
+    np.testing.assert_allclose(table.diagonal(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_rows_are_columns_of_the_tables(kind):
+    head = kind(4, 3, table=random_tables())
+    expected = head.log()[WORKER, :, LABEL]
+    torch.testing.assert_close(head.rows(WORKER, LABEL), expected)
+    torch.testing.assert_close(gather_rows(head.log(), WORKER, LABEL), expected)
+
+
+def test_softplus_that_underflows_has_a_gradient():
+    logits = torch.tensor([[0.0, -200.0]], requires_grad=True)
+    log_softplus_rows(logits).sum().backward()
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize("kind", HEADS)
+@pytest.mark.parametrize("table", [np.ones((2, 3, 3)), np.eye(3), np.full((1, 2, 2), np.nan)])
+def test_a_start_that_is_no_confusion_is_refused(kind, table):
+    with pytest.raises(ValueError, match="rows that sum to one"):
+        kind(2, 3, table=table)
+
+
+def test_an_instance_head_depends_on_x_only_when_it_is_open_and_moved():
+    head = InstanceConfusionHead(4, 3, width=5, rank=2)
+    x, task = torch.randn(2, 5), torch.tensor([0, 1, 1, 0])
+    plain = head.base.log()[WORKER]
+    torch.testing.assert_close(head(x, task, WORKER), plain)
+    with torch.no_grad():
+        head.basis.normal_()
+    assert (head(x, task, WORKER) - plain).abs().max() > 0.1
+    head.is_open.fill_(False)
+    torch.testing.assert_close(head(x, task, WORKER), plain)
+
+
+def test_an_instance_head_is_its_formula():
+    head = InstanceConfusionHead(4, 3, width=5, rank=2)
+    with torch.no_grad():
+        head.basis.normal_()
+    x, task = torch.randn(2, 5), torch.tensor([0, 1, 1, 0])
+    for e, found in enumerate(head(x, task, WORKER)):
+        mixture = torch.tanh(head.mixture(x[task[e]]))
+        shifted = head.base.logits[WORKER[e]] + torch.einsum(
+            "r,rkl->kl", mixture, head.basis[WORKER[e]].reshape(2, 3, 3)
+        )
+        positive = torch.nn.functional.softplus(shifted)
+        torch.testing.assert_close(found.exp(), positive / positive.sum(dim=1, keepdim=True))
