@@ -25,7 +25,7 @@ test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, 
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -68,7 +68,7 @@ def aggregate(
     return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
 
 
-def make_method(name: str, params: Mapping[str, Any]) -> Aggregator:
+def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation") -> Aggregator:
     """Return an unfitted method by name; an unknown parameter is an error with a suggestion.
 
     Those of a method inside another are written ``method__tol``.
@@ -78,7 +78,7 @@ def make_method(name: str, params: Mapping[str, Any]) -> Aggregator:
     >>> make_method("dawid-skene", {"max_iter": 20})
     DawidSkene(max_iter=20)
     """
-    cls = get_method(name)
+    cls = get_method(name, kind)
     known = cls._parameter_names()
     for given in params:
         own = given.partition("__")[0]

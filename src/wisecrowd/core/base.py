@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameters import as_generator, check_integer, check_number
@@ -192,17 +192,6 @@ class Aggregator(Estimator):
         for message in result.warnings:
             warnings.warn(message, WisecrowdWarning, stacklevel=3)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
-            if "probas_" not in self.__dict__:
-                raise NotFittedError(
-                    f"This {type(self).__name__} has no {name} yet; call fit(labels) first."
-                )
-            raise AttributeError(
-                f"{type(self).__name__} has no {name}: its model has no such part."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     # ---------------------------------------------------------------------------------- predict
 
     def predict_proba(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> Any:
@@ -320,19 +309,6 @@ class Aggregator(Estimator):
             "confidence": self.confidence_,
             "tie": self.ties_,
             "n_labels": self.labels_per_task_,
-        }
-
-    def worker_table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per worker: accuracy with its standard error and 95% interval."""
-        self._require_fitted()
-        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
-        return {
-            "worker": self.workers_,
-            "n_labels": self.labels_per_worker_,
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
         }
 
     def save(self, path: Any) -> None:

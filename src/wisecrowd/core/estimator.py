@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError, not_fitted
 from wisecrowd.core.wording import suggestion
@@ -13,6 +15,8 @@ from wisecrowd.core.wording import suggestion
 
 class Estimator:
     """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
+
+    _fit_call = "fit(labels)"
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -59,6 +63,28 @@ class Estimator:
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def _repr_html_(self) -> str:
+        text: str = import_module("wisecrowd.reporting.notebook").fit_html(self)
+        return text
+
+    def plot_workers(self, ax: Any = None) -> Any:
+        """Draw the accuracy of every worker against its number of labels; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; by default a new figure. They are returned.
+        """
+        return import_module("wisecrowd.reporting.plots").plot_workers(self, ax)
+
+    def plot_confusion(self, worker: Any, ax: Any = None) -> Any:
+        """Draw the confusion matrix of one worker, by id; needs matplotlib."""
+        return import_module("wisecrowd.reporting.plots").plot_confusion(self, worker, ax)
+
+    def plot_convergence(self, ax: Any = None) -> Any:
+        """Draw the objective after each iteration; needs matplotlib."""
+        return import_module("wisecrowd.reporting.plots").plot_convergence(self, ax)
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "probas_")
 
@@ -68,7 +94,29 @@ class Estimator:
                 f"This {type(self).__name__} is not fitted; call {self._fit_call} first."
             )
 
-    _fit_call = "fit(labels)"
+    def __getattr__(self, name: str) -> Any:
+        if name.endswith("_") and not name.startswith("_"):
+            if "probas_" not in self.__dict__:
+                raise not_fitted(
+                    f"This {type(self).__name__} has no {name} yet; call {self._fit_call} first."
+                )
+            raise AttributeError(
+                f"{type(self).__name__} has no {name}: its model has no such part."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def worker_table(self) -> dict[str, NDArray[Any]]:
+        """Return one row per worker: accuracy with its standard error and 95% interval."""
+        self._require_fitted()
+        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
+        return {
+            "worker": self.workers_,
+            "n_labels": self.labels_per_worker_,
+            "accuracy": accuracy,
+            "standard_error": error,
+            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
+            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+        }
 
     def _forget(self) -> None:
         """Drop what a former fit learned: what the next one lacks must not linger."""

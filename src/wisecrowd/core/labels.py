@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -208,6 +209,10 @@ class CrowdLabels:
             f"CrowdLabels({self.n_tasks} tasks, {self.n_workers} workers, "
             f"{self.n_classes} classes, {self.n_annotations} annotations)"
         )
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("wisecrowd.reporting.notebook").labels_html(self)
+        return text
 
     # ------------------------------------------------------------------------------------ views
 

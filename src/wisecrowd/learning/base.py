@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, NotFittedError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.features import as_features, as_targets, is_dataset
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.labels import CrowdLabels
@@ -200,15 +200,6 @@ class CrowdClassifier(Estimator):
         for message in self.warnings_:
             warnings.warn(message, WisecrowdWarning, stacklevel=3)
 
-    def __getattr__(self, name: str) -> Any:
-        if name.endswith("_") and not name.startswith("_"):
-            if "probas_" not in self.__dict__:
-                raise NotFittedError(
-                    f"This {type(self).__name__} has no {name} yet; call {self._fit_call} first."
-                )
-            raise AttributeError(f"{type(self).__name__} has no {name}.")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     # ---------------------------------------------------------------------------------- predict
 
     def _log_probas(self, X: Any) -> Floats:
@@ -306,19 +297,6 @@ class CrowdClassifier(Estimator):
             "label": self.labels_,
             "confidence": self.confidence_,
             "n_labels": self.labels_per_task_,
-        }
-
-    def worker_table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per worker: accuracy with its standard error and 95% interval."""
-        self._require_fitted()
-        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
-        return {
-            "worker": self.workers_,
-            "n_labels": self.labels_per_worker_,
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
         }
 
     def save(self, path: Any) -> None:
