@@ -12,7 +12,7 @@ export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test format bench replays clean
+.PHONY: help demo test browser format bench replays clean
 
 help: ## show this help
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -26,6 +26,11 @@ test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, 
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+browser: $(VENV)/.installed-dev ## install what the tests of the report in a real browser need
+	command -v chromium || { apt-get update -qq && apt-get install -qq --no-install-recommends chromium; }
+	$(BIN)/python $(PIP_INSTALL) '.[browser]'
+	npm install --silent --no-save --prefix $(VENV)/browser axe-core@4
 
 format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
@@ -51,17 +56,17 @@ clean: ## remove environments, caches and everything that was built
 
 $(VENV)/.installed-demo: $(VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what the demo needs into $(VENV)"
-	$(BIN)/python $(PIP_INSTALL) '.[demo,deep]'
+	$(BIN)/python $(PIP_INSTALL) '.[demo,deep,report]'
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and the development tools into $(VENV)"
-	$(BIN)/python $(PIP_INSTALL) '.[dev,deep]'
+	$(BIN)/python $(PIP_INSTALL) '.[dev,deep,report]'
 	@touch $@
 
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
-	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep]'
+	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep,report]'
 	@touch $@
 
 .PRECIOUS: %/.created

@@ -194,13 +194,13 @@ def verdict(report: CollusionReport, bad: np.ndarray) -> tuple[int, int]:
     return int((report.accused & bad).sum()), int((report.accused & ~bad).sum())
 
 
-def injected(n_seeds: int = 3) -> list[Row]:
+def injected(n_seeds: int = 5) -> list[Row]:
     rows = []
     print("\n| set | colluders | MV | DS | group DS | half honest | trusted | honest only |"
           " accused: colluders, honest |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
     for name in REAL:
         labels, truth = codes_of(name)
-        worst = np.inf
+        worst, below, draws = np.inf, np.zeros(2, dtype=int), 0
         for share in SHARES:
             say(f"{name}, {share:.0%} collude")
             figures, accused = [], np.zeros(2, dtype=int)
@@ -214,26 +214,30 @@ def injected(n_seeds: int = 3) -> list[Row]:
                     right(data, truth, "GroupAwareDawidSkene"), right(half.remove(data), truth),
                     right(told.remove(data), truth), right(without(data, bad), truth),
                 ])  # fmt: skip
-            mean = np.mean(figures, axis=0)
+            mean, draws = np.mean(figures, axis=0), draws + n_seeds
+            below += [sum(one[c] < one[0] for one in figures) for c in (3, 4)]
             worst = min(worst, float(min(mean[3], mean[4]) - mean[0]))
             cells = " | ".join(f"{value:.3f}" for value in mean)
             found = f"{accused[0]} of {n_seeds * round(share * labels.n_workers)}, {accused[1]}"
             print(f"| {name} | {share:.0%} | {cells} | {found} |")
         rows.append(Row(
             f"colluders injected into {name}, 0-40%, p = .9: Dawid-Skene after removal",
-            "never below majority vote", f"least lead over majority vote {worst:+.3f}", worst >= 0,
+            "never below majority vote, in the mean over draws",
+            f"least lead of the mean {worst:+.3f}; single draws below: {below[0]} of {draws} by "
+            f"half honest, {below[1]} with a trusted worker", bool(worst >= 0),
         ))  # fmt: skip
     return rows
 
 
 def colluders(
-    n_tasks: int, share: float, assignment: simulate.Assignment, seed: int
+    n_tasks: int, share: float, seed: int, honest: simulate.Population
 ) -> tuple[simulate.SimulatedCrowd, np.ndarray]:
     n_bad = round(60 * share)
-    workers = (60 - n_bad) * simulate.OneCoinWorkers(4, 2)
+    workers = (60 - n_bad) * honest
     if n_bad:
         workers = workers + n_bad * simulate.Colluders(0.9)
-    made = simulate.crowd(n_tasks, workers, assignment, n_classes=3, random_state=seed)
+    graph = simulate.Bernoulli(0.5)
+    made = simulate.crowd(n_tasks, workers, graph, n_classes=3, random_state=seed)
     return made, made.kinds == "colluders"
 
 
@@ -241,7 +245,7 @@ def simulated_colluders() -> list[Row]:
     perfect, behind = 0, []
     for seed in range(N_SEEDS):
         say(f"simulated colluders, seed {seed}")
-        made, bad = colluders(5000, 0.3, simulate.Bernoulli(0.5), seed)
+        made, bad = colluders(5000, 0.3, seed, simulate.OneCoinWorkers(4, 2))
         report = find_collusion(made.labels)
         perfect += np.array_equal(report.accused, bad)
         kept = right(report.remove(made.labels), made.truth_codes)
@@ -255,17 +259,23 @@ def simulated_colluders() -> list[Row]:
     ]  # fmt: skip
 
 
-def sweep(n_seeds: int = 2) -> Iterator[Row]:
-    """Shares of colluders where half of all labels are there: N=2000, M=60, K=3."""
+def sweep(n_seeds: int = 8) -> Iterator[Row]:
+    """Shares of colluders where half of all labels are there: N=2000, M=60, K=3.
+
+    Honest workers are as good as makes majority vote about what was published beside (.843, .603,
+    .322, .148); how good they were there is not said.
+    """
     published = {0.1: 0.987, 0.2: 0.982, 0.3: 0.976, 0.4: 0.961}
     for share in SHARES:
         say(f"sweep, {share:.0%} collude")
-        figures, exact = [], 0
+        figures, exact, told = [], 0, 0
         for seed in range(n_seeds):
-            made, bad = colluders(2000, share, simulate.Bernoulli(0.5), seed)
+            made, bad = colluders(2000, share, seed, simulate.OneCoinWorkers(5, 5))
             truth = made.truth_codes
             report = find_collusion(made.labels)
             exact += np.array_equal(report.accused, bad)
+            good = int(np.where(bad, 0.0, made.worker_accuracy).argmax())
+            told += np.array_equal(find_collusion(made.labels, trusted=good).accused, bad)
             figures.append([
                 right(made.labels, truth, "MajorityVote"), right(made.labels, truth),
                 right(report.remove(made.labels), truth), right(without(made.labels, bad), truth),
@@ -273,9 +283,9 @@ def sweep(n_seeds: int = 2) -> Iterator[Row]:
         vote, plain, kept, oracle = np.mean(figures, axis=0)
         text = (
             f"MV {vote:.3f}, DS {plain:.3f}, after removal {kept:.3f} (honest only {oracle:.3f}); "
-            f"exactly the colluders accused in {exact} of {n_seeds}"
+            f"exactly the colluders accused in {exact} of {n_seeds}, {told} with a trusted worker"
         )
-        bar = f"about {published[share]}" if share else "nobody accused"
+        bar = f"as honest only; published {published[share]}" if share else "nobody accused"
         met = bool(exact == n_seeds and abs(kept - oracle) <= A_POINT)
         yield Row(f"{share:.0%} of 60 collude, N=2000, half of the labels there", bar, text, met)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
-    "moments", "dependence",
+    "moments", "report", "dependence", "learning_population",
 )  # fmt: skip
 
 

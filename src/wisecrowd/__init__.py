@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.tables import read as read
+    from wisecrowd.reporting.document import report as report
 
 _MODULES = (
     "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate", "testing"
@@ -39,6 +40,7 @@ _NAMES = {
     "methods": "wisecrowd.core.registry:methods",
     "priors": "wisecrowd.inference.priors:",
     "read": "wisecrowd.io.tables:read",
+    "report": "wisecrowd.reporting.document:report",
     "set_threads": "wisecrowd.engines.threads:set_threads",
     "show_versions": "wisecrowd.api:show_versions",
 }

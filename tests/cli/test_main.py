@@ -15,7 +15,10 @@ def test_version(cli):
 def test_help_lists_the_commands_and_exit_codes(cli, flag):
     code, out, err = cli(flag)
     assert (code, err) == (0, "")
-    for command in ("aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect"):
+    for command in (
+        "aggregate", "compare", "evaluate", "methods", "simulate", "convert", "inspect", "audit",
+        "train", "predict", "report",
+    ):  # fmt: skip
         assert f"\n  {command} " in out
     assert "Exit codes" in out
 

@@ -15,6 +15,9 @@ def test_demo_gains_on_majority_vote_and_writes_its_results(tmp_path, monkeypatc
     for name in ("labels.csv", "workers.csv"):
         assert f"demo-output/{name}" in out
         assert (tmp_path / "demo-output" / f"{name}.manifest.json").exists()
+    page = tmp_path / "demo-output" / "report.html"
+    assert out.rstrip().endswith(str(page))
+    assert "The demo&#39;s crowd" in page.read_text(encoding="utf-8")
     with (tmp_path / "demo-output" / "labels.csv").open() as file:
         rows = list(csv.DictReader(file))
     right = sum(row["label"] == row["truth"] for row in rows) / len(rows)

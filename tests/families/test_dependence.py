@@ -90,6 +90,15 @@ def test_the_trusted_decide_between_camps():
     assert found.reference[0]
 
 
+def test_a_minority_that_agrees_too_well_is_not_taken_for_the_truth():
+    """Honest workers hardly better than chance: the colluders' secret would explain more pairs."""
+    workers = 42 * simulate.OneCoinWorkers(8, 11) + 18 * simulate.Colluders(0.9)
+    made = simulate.crowd(1000, workers, simulate.Bernoulli(0.5), n_classes=3)
+    found = dependence(pair_moments(made.labels, min_shared=5))
+    inside = (found.first >= 42) & (found.second >= 42)
+    np.testing.assert_array_equal(found.linked(0.01, 0.05), inside)
+
+
 def test_nothing_to_compare():
     labels = CrowdLabels.from_arrays([0, 1], ["a", "b"], [0, 1])
     (only,) = explanations(pair_moments(labels, min_shared=1))

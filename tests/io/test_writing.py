@@ -66,7 +66,8 @@ def test_any_text_survives(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("text")
     first, second = (list(column) for column in zip(*rows, strict=True))
     for suffix in ("csv", "tsv", "jsonl"):
-        write_table(folder / f"a.{suffix}", {"task": first, "na,me": second})
+        columns = {"task": first, "na,me": second}
+        write_table(folder / f"a.{suffix}", columns, neutralise_formulas=False)
     for suffix, separator in (("csv", ","), ("tsv", "\t")):
         with (folder / f"a.{suffix}").open(encoding="utf-8", newline="") as file:
             back = list(csv.reader(file, delimiter=separator))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, overload
 
 from wisecrowd.core.parameters import check_choice
@@ -87,6 +88,10 @@ class Findings(Sequence[Finding]):
 
     def __repr__(self) -> str:
         return f"Findings({self._findings!r})"
+
+    def _repr_html_(self) -> str:
+        text: str = import_module("wisecrowd.reporting.notebook").findings_html(self)
+        return text
 
     def at_least(self, severity: str) -> Findings:
         """Return the findings of this severity or a higher one."""

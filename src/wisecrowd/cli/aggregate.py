@@ -56,6 +56,7 @@ def aggregate(
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
     as_json: options.Json = False,
+    raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
@@ -74,7 +75,7 @@ def aggregate(
     _run(
         context.obj, files, reading, outputs,
         method=method, parameters=parameter or [], gold=gold, soft=soft, as_json=as_json,
-        seed=seed, threads=threads, quiet=quiet,
+        raw=raw_csv, seed=seed, threads=threads, quiet=quiet,
     )  # fmt: skip
 
 
@@ -89,6 +90,7 @@ def _run(
     gold: str | None,
     soft: bool,
     as_json: bool,
+    raw: bool,
     seed: int | None,
     threads: int | None,
     quiet: bool,
@@ -121,7 +123,7 @@ def _run(
             inputs=source_files(sources),
             command=["wisecrowd", *command],
         )
-        _write(model, labels, outputs, manifest, notes, soft=soft, as_json=as_json)
+        _write(model, labels, outputs, manifest, notes, soft=soft, as_json=as_json, raw=raw)
 
 
 def _write(
@@ -133,6 +135,7 @@ def _write(
     *,
     soft: bool,
     as_json: bool,
+    raw: bool,
 ) -> None:
     """Write the method, the tables, and what remains of them to standard output."""
     from wisecrowd.cli.outputs import print_json, write_result
@@ -145,7 +148,7 @@ def _write(
         notes(f"saved the method in {outputs['model']}")
     for name, table in tables.items():
         if outputs[name] is not None or (name == "labels" and not as_json):
-            write_result(table, outputs[name], manifest, notes)
+            write_result(table, outputs[name], manifest, notes, raw=raw)
     if as_json:
         print_json(_summary(model, labels, manifest, notes, tables, outputs))
 

@@ -15,13 +15,14 @@ from wisecrowd.cli.evaluate import evaluate
 from wisecrowd.cli.inspect import inspect
 from wisecrowd.cli.methods import methods
 from wisecrowd.cli.predict import predict
+from wisecrowd.cli.report import report
 from wisecrowd.cli.simulate import simulate
 from wisecrowd.cli.train import train
 from wisecrowd.cli.versions import versions
 
 COMMANDS = (
-    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, train, predict,
-    versions,
+    aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
+    predict, versions,
 )  # fmt: skip
 EXIT_CODES = (
     "Exit codes: 0 done, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "

@@ -74,6 +74,7 @@ def audit(
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
     as_json: options.Json = False,
+    raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
     quiet: options.Quiet = False,
@@ -88,7 +89,8 @@ def audit(
     )  # fmt: skip
     found = _run(
         context.obj, files, reading, gold=gold, folder=output, fail_on=fail_on, prune_to=prune_to,
-        unlabelled=unlabelled, parts=part, as_json=as_json, seed=seed, threads=threads, quiet=quiet,
+        unlabelled=unlabelled, parts=part, as_json=as_json, raw=raw_csv, seed=seed, threads=threads,
+        quiet=quiet,
     )  # fmt: skip
     if fail_on is not None and len(found.at_least(fail_on)):
         raise typer.Exit(FOUND)
@@ -106,6 +108,7 @@ def _run(
     unlabelled: str,
     parts: list[str] | None,
     as_json: bool,
+    raw: bool,
     seed: int | None,
     threads: int | None,
     quiet: bool,
@@ -140,7 +143,7 @@ def _run(
             inputs=source_files(sources),
             command=["wisecrowd", *command],
         )
-        _write(found, pruned, folder, prune_to, manifest, notes)
+        _write(found, pruned, folder, prune_to, manifest, notes, raw=raw)
         _show(found, pruned, prune_to, notes, as_json=as_json)
     return found.findings
 
@@ -161,6 +164,8 @@ def _write(
     prune_to: str | None,
     manifest: Manifest,
     notes: Notes,
+    *,
+    raw: bool,
 ) -> None:
     from wisecrowd.cli.outputs import write_result
     from wisecrowd.io.tables import write_table
@@ -174,11 +179,11 @@ def _write(
         # A folder of csv files only is one of ours: anything else in it must not be lost.
         with atomic_directory(folder, is_own_entry=lambda entry: entry.suffix == ".csv") as place:
             for name, table in tables.items():
-                write_table(str(place / f"{name}.csv"), table)
+                write_table(str(place / f"{name}.csv"), table, neutralise_formulas=not raw)
         write_manifest(folder, manifest)
         notes(f"wrote {folder} ({', '.join(f'{name}.csv' for name in tables)})")
     if pruned is not None:
-        write_result(pruned.labels.to_dict(), prune_to, manifest, notes)
+        write_result(pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw)
 
 
 def _show(

@@ -32,6 +32,7 @@ def convert(
             "--gold", metavar="FILE", help="Write here what an export marks as gold: task, label."
         ),
     ] = None,
+    raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Write annotations, also the export of a platform, as one plain table.
@@ -58,7 +59,7 @@ def convert(
         known = None
         if gold is not None:
             known = read_gold(source, format, task=task, label=label, encoding=encoding)
-        write_result(labels.to_dict(), target, manifest, notes)
+        write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv)
         if known is not None:
             columns = {name: known[name].to_numpy() for name in known.column_names}
-            write_result(columns, gold, manifest, notes)
+            write_result(columns, gold, manifest, notes, raw=raw_csv)

@@ -77,6 +77,13 @@ Parameters = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+RawCsv = Annotated[
+    bool,
+    typer.Option(
+        "--raw-csv",
+        help="Write ids as they are to csv, also those that a spreadsheet would take for formulas.",
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, metavar="N", help="Seed of whatever is random; default 0."),

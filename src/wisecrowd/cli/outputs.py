@@ -63,21 +63,27 @@ def is_standard(output: str | None) -> bool:
     return output is None or output == "-"
 
 
-def write_result(table: Table, output: str | None, manifest: Manifest, notes: Notes) -> None:
-    """Write a table to a file, with its manifest beside it, or as csv to standard output."""
+def write_result(
+    table: Table, output: str | None, manifest: Manifest, notes: Notes, *, raw: bool = False
+) -> None:
+    """Write a table to a file, with its manifest beside it, or as csv to standard output.
+
+    With ``raw`` the cells of csv are what they are, also those that look like formulas.
+    """
     from wisecrowd.io.tables import write_table
 
     if is_standard(output):
-        print_csv(table)
+        print_csv(table, raw=raw)
         return
     assert output is not None
     # A device or a pipe has no suffix that could tell a format.
-    write_table(output, table, "csv" if _is_device(output) else "auto")
+    kind = "csv" if _is_device(output) else "auto"
+    write_table(output, table, kind, neutralise_formulas=not raw)
     write_manifest(output, manifest)
     notes(f"wrote {output} ({len(next(iter(table.values())))} rows)")
 
 
-def print_csv(table: Table) -> None:
+def print_csv(table: Table, *, raw: bool = False) -> None:
     """Write a table to standard output as csv.
 
     On a terminal control characters are shown as their codes; a pipe gets what is in the data.
@@ -87,7 +93,7 @@ def print_csv(table: Table) -> None:
     if sys.stdout.isatty():
         table = {harmless(name): _harmless_cells(values) for name, values in table.items()}
     with _explained():
-        write_table("-", table)
+        write_table("-", table, neutralise_formulas=not raw)
 
 
 def _harmless_cells(values: NDArray[Any]) -> NDArray[Any]:

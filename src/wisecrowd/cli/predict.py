@@ -35,6 +35,7 @@ def predict(
     ids: Ids = None,
     soft: Soft = False,
     as_json: options.Json = False,
+    raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Predict the class of every row of the features.
@@ -72,7 +73,7 @@ def predict(
         if as_json:
             print_json({"predictions": rows_of(result), "notes": notes.said})
             return
-        write_result(result, target, manifest, notes)
+        write_result(result, target, manifest, notes, raw=raw_csv)
 
 
 def _table(method: Any, probas: Any, tasks: Any, soft: bool) -> dict[str, Any]:

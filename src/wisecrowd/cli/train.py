@@ -88,6 +88,7 @@ def train(
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
     as_json: options.Json = False,
+    raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
     quiet: options.Quiet = False,
 ) -> None:
@@ -107,7 +108,8 @@ def train(
     _run(
         context.obj, features, files, reading, output, tables,
         method=method, parameters=parameters, ids=ids, gold=gold,
-        valid=(valid, valid_truth), resume=resume, as_json=as_json, seed=seed, quiet=quiet,
+        valid=(valid, valid_truth), resume=resume, as_json=as_json, raw=raw_csv, seed=seed,
+        quiet=quiet,
     )  # fmt: skip
 
 
@@ -126,6 +128,7 @@ def _run(
     valid: tuple[str | None, str | None],
     resume: bool,
     as_json: bool,
+    raw: bool,
     seed: int | None,
     quiet: bool,
 ) -> None:
@@ -168,7 +171,7 @@ def _run(
         found = {"labels": model.task_table(), "workers": model.worker_table()}
         for name, path in tables.items():
             if path is not None:
-                write_result(found[name], path, manifest, notes)
+                write_result(found[name], path, manifest, notes, raw=raw)
         if as_json:
             print_json(_summary(model, labels, manifest, notes.said, output))
         if model.converged_:

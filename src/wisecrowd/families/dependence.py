@@ -39,6 +39,7 @@ MODEL_ERROR = 0.01  # no model of people is more exact than this, however many t
 SHRINKAGE = 30.0  # tasks' worth of belief that workers differ in how good they are, and no further
 DENSE_UP_TO = 150  # rows of a covariance matrix that is decomposed as a whole
 CERTAIN = 0.02  # an expected agreement is never closer to 0 or 1 than this
+BEYOND = 1.2  # times what is possible, for errors of estimation
 UNEXPLAINED = 2.0  # standard errors
 LARGEST_Z = 37.0  # beyond it the normal tail is no number any more
 
@@ -128,18 +129,42 @@ def dependence(pairs: PairMoments, trusted: Bools | None = None) -> Dependence:
 
     At least half of the crowd must be its reference. The pairs among a minority of colluders are
     few beside those among honest workers, and so are the pairs within several groups beside those
-    between them. With ``trusted`` workers their camp is the reference, however small it is.
+    between them. But a minority who agree very well may explain more than honest workers who hardly
+    agree: such a fit is refused where it is impossible (:func:`too_wrong`). With ``trusted``
+    workers their camp is the reference, however small it is.
     """
     active = np.zeros(pairs.n_workers, dtype=bool)
     active[pairs.first] = active[pairs.second] = True
 
-    def rank(found: Dependence) -> tuple[bool, float]:
+    def rank(found: Dependence) -> tuple[bool, bool, float]:
         size = int((found.reference & active).sum())
         if trusted is not None and trusted.any():
-            return not found.reference[trusted].all(), size
-        return 2 * size < active.sum(), found.unexplained
+            return not found.reference[trusted].all(), False, size
+        impossible = too_wrong(found.stance[active], pairs.n_classes)
+        return 2 * size < active.sum(), impossible, found.unexplained
 
     return min(explanations(pairs), key=rank)
+
+
+def too_wrong(stance: Floats, n_classes: int) -> bool:
+    r"""Return whether workers on the smaller side know more than one who is wrong can know.
+
+    A worker who is always right has a stance of :math:`\sqrt{1 - \sum_k \pi_k^2}`, one who is
+    always wrong minus :math:`1 / (K - 1)` of that: not to give the right label says less than to
+    give it. If the smaller side is further out, it is not wrong about what the larger side is right
+    about. It agreed on something else, and the fit took that for the truth. Two classes are
+    symmetric and tell nothing.
+
+    Examples
+    --------
+    >>> too_wrong(np.array([0.2, 0.3, 0.2, -0.3, -0.3]), 3)
+    False
+    >>> too_wrong(np.array([0.2, 0.3, 0.2, -0.7, -0.7]), 3)
+    True
+    """
+    larger = stance if np.sign(stance).sum() >= 0 else -stance
+    furthest = np.sqrt(1 - 1 / n_classes) / max(n_classes - 1, 1)
+    return bool((larger < -BEYOND * furthest).sum() >= 2)
 
 
 class _RobustFactors:
@@ -239,7 +264,10 @@ class _RobustFactors:
 def main_axis_of(factors: Floats) -> Floats:
     """Return the direction (K · (K - 1),) along which the factors (J, K, K - 1) differ most."""
     flat = factors.reshape(len(factors), -1)
-    return np.asarray(np.linalg.eigh(flat.T @ flat)[1][:, -1])
+    if flat.shape[1] <= len(flat):
+        return np.asarray(np.linalg.eigh(flat.T @ flat)[1][:, -1])
+    axis = flat.T @ np.linalg.eigh(flat @ flat.T)[1][:, -1]  # many classes, few workers
+    return np.asarray(axis / max(float(np.linalg.norm(axis)), 1e-300))
 
 
 def one_dimensional(factors: Floats) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
 from wisecrowd.io.formats import Request
+from wisecrowd.io.formulas import restored
 from wisecrowd.io.sources import Source, is_plain, opened, require_content
 
 _BLOCK = 1 << 20
@@ -176,7 +177,7 @@ def _batches(
         last: dict[str, Any] = {}
         for batch in reader:
             last = {name: batch.column(name)[-1:] for name in wanted} if len(batch) else last
-            yield {role: batch.column(name) for role, name in position.items()}
+            yield {role: restored(batch.column(name)) for role, name in position.items()}
     except pa.ArrowInvalid as error:
         raise _explain_row(error, ragged, source) from error
     _check_end(text, header, {int(name): value[0].as_py() for name, value in last.items()}, source)

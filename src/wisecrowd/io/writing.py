@@ -15,6 +15,7 @@ import numpy as np
 from wisecrowd.core.arrow import to_numpy
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.formats import AUTO, SUFFIXES
+from wisecrowd.io.formulas import neutralised
 from wisecrowd.io.sources import STANDARD_INPUT, PathLike, Source
 from wisecrowd.storage.atomic import atomic_write
 
@@ -22,7 +23,13 @@ _FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _ROWS = 1 << 16
 
 
-def write_table(path: PathLike, columns: Mapping[str, Any], format: str = AUTO) -> None:
+def write_table(
+    path: PathLike,
+    columns: Mapping[str, Any],
+    format: str = AUTO,
+    *,
+    neutralise_formulas: bool = True,
+) -> None:
     """Write columns of equal length as a table.
 
     Parameters
@@ -34,6 +41,9 @@ def write_table(path: PathLike, columns: Mapping[str, Any], format: str = AUTO) 
         A two-dimensional array becomes a list per row in jsonl and parquet.
     format : str
         "auto", "csv", "tsv", "jsonl" or "parquet".
+    neutralise_formulas : bool
+        Put an apostrophe in front of text in csv and tsv that a spreadsheet would run as a formula
+        (:mod:`wisecrowd.io.formulas`); our own readers take it off again.
 
     Raises
     ------
@@ -56,6 +66,8 @@ def write_table(path: PathLike, columns: Mapping[str, Any], format: str = AUTO) 
     kind = _format(path, format)
     with _target(path) as file:
         if kind in ("csv", "tsv"):
+            if neutralise_formulas:
+                arrays = {name: neutralised(array) for name, array in arrays.items()}
             _write_delimited(file, arrays, "," if kind == "csv" else "\t")
         elif kind == "jsonl":
             _write_jsonl(file, arrays)

@@ -209,6 +209,9 @@ def _quietly(
 ) -> Aggregator:
     """Fit an inference method with a task prior; what it would warn of recurs every epoch."""
     prior = np.maximum(with_gold(probas, data), 1e-300)
+    if start is not None:  # a start is taken times the prior, and this one has it in it already
+        scores = safe_log(start) - np.log(prior)
+        start = np.exp(scores - scores.max(axis=1, keepdims=True))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)
         return method.fit(data.labels, task_prior=prior, init=start)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_flag, check_number
+from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.dirichlet import divergence, expected_log
 from wisecrowd.learning.coupled import vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
@@ -27,7 +28,8 @@ class BayesDGC(NeuralClassifier):
     r"""Bayesian deep generative crowds: Dirichlet workers, a network, natural-gradient steps.
 
     .. math::
-        \log q_i(k) = E\log\pi_k + \log f_k(x_i) + \sum_j E\log\theta_j[k, y_{ij}] + const
+        \log q_i(k) = E\log\pi_k + \log\frac{f_k(x_i)}{\bar f_k}
+        + \sum_j E\log\theta_j[k, y_{ij}] + const
 
     with :math:`q(\pi) = \mathrm{Dir}(\alpha)` and :math:`q(\theta_j[k, \cdot]) =
     \mathrm{Dir}(\beta_{jk})`. Each mini-batch moves :math:`\alpha` and :math:`\beta` towards what
@@ -46,7 +48,8 @@ class BayesDGC(NeuralClassifier):
     forgetting : float
         :math:`\kappa`; 0 makes every step a full one.
     estimate_class : bool
-        Whether there is a :math:`\pi`; without it the network alone says how common classes are.
+        Whether there is a :math:`\pi`; without it the network alone says how common classes are,
+        and :math:`\bar f` is left out.
     **others
         Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
@@ -60,7 +63,9 @@ class BayesDGC(NeuralClassifier):
     Notes
     -----
     The paper's equation (14) lacks a logarithm and the restriction to a task's workers. A network's
-    raw logits as potentials would make the bound unbounded; these are log-probabilities.
+    raw logits as potentials would make the bound unbounded; these are log-probabilities, and over
+    their mean :math:`\bar f` of all tasks: a network that learns from :math:`q` knows how common
+    classes are, and :math:`\pi` would say it again, so that in every step the common ones grow.
 
     References
     ----------
@@ -96,9 +101,10 @@ class BayesDGC(NeuralClassifier):
         assert isinstance(model, NaturalGradientModel)
         whole = data.whole
         log_f = log_probas_of(model.network, whole.features, device=whole.device)
+        model.set_mean(data, log_f)
         scores = log_f + vote_scores(expected_log(as_array(model.beta)), whole.labels)
         if model.estimate_class:
-            scores += expected_log(as_array(model.alpha))
+            scores += expected_log(as_array(model.alpha)) - as_array(model.log_mean)
         probas = np.exp(scores - scores.max(axis=1, keepdims=True))
         elbo = as_array(model.elbo)
         return {
@@ -117,6 +123,7 @@ class NaturalGradientModel(CrowdModel):
     beta: Tensor
     step: Tensor
     elbo: Tensor
+    log_mean: Tensor
 
     def __init__(self, network: nn.Module, data: CrowdData, options: BayesDGC) -> None:
         super().__init__(network)
@@ -132,6 +139,7 @@ class NaturalGradientModel(CrowdModel):
         self.register_buffer("alpha", self.get_buffer("alpha_prior").clone())
         self.register_buffer("beta", self.get_buffer("beta_prior") + counts)
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
+        self.register_buffer("log_mean", torch.zeros(K).double())
         self.register_buffer("elbo", torch.full((options.epochs,), torch.nan).double())
 
     def _counts(
@@ -155,6 +163,7 @@ class NaturalGradientModel(CrowdModel):
         scores = log_probas.detach().double() + batch.per_task(rows)
         if self.estimate_class:
             scores = scores + torch.digamma(self.alpha) - torch.digamma(self.alpha.sum())
+            scores = scores - self.log_mean
         q = torch.softmax(scores, dim=1)
         if batch.gold is not None:
             known = batch.gold >= 0
@@ -179,19 +188,27 @@ class NaturalGradientModel(CrowdModel):
         self.step += 1
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Write down the bound that the epoch before has reached."""
+        """Write down the bound that the epoch before has reached, and the network's mean."""
+        log_f = log_probas_of(self.network, data.features, device=data.device)
         if epoch:
-            self.elbo[epoch - 1] = self.bound(data)
+            self.elbo[epoch - 1] = self.bound(data, log_f)
+        self.set_mean(data, log_f)
 
-    def bound(self, data: CrowdData) -> float:
+    def set_mean(self, data: CrowdData, log_f: Floats) -> None:
+        """Take the mean of the network's output over the tasks that anything is known of."""
+        mean = np.exp(log_f[_known(data)]).mean(axis=0)
+        self.log_mean.copy_(torch.from_numpy(safe_log(mean)))
+
+    def bound(self, data: CrowdData, log_f: Floats | None = None) -> float:
         """Return the evidence lower bound of all tasks, with their best q."""
         labels = data.labels
         alpha, beta = as_array(self.alpha), as_array(self.beta)
-        log_f = log_probas_of(self.network, data.features, device=data.device)
+        if log_f is None:
+            log_f = log_probas_of(self.network, data.features, device=data.device)
         scores = log_f + vote_scores(expected_log(beta), labels)
         total = 0.0
         if self.estimate_class:
-            scores = scores + expected_log(alpha)
+            scores = scores + expected_log(alpha) - as_array(self.log_mean)
             total -= divergence(
                 alpha, as_array(self.get_buffer("alpha_prior")), expected_log(alpha)
             )
@@ -200,7 +217,9 @@ class NaturalGradientModel(CrowdModel):
         log_z = np.log(np.exp(scores - top[:, None]).sum(axis=1)) + top
         log_z = np.where(gold >= 0, scores[rows, gold], log_z)  # there q is certain
         prior = as_array(self.get_buffer("beta_prior"))
-        return total + float(log_z[_known(data)].sum()) - divergence(beta, prior, expected_log(beta))
+        return (
+            total + float(log_z[_known(data)].sum()) - divergence(beta, prior, expected_log(beta))
+        )
 
     def confusion(self) -> Tensor:
         """Return the (J, K, K) posterior means."""

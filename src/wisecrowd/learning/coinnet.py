@@ -41,10 +41,10 @@ class COINNet(NeuralClassifier):
     Parameters
     ----------
     outlier_penalty : float
-        :math:`\mu_1`. The larger, the fewer outliers; the paper's 0.01 lets deviations explain
-        every label if training goes on for long.
+        :math:`\mu_1`. The larger, the fewer outliers; as small as the paper's 0.01, deviations
+        come to explain every label if training goes on for long.
     penalty : float
-        :math:`\mu_2`, of the volume of classifier outputs; the paper has 0.01.
+        :math:`\mu_2`, of the volume of classifier outputs.
     power : float
         :math:`p`.
     head : {"softmax", "softplus"}
@@ -77,8 +77,8 @@ class COINNet(NeuralClassifier):
     (array([0, 1]), 0)
     """
 
-    outlier_penalty: float = 0.1
-    penalty: float = 0.1
+    outlier_penalty: float = 0.01
+    penalty: float = 0.01
     power: float = 0.4
     head: str = "softmax"
     start: Any = None

@@ -42,7 +42,7 @@ def held_out_likelihood(
     >>> rng = np.random.default_rng(0)
     >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
     >>> votes = as_targets(np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0), 60)
-    >>> round(held_out_likelihood(Raykar(), X, votes), 2) > np.log(1 / 2)
+    >>> held_out_likelihood(Raykar(), X, votes) > -0.69  # better than a coin
     True
     """
     if is_dataset(X):

@@ -46,7 +46,8 @@ class DeepBP(AlternatingClassifier):
     Notes
     -----
     The published code draws new samples of workers in every iteration, of a two-coin prior; here
-    messages are exact for one-coin and two-coin workers, which is faster and more accurate.
+    messages are exact for one-coin and two-coin workers, which is faster and more accurate. They
+    go on from one E-step to the next, where the paper's start anew.
 
     References
     ----------
@@ -61,8 +62,6 @@ class DeepBP(AlternatingClassifier):
     >>> DeepBP(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
     array([0, 1])
     """
-
-    rounds: int = 10
 
     def _inference(self, last: bool = False) -> WarmBeliefPropagation:
         # The last one starts without messages: what it finds depends on the classifier alone.

@@ -88,7 +88,8 @@ class MaxMIG(NeuralClassifier):
     array([0, 1])
     """
 
-    crowd_lr: float = 1e-3
+    crowd_lr: float = 1e-2
+    weight_decay: float = 1e-2
     divergence: str = "kl"
     start: Any = "votes"
     floor: float = 0.01

@@ -87,7 +87,7 @@ def solve_population(
         return loss + factor * penalty(log_probas, head.table())
 
     for factor in path:
-        optimizer = torch.optim.LBFGS(
+        optimizer: Any = torch.optim.LBFGS(
             [free, *head.parameters()], max_iter=max_iter, tolerance_grad=1e-12,
             tolerance_change=1e-15, history_size=50, line_search_fn="strong_wolfe",
         )  # fmt: skip

@@ -121,9 +121,7 @@ def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]
     given = method.get_params(deep=False)
     if "module" in given and not isinstance(given["module"], str):
         given[_MODULE] = type(given.pop("module")).__name__
-    parameters = {
-        key: _as_storable(value, f"{_PARAMETERS}.{key}") for key, value in given.items()
-    }
+    parameters = {key: _as_storable(value, f"{_PARAMETERS}.{key}") for key, value in given.items()}
     learned = {
         key: _as_storable(value, key)
         for key, value in vars(method).items()

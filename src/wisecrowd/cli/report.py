@@ -1,0 +1,168 @@
+"""``wisecrowd report``: one HTML file that says what is known about a crowd."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from wisecrowd.cli import options
+from wisecrowd.cli.options import Reading
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.reporting.document import Report
+
+DEFAULT = "report.html"
+
+Page = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output", metavar="FILE", help=f"Where to write the page; default {DEFAULT}."
+    ),
+]
+Method = Annotated[
+    str, typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods`.")
+]
+Gold = Annotated[
+    str | None,
+    typer.Option("--gold", metavar="FILE", help="Known classes that the fit may use: task, label."),
+]
+Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print the summary as JSON; the page is written with -o only."),
+]
+
+
+def report(
+    context: typer.Context,
+    files: options.Files,
+    output: Page = None,
+    method: Method = "dawid-skene",
+    parameter: options.Parameters = None,
+    truth: options.Truth = None,
+    gold: Gold = None,
+    title: Title = None,
+    task: options.TaskColumn = None,
+    worker: options.WorkerColumn = None,
+    label: options.LabelColumn = None,
+    timestamp: options.TimestampColumn = None,
+    weight: options.WeightColumn = None,
+    format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
+    classes: options.Classes = None,
+    abstain: options.Abstain = None,
+    duplicates: options.Duplicates = "last",
+    as_json: Json = False,
+    seed: options.Seed = None,
+    threads: options.Threads = None,
+    quiet: options.Quiet = False,
+) -> None:
+    """Write a report of a crowd as one HTML file, to look at or to send.
+
+    It needs no network: accuracy, what to do next, workers, hard tasks, collusion and more.
+    """
+    reading = Reading(
+        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+    )  # fmt: skip
+    _run(
+        context.obj, files, reading, output if output or as_json else DEFAULT,
+        method=method, parameters=parameter or [], truth=truth, gold=gold, title=title,
+        as_json=as_json, seed=seed, threads=threads, quiet=quiet,
+    )  # fmt: skip
+
+
+def _run(
+    command: list[str],
+    files: list[str],
+    reading: Reading,
+    output: str | None,
+    *,
+    method: str,
+    parameters: list[str],
+    truth: str | None,
+    gold: str | None,
+    title: str | None,
+    as_json: bool,
+    seed: int | None,
+    threads: int | None,
+    quiet: bool,
+) -> None:
+    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.cli.progress import working
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.engines.threads import set_threads
+    from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.storage.manifest import Manifest
+
+    if as_json and output == "-":
+        raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
+    set_threads(threads)
+    sources = [*files, *(path for path in (truth, gold) if path is not None)]
+    check_outputs([], sources, folder=None if output == "-" else output)
+    model = configured_method(method, parameters, seed)
+    with Notes(quiet) as notes:
+        labels = read_labels(files, reading, notes)
+        manifest = Manifest.describe(
+            method=method,
+            parameters=model.get_params(deep=False),
+            seed=seed or 0,
+            inputs=source_files(sources),
+            command=["wisecrowd", *command],
+        )
+        with working("making the report", quiet=quiet):
+            made = make_report(
+                labels,
+                method=model,
+                truth=None if truth is None else _known(truth, labels, notes),
+                gold=None if gold is None else read_gold(gold),
+                title=title,
+                random_state=seed or 0,
+                files=files,
+                reading=_reading_options(reading),
+                manifest=manifest,
+            )
+        _write(made, output, notes, as_json=as_json)
+
+
+def _known(path: str, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
+    """Return true classes by task; those of other tasks are counted and left out."""
+    from wisecrowd.cli.inputs import read_truth
+
+    truth = read_truth(path, labels.tasks, notes)
+    tasks = labels.tasks[truth.rows].tolist()
+    return dict(zip(tasks, truth.classes.tolist(), strict=True))
+
+
+def _write(made: Report, output: str | None, notes: Notes, *, as_json: bool) -> None:
+    from wisecrowd.cli.outputs import print_json, print_text
+
+    if output == "-":
+        print_text(made.html)
+    elif output is not None:
+        written = made.save(output)
+        notes(f"wrote {', '.join(str(path) for path in written)}")
+    if as_json:
+        print_json(made.summary | {"notes": notes.said})
+
+
+def _reading_options(reading: Reading) -> list[str]:
+    """Return the options that make another command read the files the same way."""
+    default = Reading()
+    found = []
+    for name in (
+        "task", "worker", "label", "timestamp", "weight", "format", "encoding", "classes",
+        "duplicates",
+    ):  # fmt: skip
+        value = getattr(reading, name)
+        if value != getattr(default, name):
+            found += [f"--{name}", value]
+    for label in reading.abstain or []:
+        found += ["--abstain", label]
+    return found

@@ -1,0 +1,133 @@
+r"""What fewer labels would have given, and what more would buy.
+
+Workers keep the confusion matrices of the fit. To the left, m labels of each task are drawn at
+random and its posterior is computed from these alone; to the right, a class is drawn from each
+task's posterior, further labels are drawn from workers as busy as they were, and the posterior is
+updated. Either way the mean of the largest probability is the accuracy that the model expects.
+What the model claims too much at the present number of labels, by the audit's estimate, is taken
+off: to the left in proportion to the labels, as one label leaves little to be too sure of; to the
+right the error is multiplied by the factor that it has at present.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.reporting.study import Study
+
+Floats = NDArray[np.float64]
+
+MOST_TASKS = 2000  # drawn at random: the error of a mean over them is below a point
+FEWER = 6  # points to the left of the present
+MOST_MORE = 12  # further labels per task
+
+
+def budget(study: Study) -> dict[str, Any] | None:
+    """Return accuracy against labels per task; None where the matrices are too many."""
+    labels = study.labels
+    if labels.n_classes < 2 or not study.has_confusion:
+        return None
+    rng = np.random.default_rng(study.seed)
+    labelled = np.flatnonzero(labels.labels_per_task > 0)
+    tasks = np.sort(rng.permutation(labelled)[:MOST_TASKS])
+    crowd = labels[tasks]
+    log_confusion, log_prior = safe_log(study.confusion), safe_log(study.class_prior)
+    at = float(crowd.labels_per_task.mean())
+    now = _posterior(crowd, np.ones(crowd.n_annotations, bool), log_confusion, log_prior)
+    claimed = float(now.max(axis=1).mean())
+    points = _fewer(study, crowd, tasks, log_confusion, log_prior, rng)
+    points.append({"labels": at, "claimed": claimed, "measured": _measured(study, tasks, now)})
+    points += _more(study, now, at, log_confusion, rng)
+    estimate: Any = study.audit.parts.get("accuracy")
+    value = claimed if estimate is None else float(estimate.best[0])
+    factor = (1 - value) / max(1 - claimed, 1e-9)
+    for point in points:
+        if point["labels"] > at:
+            corrected = 1 - factor * (1 - point["claimed"])
+        else:
+            corrected = point["claimed"] - (claimed - value) * point["labels"] / at
+        point["accuracy"] = float(np.clip(corrected, 0, 1))
+    return {
+        "now": at,
+        "n_tasks": len(tasks),
+        "factor": factor,
+        "cost_per_label": _cost(study),
+        "points": points,
+    }
+
+
+def _posterior(crowd: Any, keep: Any, log_confusion: Floats, log_prior: Floats) -> Floats:
+    rows = np.flatnonzero(keep)
+    task, worker, label = crowd.task[rows], crowd.worker[rows], crowd.label[rows]
+    weight = None if crowd.weight is None else crowd.weight[rows]
+    scores = np.empty((crowd.n_tasks, len(log_prior)))
+    for k in range(len(log_prior)):
+        value = log_confusion[worker, k, label]
+        value = value if weight is None else value * weight
+        scores[:, k] = np.bincount(task, value, crowd.n_tasks) + log_prior[k]
+    return np.asarray(log_normalise(scores)[0])
+
+
+def _fewer(
+    study: Study, crowd: Any, tasks: Any, log_confusion: Floats, log_prior: Floats, rng: Any
+) -> list[dict[str, Any]]:
+    """Keep the first m labels of each task in random order."""
+    order = np.lexsort((rng.random(crowd.n_annotations), crowd.task))
+    rank = np.empty(crowd.n_annotations, dtype=np.int64)
+    rank[order] = np.arange(crowd.n_annotations) - crowd.indptr[crowd.task[order]]
+    most = int(np.ceil(crowd.labels_per_task.mean()))
+    sizes = np.unique(np.linspace(1, most, FEWER + 1).round().astype(int))[:-1]
+    points = []
+    for m in sizes.tolist():
+        keep = rank < m
+        probas = _posterior(crowd, keep, log_confusion, log_prior)
+        points.append(
+            {
+                "labels": float(keep.sum() / crowd.n_tasks),
+                "claimed": float(probas.max(axis=1).mean()),
+                "measured": _measured(study, tasks, probas),
+            }
+        )
+    return points
+
+
+def _measured(study: Study, tasks: Any, probas: Floats) -> float | None:
+    if study.known is None:
+        return None
+    known = study.known[tasks]
+    if not (known >= 0).any():
+        return None
+    return float(np.mean((probas.argmax(axis=1) == known)[known >= 0]))
+
+
+def _more(
+    study: Study, now: Floats, at: float, log_confusion: Floats, rng: Any
+) -> list[dict[str, Any]]:
+    """Imagine further labels of each task, one at a time."""
+    busy = study.labels.labels_per_worker / study.labels.n_annotations
+    n, K = now.shape
+    truth = (rng.random((n, 1)) > now.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
+    scores = safe_log(now)
+    points = []
+    for more in range(1, int(np.clip(np.ceil(at), 2, MOST_MORE)) + 1):
+        worker = rng.choice(len(busy), n, p=busy)
+        chances = np.exp(log_confusion[worker, truth]).cumsum(axis=1)
+        label = (rng.random((n, 1)) > chances).sum(axis=1).clip(0, K - 1)
+        scores = scores + log_confusion[worker, :, label]
+        claimed = float(log_normalise(scores.copy())[0].max(axis=1).mean())
+        points.append({"labels": at + more, "claimed": claimed, "measured": None})
+    return points
+
+
+def _cost(study: Study) -> float | None:
+    cost = study.labels.columns.get("cost")
+    if cost is None:
+        return None
+    known = np.asarray(cost, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,83 @@
+"""Methods beside each other, and whether the stated confidence can be believed."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
+from wisecrowd.core.registry import get_method
+from wisecrowd.reporting.study import Study, codes_of
+from wisecrowd.reporting.verdict import wilson
+
+METHODS = ("majority-vote", "wawa", "one-coin", "dawid-skene", "glad")
+SLOW = {"glad": 100_000}  # labels up to which a report waits for it
+N_BINS = 10
+
+
+def methods_compared(study: Study) -> dict[str, Any]:
+    """Return how far a few quick methods agree with the reported one and with each other."""
+    labels = study.labels
+    chosen = {study.method: study.blind_chosen}
+    left_out = {}
+    for name in METHODS:
+        if name in chosen:
+            continue
+        if labels.n_annotations > SLOW.get(name, labels.n_annotations):
+            left_out[name] = f"left out: there are more than {SLOW[name]:,} labels."
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WisecrowdWarning)
+                fitted = get_method(name)().fit(labels)
+        except WisecrowdError as error:
+            left_out[name] = str(error)
+            continue
+        chosen[name] = codes_of(fitted, labels)
+    labelled = labels.labels_per_task > 0
+    names = list(chosen)
+    agree = [
+        [round(float(np.mean((chosen[a] == chosen[b])[labelled])), 4) for b in names] for a in names
+    ]
+    return {
+        "names": names,
+        "agreement": agree,
+        "accuracy": None if study.known is None else [_accuracy(study, chosen[n]) for n in names],
+        "n_scored": len(study.scored),
+        "left_out": left_out,
+    }
+
+
+def _accuracy(study: Study, chosen: Any) -> dict[str, float] | None:
+    if study.known is None or not len(study.scored):
+        return None
+    value = float(np.mean(chosen[study.scored] == study.known[study.scored]))
+    low, high = wilson(value, len(study.scored))
+    return {"value": value, "low": low, "high": high}
+
+
+def calibration(study: Study) -> dict[str, Any] | None:
+    """Return accuracy against stated confidence on tasks of known class; None without any."""
+    if study.known is None or not len(study.scored):
+        return None
+    sure = np.asarray(study.blind.confidence_)[study.scored]
+    # Bins of (a, b]: the same as the calibration error's.
+    place = np.clip(np.ceil(sure * N_BINS).astype(int) - 1, 0, N_BINS - 1)
+    count = np.bincount(place, minlength=N_BINS)
+    right = np.bincount(place, study.right, N_BINS)
+    stated = np.bincount(place, sure, N_BINS)
+    rows = []
+    for b in np.flatnonzero(count).tolist():
+        accuracy = float(right[b] / count[b])
+        low, high = wilson(accuracy, int(count[b]))
+        rows.append(
+            {
+                "from": b / N_BINS, "to": (b + 1) / N_BINS, "count": int(count[b]),
+                "confidence": float(stated[b] / count[b]),
+                "accuracy": accuracy, "low": low, "high": high,
+            }
+        )  # fmt: skip
+    error = float(np.abs(right - stated).sum() / len(sure))
+    return {"n": len(sure), "from": study.known_from, "error": error, "rows": rows}

@@ -1,0 +1,142 @@
+"""``wisecrowd.report``: one HTML file that says what is known about a crowd."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from wisecrowd.core.base import Aggregator
+from wisecrowd.reporting.renderer import render
+from wisecrowd.reporting.study import study_crowd
+from wisecrowd.reporting.summary import Summary, summary_of
+from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.storage.manifest import Manifest, write_manifest
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """A report, in memory; a notebook shows it.
+
+    Attributes
+    ----------
+    summary : dict
+        Everything that it says, ready for JSON; ``summary["version"]`` names the form.
+    whole_tables : mapping of "workers" and "tasks" to table
+        In full, where the page shows a part.
+    manifest : Manifest
+    """
+
+    summary: Summary
+    whole_tables: dict[str, Table]
+    manifest: Manifest
+    _pages: dict[str, str] = field(default_factory=dict, repr=False)
+
+    def __repr__(self) -> str:
+        found = self.summary["verdict"]
+        return f"Report({found['n_tasks']} tasks, {found['n_workers']} workers)"
+
+    @property
+    def html(self) -> str:
+        """The page, as if its whole tables had not been written."""
+        if "page" not in self._pages:
+            self._pages["page"] = render(self.summary)
+        return self._pages["page"]
+
+    def save(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Write the page, whole or not at all, with its manifest and the tables that it cuts.
+
+        Returns
+        -------
+        list of Path
+            What was written: the page first, then for instance ``report.workers.parquet``.
+        """
+        from wisecrowd.io.tables import write_table
+
+        target = Path(path)
+        beside = {
+            name: target.with_name(f"{target.stem}.{name}.parquet")
+            for name in self.whole_tables
+            if self.summary[name]["n_shown"] < self.summary[name]["total"]
+        }
+        page = render(self.summary, {name: file.name for name, file in beside.items()})
+        for name, file in beside.items():
+            write_table(file, self.whole_tables[name])
+        with atomic_write(target) as stream:
+            stream.write(page)
+        write_manifest(target, self.manifest)
+        return [target, *beside.values()]
+
+    def _repr_html_(self) -> str:
+        return (
+            '<iframe title="Crowd report" sandbox="allow-scripts" width="100%" height="640" '
+            f'srcdoc="{escape(self.html)}"></iframe>'
+        )
+
+
+def report(
+    labels: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    method: str | Aggregator = "dawid-skene",
+    fit: Any = None,
+    gold: Any = None,
+    truth: Any = None,
+    title: str | None = None,
+    random_state: int = 0,
+    files: Sequence[str] = (),
+    reading: Sequence[str] = (),
+    manifest: Manifest | None = None,
+) -> Report:
+    """Return a report of a crowd, and write it if a path is given.
+
+    It is one HTML file without any reference to the network: labels and their accuracy, what to do
+    next, workers, hard tasks, confused classes, suspected collusion, methods compared, calibration,
+    what more labels would buy, and how to make it again. Needs the extra ``report``.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    path : path, optional
+        Where to write the page; a manifest and tables too long for it go beside it.
+    method : str or unfitted method
+        Whose labels are reported.
+    fit : fitted method, optional
+        Instead of ``method``, a fit of these labels, also one that learned from features.
+    gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
+        Known classes, which the fit uses; how good it is without them is shown too.
+    truth : as gold
+        Known classes that only judge the fit.
+    title : str, optional
+    random_state : int
+    files, reading : sequences of str
+        The files that the labels are from, and options to read them: with them the page names
+        commands, without them calls.
+    manifest : Manifest, optional
+        What made the report; by default described from the method.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(60, 6 * simulate.OneCoinWorkers(8, 2), n_classes=3)
+    >>> made = report(crowd.labels)
+    >>> made, made.html.startswith("<!doctype html>")
+    (Report(60 tasks, 6 workers), True)
+    """
+    study = study_crowd(
+        labels, method=method, fit=fit, gold=gold, truth=truth, random_state=random_state
+    )
+    described = manifest or Manifest.describe(
+        method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state
+    )
+    summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
+    tables = {"workers": study.fit.worker_table(), "tasks": study.fit.task_table()}
+    made = Report(summary, tables, described)
+    if path is not None:
+        made.save(path)
+    return made

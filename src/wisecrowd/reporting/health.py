@@ -1,0 +1,115 @@
+"""The state of the data, and everything that is needed to make the report again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.reporting.study import Study
+from wisecrowd.reporting.text import shown
+from wisecrowd.storage.manifest import Manifest
+
+FEW_LABELS = 10  # of a worker
+MOST_CLASSES = 30
+N_BARS = 12
+
+
+def health(study: Study) -> dict[str, Any]:
+    """Return what the data lack and what was left out, as plain data."""
+    labels = study.labels
+    per_task, per_worker = labels.labels_per_task, labels.labels_per_worker
+    identified: Any = study.audit.parts.get("identifiability")
+    return {
+        "notes": [shown(note) for note in labels.notes],
+        "warnings": [shown(text) for text in study.fit.warnings_],
+        "converged": bool(study.fit.converged_),
+        "n_iter": int(study.fit.n_iter_),
+        "labels_per_task": _spread(per_task),
+        "labels_per_worker": _spread(per_worker),
+        "n_bare_tasks": int((per_task == 0).sum()),
+        "n_single_tasks": int((per_task == 1).sum()),
+        "n_light_workers": int(((per_worker > 0) & (per_worker < FEW_LABELS)).sum()),
+        "bars": _bars(per_task),
+        "classes": _classes(study),
+        "n_classes": labels.n_classes,
+        "columns": [name for name in ("weight", *labels.columns) if _has(study, name)],
+        "identified": [] if identified is None else [shown(s) for s in identified.sentences()],
+        "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
+        "shortcuts": _shortcuts(study),
+    }
+
+
+def _has(study: Study, name: str) -> bool:
+    return study.labels.weight is not None if name == "weight" else True
+
+
+def _spread(counts: Any) -> dict[str, float]:
+    if not len(counts):
+        return {"least": 0, "median": 0.0, "mean": 0.0, "most": 0}
+    return {
+        "least": int(counts.min()),
+        "median": float(np.median(counts)),
+        "mean": float(counts.mean()),
+        "most": int(counts.max()),
+    }
+
+
+def _bars(per_task: Any) -> list[dict[str, Any]]:
+    """Return how many tasks have how many labels; what is beyond goes into the last bar."""
+    counts = np.bincount(np.minimum(per_task, N_BARS))
+    names = [*map(str, range(N_BARS)), f"{N_BARS} or more"]
+    first = int(np.argmax(counts > 0)) if counts.any() else 0
+    return [
+        {"name": names[n], "count": count} for n, count in enumerate(counts.tolist()) if n >= first
+    ]
+
+
+def _classes(study: Study) -> list[dict[str, Any]]:
+    """Return the share of each class among the labels and among the results, commonest first."""
+    given, chosen = (
+        study.labels.class_totals,
+        np.bincount(study.chosen, minlength=study.labels.n_classes),
+    )
+    order = np.argsort(-given, kind="stable")[:MOST_CLASSES]
+    return [
+        {
+            "class": shown(study.labels.classes[k : k + 1].tolist()[0]),
+            "labels": float(given[k] / max(given.sum(), 1e-300)),
+            "tasks": float(chosen[k] / max(chosen.sum(), 1)),
+        }
+        for k in order.tolist()
+    ]
+
+
+def _shortcuts(study: Study) -> list[str]:
+    """Say what was done with less effort than usual."""
+    options = study.effort
+    if not options:
+        return []
+    return [
+        "There are very many labels: intervals of agreement rest on "
+        f"{options['agreement']['n_replicates']} bootstrap samples and the accuracy on "
+        f"{options['accuracy']['n_simulations']} imagined crowds.",
+        *(
+            ["How far rows of the label covariance are shrunk was chosen on a part of the workers."]
+            if "spammers" in options
+            else []
+        ),
+    ]
+
+
+def reproduction(study: Study, manifest: Manifest | None, files: Any, seed: int) -> dict[str, Any]:
+    """Return command, versions, hashes and parameters."""
+    made = manifest or Manifest.describe(
+        method=study.method, parameters=study.fit.get_params(deep=False), seed=seed
+    )
+    facts: Mapping[str, Any] = asdict(made)
+    return {
+        **facts,
+        "command": [shown(word) for word in made.command],
+        "inputs": {shown(name): digest for name, digest in made.inputs.items()},
+        "files": [shown(file) for file in files],
+    }

@@ -1,0 +1,93 @@
+"""Plots of fitted methods, where matplotlib is installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
+from wisecrowd.core.wording import suggestion
+from wisecrowd.reporting.text import shorten, shown
+
+MOST_CLASSES = 40  # names on an axis that can still be read
+
+
+def plot_workers(model: Any, ax: Any = None) -> Any:
+    """Draw accuracy with its 95% interval against number of labels, one dot per worker."""
+    model._require_fitted()
+    axes = _axes(ax, "plot_workers")
+    accuracy, error = np.asarray(model.worker_accuracy_), np.asarray(model.worker_accuracy_error_)
+    known = model.labels_per_worker_ > 0
+    axes.errorbar(
+        model.labels_per_worker_[known],
+        accuracy[known],
+        yerr=1.96 * np.nan_to_num(error[known]),
+        fmt="o",
+        markersize=4,
+        linewidth=0.8,
+        alpha=0.8,
+    )
+    axes.set(xscale="log", xlabel="labels", ylabel="accuracy", ylim=(-0.02, 1.02))
+    axes.set_title(f"{int(known.sum())} workers")
+    return axes
+
+
+def plot_confusion(model: Any, worker: Any, ax: Any = None) -> Any:
+    """Draw p(label | class) of one worker: rows are classes, columns labels."""
+    model._require_fitted()
+    confusion = getattr(model, "confusion_", None)
+    if not isinstance(confusion, np.ndarray):
+        raise ParameterError(
+            f"{type(model).__name__} has no confusion matrices; fit DawidSkene, for instance."
+        )
+    code = int(lookup([worker], model.workers_)[0])
+    if code < 0:
+        raise DataError(
+            f"There is no worker {worker!r} in the fit{suggestion(worker, model.workers_)}."
+        )
+    axes = _axes(ax, "plot_confusion")
+    image = axes.imshow(confusion[code], vmin=0, vmax=1, cmap="Blues")
+    axes.figure.colorbar(image, ax=axes, label="probability")
+    if len(model.classes_) <= MOST_CLASSES:
+        names = [_literal(name) for name in model.classes_.tolist()]
+        places = np.arange(len(names))
+        axes.set_xticks(places, names, rotation=45, ha="right")
+        axes.set_yticks(places, names)
+    axes.set(xlabel="label", ylabel="class")
+    axes.set_title(f"worker {_literal(worker)}")
+    return axes
+
+
+def plot_convergence(model: Any, ax: Any = None) -> Any:
+    """Draw the objective after each iteration."""
+    model._require_fitted()
+    history = np.asarray(model.history_, dtype=np.float64).ravel()
+    if not len(history):
+        raise ParameterError(f"{type(model).__name__} keeps no history: it does not iterate.")
+    axes = _axes(ax, "plot_convergence")
+    axes.plot(np.arange(1, len(history) + 1), history, marker=".")
+    axes.set(xlabel="iteration", ylabel="objective")
+    axes.set_title(type(model).__name__ + ("" if model.converged_ else ", not converged"))
+    return axes
+
+
+def _literal(value: Any) -> str:
+    """Return an id as matplotlib shows it as it is: a dollar sign would start a formula."""
+    return shorten(shown(value), 20).replace("$", r"\$")
+
+
+def _axes(ax: Any, what: str) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        plt: Any = import_module("matplotlib.pyplot")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise MissingDependencyError(
+            f"{what} draws with matplotlib; install it with pip install matplotlib."
+        ) from None
+    return plt.subplots(layout="constrained")[1]

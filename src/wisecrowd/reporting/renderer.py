@@ -1,0 +1,113 @@
+"""From sections to one HTML file: templates with escaping on, and nothing from anywhere else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+from wisecrowd.core.exceptions import MissingDependencyError
+from wisecrowd.reporting import text
+from wisecrowd.reporting.sections import sections_of
+from wisecrowd.reporting.summary import Summary
+
+# What the page carries as data for programs; the tables are in the summary alone.
+CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
+
+
+def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
+    """Return the page of a summary.
+
+    Parameters
+    ----------
+    summary : dict
+        Of :func:`wisecrowd.reporting.summarize`, also when it was stored as JSON meanwhile.
+    tables : dict, optional
+        Names of files with whole tables, of which the page shows the start: "workers", "tasks".
+    """
+    environment = _environment()
+    style, script = _source("style.css"), _source("script.js")
+    page: str = environment.get_template("page.html.jinja").render(
+        summary=summary,
+        sections=sections_of(summary),
+        tables=tables or {},
+        style=_raw(style),
+        script=_raw(script),
+        policy=content_policy(style, script),
+        carried=_raw(embedded_json(_cut({name: summary[name] for name in CARRIED}))),
+    )
+    return page
+
+
+def content_policy(style: str, script: str) -> str:
+    """Return the policy that allows this style and this script and nothing else whatsoever."""
+    return (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def embedded_json(value: Any) -> str:
+    r"""Return JSON that can stand inside a script element: no text in it can end the element.
+
+    Examples
+    --------
+    >>> print(embedded_json({"id": "</script><!--"}))
+    {"id":"\u003c/script\u003e\u003c!--"}
+    """
+    plain = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        plain = plain.replace(character, f"\\u{ord(character):04x}")
+    return plain
+
+
+def _cut(value: Any) -> Any:
+    """Return plain data whose texts are no longer than a sentence may be."""
+    if isinstance(value, str):
+        return text.shorten(value, text.SENTENCE)
+    if isinstance(value, dict):
+        return {_cut(key): _cut(item) for key, item in value.items()}
+    return [_cut(item) for item in value] if isinstance(value, list) else value
+
+
+def _digest(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def _source(name: str) -> str:
+    return files("wisecrowd.reporting").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _raw(content: str) -> Any:
+    """Mark our own files, and JSON made safe, as not to be escaped: the only places where it is."""
+    from markupsafe import Markup
+
+    return Markup(content)
+
+
+def _environment() -> Any:
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise MissingDependencyError(
+            "The report needs jinja2; install it with pip install 'wisecrowd[report]'."
+        ) from None
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(_source),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "count": text.count,
+        "heat": lambda percent: f"h{min(10, round(percent / 10))}",
+        "percent": text.percent,
+        "shorten": text.shorten,
+        "sentence": lambda value: text.shorten(value, text.SENTENCE),
+        "tooltip": lambda value: text.shorten(value, text.TITLE),
+    }
+    environment.globals["short"] = text.SHORT
+    return environment

@@ -1,0 +1,103 @@
+"""The sections of the page, in their order: the summary with charts, each with its template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wisecrowd.reporting import charts
+from wisecrowd.reporting.summary import Summary
+
+Data = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section: its anchor, heading, and what its template shows."""
+
+    id: str
+    title: str
+    data: Data
+
+    @property
+    def template(self) -> str:
+        """Name of the template, which is that of the section."""
+        return f"{self.id}.html.jinja"
+
+
+def sections_of(summary: Summary) -> list[Section]:
+    """Return the sections of a page; one whose data are not there says so itself."""
+    return [
+        Section(name, title, {"d": summary[name], **build(summary)})
+        for name, (title, build) in SECTIONS.items()
+    ]
+
+
+def _nothing(summary: Summary) -> Data:
+    return {}
+
+
+def _next(summary: Summary) -> Data:
+    urgent = [step for step in summary["next"] if step["severity"] != "info"]
+    rest = [step for step in summary["next"] if step["severity"] == "info"]
+    return {"urgent": urgent, "rest": rest}
+
+
+def _workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    kinds = sorted({flag for row in rows for flag in row["flags"]})
+    return {
+        "chart": charts.quality_against_volume(rows),
+        "flags": kinds,
+        "has_kind": any(row["kind"] is not None for row in rows),
+        "has_kappa": any(row["kappa"] is not None for row in rows),
+        "sparkline": charts.sparkline,
+    }
+
+
+def _tasks(summary: Summary) -> Data:
+    levels = [(row["name"], row["count"]) for row in summary["tasks"]["levels"]]
+    says = "How many tasks have which share of labels for their commonest label."
+    return {"chart": charts.columns(levels, says, "share of the commonest label", "tasks")}
+
+
+def _network(summary: Summary) -> Data:
+    graph = summary["network"].get("graph")
+    return {"chart": None if graph is None else charts.network_drawing(graph)}
+
+
+def _calibration(summary: Summary) -> Data:
+    found = summary["calibration"]
+    return {"chart": None if found is None else charts.reliability(found["rows"])}
+
+
+def _budget(summary: Summary) -> Data:
+    found = summary["budget"]
+    return {
+        "chart": None if found is None else charts.budget_curve(found["points"], found["now"]),
+        "n_tasks": summary["verdict"]["n_tasks"],
+    }
+
+
+def _health(summary: Summary) -> Data:
+    bars = [(bar["name"], bar["count"]) for bar in summary["health"]["bars"]]
+    says = "How many tasks have how many labels."
+    several = len(bars) > 1  # one bar alone says nothing
+    return {"chart": charts.columns(bars, says, "labels", "tasks") if several else None}
+
+
+# Name in the summary and of the template → heading, and what the template needs besides the data.
+SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
+    "verdict": ("Verdict", _nothing),
+    "next": ("Do next", _next),
+    "workers": ("Workers", _workers),
+    "tasks": ("Tasks people disagree about", _tasks),
+    "classes": ("Which classes are confused", _nothing),
+    "network": ("Agreement network and suspected collusion", _network),
+    "methods": ("Methods compared", _nothing),
+    "calibration": ("Calibration", _calibration),
+    "budget": ("What more labels would buy", _budget),
+    "health": ("Data health", _health),
+    "reproduce": ("How to reproduce this report", _nothing),
+}

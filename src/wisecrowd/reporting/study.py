@@ -1,0 +1,264 @@
+"""What a report is about: the labels, a fit of them, an audit, and what is known of the truth."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.crowd_audit import PARTS, Audit, audit_crowd
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
+from wisecrowd.core.gold import as_gold, as_truth
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.result import choose_labels
+from wisecrowd.core.validation import as_crowd_labels
+
+Codes = NDArray[np.int32]
+Floats = NDArray[np.float64]
+
+LARGE = 300_000  # labels from which on the audit repeats its simulations less often
+SAMPLE = 200  # workers on which a large crowd's ridge is chosen
+# Left out of a large crowd's audit: collusion compares the same pairs.
+LEFT_OUT = {"groups": "there are very many labels, and collusion compares the same pairs."}
+MOST_CONFUSION = 20_000_000  # entries of all workers' confusion matrices
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Everything that a report is computed from.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+    fit : fitted method
+        Whose labels are reported. It has seen the gold.
+    blind : fitted method
+        The same method without gold, which known classes can judge; ``fit`` itself without gold.
+    method : str
+        Its command-line name.
+    audit : Audit
+    known : (n_tasks,) codes, optional
+        Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
+    known_from : "truth", "gold" or None
+    seed : int
+    effort : mapping
+        Options that the audit was run with.
+    """
+
+    labels: CrowdLabels
+    fit: Any
+    blind: Any
+    method: str
+    audit: Audit
+    known: Codes | None
+    known_from: str | None
+    seed: int
+    effort: Mapping[str, Mapping[str, Any]]
+
+    @cached_property
+    def chosen(self) -> Codes:
+        """(n_tasks,) codes of the reported labels."""
+        return codes_of(self.fit, self.labels)
+
+    @cached_property
+    def blind_chosen(self) -> Codes:
+        """(n_tasks,) codes of the labels without gold."""
+        return self.chosen if self.blind is self.fit else codes_of(self.blind, self.labels)
+
+    @cached_property
+    def scored(self) -> NDArray[np.intp]:
+        """Tasks that have labels and a known class."""
+        if self.known is None:
+            return np.array([], dtype=np.intp)
+        return np.flatnonzero((self.known >= 0) & (self.labels.labels_per_task > 0))
+
+    @cached_property
+    def right(self) -> NDArray[np.bool_]:
+        """(n_scored,): whether the label without gold is the known class."""
+        if self.known is None:
+            return np.array([], dtype=bool)
+        return np.asarray(self.blind_chosen[self.scored] == self.known[self.scored])
+
+    @cached_property
+    def confusion(self) -> Floats:
+        """(n_workers, n_classes, n_classes): the fit's, or one coin per worker where it has none.
+
+        Only for crowds whose matrices fit; see :attr:`has_confusion`.
+        """
+        dense = getattr(self.blind, "confusion_", None)
+        if isinstance(dense, np.ndarray):
+            return dense
+        K = self.labels.n_classes
+        accuracy = np.clip(np.asarray(self.blind.worker_accuracy_), 1e-6, 1 - 1e-6)[:, None, None]
+        return np.asarray(accuracy * np.eye(K) + (1 - accuracy) / max(K - 1, 1) * (1 - np.eye(K)))
+
+    @property
+    def has_confusion(self) -> bool:
+        """Whether matrices of all workers are small enough to be looked at."""
+        return self.labels.n_workers * self.labels.n_classes**2 <= MOST_CONFUSION
+
+    @cached_property
+    def class_prior(self) -> Floats:
+        """(n_classes,): the fit's, or the share of each class among the labels chosen."""
+        prior = getattr(self.blind, "class_prior_", None)
+        if prior is None:
+            prior = np.bincount(self.blind_chosen, minlength=self.labels.n_classes) + 1.0
+        return np.asarray(prior / np.sum(prior), dtype=np.float64)
+
+
+def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
+    """Return the codes (n_tasks,) of a fit's labels: its classes are those of the labels."""
+    return choose_labels(fit.probas_, labels.class_totals)[0]
+
+
+def study_crowd(
+    labels: Any,
+    *,
+    method: str | Aggregator = "dawid-skene",
+    fit: Any = None,
+    gold: Any = None,
+    truth: Any = None,
+    random_state: int = 0,
+) -> Study:
+    """Fit and audit a crowd for a report.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    method : str or unfitted method
+    fit : fitted method, optional
+        Instead of ``method``: its labels are reported. It must be of these labels.
+    gold, truth
+        Known classes: gold is used by the fit, truth only to judge it.
+    random_state : int
+    """
+    crowd = as_crowd_labels(labels)
+    gold_codes = as_gold(gold, crowd)
+    known = None if truth is None else as_truth(truth, crowd)
+    known_from = None if truth is None else "truth"
+    if known is None and gold_codes is not None:
+        known, known_from = gold_codes, "gold"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)  # the page shows warnings_ itself
+        if fit is None:
+            blind = _unfitted(method).fit(crowd)
+            reported = blind if gold is None else _unfitted(method).fit(crowd, gold=gold)
+        else:
+            reported = blind = _checked(fit, crowd)
+        name = kebab_case(type(reported).__name__)
+        effort = audit_options(crowd)
+        audit = _audit(crowd, blind, _as_gold_array(known, crowd), random_state, effort)
+    return Study(crowd, reported, blind, name, audit, known, known_from, random_state, effort)
+
+
+def _unfitted(method: str | Aggregator) -> Aggregator:
+    if isinstance(method, str):
+        made: Aggregator = get_method(method)()
+        return made
+    if isinstance(method, Aggregator):
+        return type(method)(**method.get_params(deep=False))
+    raise ParameterError(f"method is {method!r}; give a name such as 'dawid-skene', or a method.")
+
+
+def _checked(fit: Any, labels: CrowdLabels) -> Any:
+    if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
+        raise ParameterError("fit is not fitted; call its fit first, or give it as method.")
+    ids = (
+        (fit.tasks_, labels.tasks), (fit.workers_, labels.workers), (fit.classes_, labels.classes)
+    )  # fmt: skip
+    if not all(np.array_equal(fitted, given) for fitted, given in ids):
+        raise DataError(
+            f"The fit is of {len(fit.tasks_)} tasks, {len(fit.workers_)} workers and "
+            f"{len(fit.classes_)} classes that are not those of the labels ({labels.n_tasks}, "
+            f"{labels.n_workers} and {labels.n_classes}); give the fit of these labels."
+        )
+    return fit
+
+
+def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | None:
+    """Return known classes (n_tasks,) as ids with None; None if there is none of use."""
+    if known is None:
+        return None
+    usable = (known >= 0) & (known < labels.n_classes) & (labels.labels_per_task > 0)
+    if not usable.any():
+        return None
+    array = np.full(labels.n_tasks, None, dtype=object)
+    array[usable] = labels.classes[known[usable]]
+    return array
+
+
+# ------------------------------------------------------------------------------------------- audit
+
+
+def _audit(
+    labels: CrowdLabels, blind: Any, gold: Any, seed: int, options: Mapping[str, Any]
+) -> Audit:
+    """Run every part on its own: what one cannot do must not keep the others from the page."""
+    from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+    done: dict[str, Any] = {}
+    skipped: dict[str, str] = {}
+    shared = blind if isinstance(blind, DawidSkene) else None
+    for name in PARTS:
+        if options and name in LEFT_OUT:
+            skipped[name] = LEFT_OUT[name]
+            continue
+        # The accuracy in question is that of the reported labels, whatever method they are of.
+        of_fit = name == "accuracy" and isinstance(blind, Aggregator)
+        try:
+            if shared is None and not of_fit:
+                shared = DawidSkene().fit(labels)
+            found = audit_crowd(
+                labels,
+                gold=gold,
+                parts=[name],
+                fit=blind if of_fit else shared,
+                options={name: options[name]} if name in options else None,
+                random_state=seed,
+            )
+        except WisecrowdError as error:
+            skipped[name] = str(error)
+            continue
+        done |= found.parts
+        skipped |= found.skipped
+    return Audit(labels, done, skipped)
+
+
+def audit_options(labels: CrowdLabels) -> Mapping[str, Mapping[str, Any]]:
+    """Return how hard the audit should try: with very many labels a few repetitions say enough."""
+    if labels.n_annotations <= LARGE:
+        return {}
+    options: dict[str, Mapping[str, Any]] = {
+        "agreement": {"n_replicates": 200},
+        "accuracy": {"n_simulations": 3},
+    }
+    ridge = _ridge_of_sample(labels)
+    return options | ({} if ridge is None else {"spammers": {"ridge": ridge}})
+
+
+def _ridge_of_sample(labels: CrowdLabels) -> float | None:
+    """Return the ridge that suits a sample of the workers; None if that cannot be told.
+
+    The best ridge is the noise of a pair in proportion to the spread of the rows: it does not
+    depend on how many pairs a worker is in.
+    """
+    from wisecrowd.audit.covariance import RowFit
+    from wisecrowd.families.moments import pair_moments
+
+    if labels.n_workers <= 2 * SAMPLE:
+        return None
+    rng = np.random.default_rng(0)
+    chosen = np.zeros(labels.n_workers, dtype=bool)
+    chosen[rng.permutation(labels.n_workers)[:SAMPLE]] = True
+    sample = labels.select_annotations(chosen[labels.worker])
+    pairs = pair_moments(sample, min_shared=2)
+    if pairs.n_pairs < SAMPLE:
+        return None
+    return RowFit(pairs, labels.n_classes).choose_ridge(rng)[0]

@@ -1,0 +1,208 @@
+"""The first thing that a reader wants to know, and the next thing to do."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.reporting.study import Study
+from wisecrowd.reporting.text import shown
+
+MOST_AFFECTED = 12  # ids that a finding names
+
+# Finding → what acts on it, as arguments after `wisecrowd`; {file} is the file of annotations.
+COMMANDS = {
+    "extreme-spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
+    "spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
+    "no-signal": "inspect {first}",
+    "collusion": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
+    "dependent-group": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
+    "label-distribution": "aggregate {file} -m dawid-skene -o labels.csv",
+    "fast-and-wrong": "audit {file} --part response-times -o audit",
+    "fast": "audit {file} --part response-times -o audit",
+    "drift": "audit {file} --part drift -o audit",
+    "drift-upwards": "audit {file} --part drift -o audit",
+    "agreement-at-chance": "audit {file} --part agreement --part spammers -o audit",
+    "agreement-below-chance": "aggregate {file} -m dawid-skene -o labels.csv",
+    "agreement": "audit {file} --part agreement -o audit",
+    "accuracy": "aggregate {file} -o labels.csv",
+    "accuracy-uncertain": "report {file} --gold gold.csv -o report.html",
+    "overconfident": "aggregate {file} -m glad -o labels.csv",
+    "not-identified": "aggregate {file} -m one-coin -o labels.csv",
+    "unidentified-workers": "audit {file} --part identifiability -o audit",
+    "separate-parts": "audit {file} --part identifiability -o audit",
+    "class-without-expert": "aggregate {file} -m dawid-skene -o labels.csv",
+}
+# The same without a file, for a crowd in memory.
+CALLS = {
+    "extreme-spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
+    "spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
+    "no-signal": "labels.to_dict()",
+    "collusion": 'wc.aggregate(labels, "group-aware-dawid-skene")',
+    "dependent-group": 'wc.aggregate(labels, "group-aware-dawid-skene")',
+    "fast-and-wrong": "wc.audit.find_fast_workers(labels).tables()",
+    "fast": "wc.audit.find_fast_workers(labels).tables()",
+    "drift": "wc.audit.find_drift(labels).tables()",
+    "drift-upwards": "wc.audit.find_drift(labels).tables()",
+    "agreement-at-chance": "wc.audit.find_spammers(labels).tables()",
+    "agreement": "wc.audit.measure_agreement(labels).tables()",
+    "accuracy-uncertain": "wc.report(labels, gold=gold)",
+    "overconfident": 'wc.aggregate(labels, "glad")',
+    "not-identified": 'wc.aggregate(labels, "one-coin")',
+    "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
+    "separate-parts": "wc.audit.identifiability_report(labels).tables()",
+}
+OTHER_COMMAND, OTHER_CALL = "audit {file} -o audit", 'wc.aggregate(labels, "dawid-skene")'
+
+
+def verdict(study: Study) -> dict[str, Any]:
+    """Return sizes, estimated accuracy, agreement and spend as plain data."""
+    labels = study.labels
+    return {
+        "n_tasks": labels.n_tasks,
+        "n_workers": labels.n_workers,
+        "n_classes": labels.n_classes,
+        "n_labels": labels.n_annotations,
+        "n_unlabelled": int((labels.labels_per_task == 0).sum()),
+        "method": study.method,
+        "accuracy": _accuracy(study),
+        "measured": _measured(study),
+        "agreement": _agreement(study),
+        "spend": _spend(study),
+        "certain": float(np.mean(study.fit.confidence_ >= 0.9)) if labels.n_tasks else 0.0,
+    }
+
+
+def _accuracy(study: Study) -> dict[str, Any] | None:
+    part = study.audit.parts.get("accuracy")
+    if part is None:
+        return None
+    found: Any = part
+    # The truth is there to measure by, beside what would be estimated without it.
+    row = 1 if study.known_from == "truth" else -1
+    value, *ends = (float(column[row]) for column in (found.value, found.low, found.high))
+    return {
+        "value": value, "low": min(ends), "high": max(ends), "level": found.confidence,
+        "from": str(found.method[row]), "claimed": float(found.value[0]),
+        "n_gold": found.n_gold if row == -1 else 0,
+    }  # fmt: skip
+
+
+def _measured(study: Study) -> dict[str, Any] | None:
+    n = len(study.scored)
+    if not n:
+        return None
+    value = float(study.right.mean())
+    low, high = wilson(value, n)
+    return {"value": value, "low": low, "high": high, "n": n, "from": study.known_from}
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return the ends of Wilson's 95% interval of a share.
+
+    Examples
+    --------
+    >>> [round(x, 3) for x in wilson(0.5, 100)]
+    [0.404, 0.596]
+    """
+    z2 = 1.96**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    reach = 1.96 * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
+    return float(max(middle - reach, 0.0)), float(min(middle + reach, 1.0))
+
+
+def _agreement(study: Study) -> dict[str, Any] | None:
+    part = study.audit.parts.get("agreement")
+    if part is None:
+        return None
+    found: Any = part
+    value, low, high = found.alpha.tolist()
+    if np.isnan(value):
+        return None
+    return {"value": value, "low": low, "high": high, "level": found.level}
+
+
+def _spend(study: Study) -> dict[str, Any] | None:
+    cost = study.labels.columns.get("cost")
+    if cost is None:
+        return None
+    known = np.asarray(cost, dtype=np.float64)
+    known = known[np.isfinite(known)]
+    if not len(known):
+        return None
+    per_task = float(known.sum()) / max(study.labels.n_tasks, 1)
+    missing = study.labels.n_annotations - len(known)
+    return {"total": float(known.sum()), "per_task": per_task, "n_missing": missing}
+
+
+def next_steps(
+    study: Study, files: Sequence[str], reading: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return every finding, most severe first, with the command or call that acts on it."""
+    return [_step(found, files, reading) for found in study.audit.findings]
+
+
+def _step(found: Finding, files: Sequence[str], reading: Sequence[str]) -> dict[str, Any]:
+    return {
+        "id": found.id,
+        "severity": found.severity,
+        "score": float(found.score),
+        "affected": [shown(value) for value in found.affected[:MOST_AFFECTED]],
+        "n_affected": len(found.affected),
+        "explanation": shown(found.explanation),
+        "remedy": shown(found.remedy),
+        "command": command_for(found.id, files, reading),
+    }
+
+
+def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ()) -> str:
+    """Return the command that acts on a finding, or the call where there is no file.
+
+    Parameters
+    ----------
+    finding : str
+        Its id.
+    files : sequence of str
+        The files of annotations.
+    reading : sequence of str
+        Options that say how to read them, such as ``["--task", "image"]``.
+
+    Examples
+    --------
+    >>> command_for("spammers", ["my answers.csv"])
+    "wisecrowd audit 'my answers.csv' --prune-to cleaned.csv --unlabelled spare"
+    >>> command_for("overconfident", [])
+    'wc.aggregate(labels, "glad")'
+    """
+    if not files:
+        return CALLS.get(finding, OTHER_CALL)
+    quoted = [shlex.quote(file) for file in files]
+    template = COMMANDS.get(finding, OTHER_COMMAND)
+    command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0])
+    if "{first}" in template:  # wisecrowd inspect finds out by itself how to read
+        return command
+    return " ".join([command, *map(shlex.quote, reading)])
+
+
+def flags_by_worker(study: Study) -> Mapping[int, list[str]]:
+    """Return for each worker (by code) the kinds of finding that name it."""
+    from wisecrowd.core.encoding import lookup
+
+    flags: dict[int, list[str]] = {}
+    for found in study.audit.findings.at_least("low"):
+        if found.id not in WORKER_FINDINGS or not found.affected:
+            continue
+        for code in lookup(list(found.affected), study.labels.workers).tolist():
+            if code >= 0 and found.id not in flags.setdefault(code, []):
+                flags[code].append(found.id)
+    return flags
+
+
+WORKER_FINDINGS = (
+    "extreme-spammers", "spammers", "collusion", "dependent-group", "label-distribution",
+    "agreement-below-chance", "drift", "fast-and-wrong",
+)  # fmt: skip

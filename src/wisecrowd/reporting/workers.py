@@ -1,0 +1,169 @@
+"""The workers of a crowd: quality against volume, what they confuse, and how they change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.reporting.study import Study
+from wisecrowd.reporting.text import shown
+from wisecrowd.reporting.verdict import flags_by_worker
+
+Floats = NDArray[np.float64]
+
+MOST_WORKERS = 500  # rows of the table
+MOST_CELLS = 15_000  # of confusion matrices in all
+MOST_CLASSES = 12  # a wider matrix cannot be read: the commonest mistakes are listed instead
+MISTAKES = 6
+PIECES = 6  # of a worker's labels in the order of time
+FEWEST_IN_PIECE = 4
+
+
+def workers(study: Study) -> dict[str, Any]:
+    """Return the table of workers, most labels first; what is shown of each, and how many."""
+    flags = flags_by_worker(study)
+    order = _shown_workers(study, sorted(flags))
+    detailed = _detailed(study, order, flags)
+    drift = _drift(study, detailed)
+    confusion = _confusions(study, detailed)
+    table = study.fit.worker_table()
+    kappa, kinds = _kappa(study), study.labels.worker_kind
+    rows = [
+        {
+            "worker": shown(study.labels.workers[j : j + 1].tolist()[0]),
+            "n_labels": int(table["n_labels"][j]),
+            "accuracy": _number(table["accuracy"][j]),
+            "low": _number(table["accuracy_low"][j]),
+            "high": _number(table["accuracy_high"][j]),
+            "kappa": None if kappa is None else _number(kappa[j]),
+            "kind": None if kinds is None else shown(kinds[j]),
+            "flags": flags.get(j, []),
+            "confusion": confusion.get(j),
+            "drift": drift.get(j),
+        }
+        for j in order.tolist()
+    ]
+    present = study.labels.labels_per_worker > 0
+    return {
+        "total": study.labels.n_workers,
+        "n_shown": len(rows),
+        "n_detailed": len(detailed),
+        "n_flagged": len(flags),
+        "median_accuracy": _number(np.median(table["accuracy"][present])),
+        "classes": [shown(c) for c in study.labels.classes[:MOST_CLASSES].tolist()],
+        "whole_matrix": study.labels.n_classes <= MOST_CLASSES,
+        "has_time": "timestamp" in study.labels.columns,
+        "rows": rows,
+    }
+
+
+def _shown_workers(study: Study, flagged: list[int]) -> NDArray[np.intp]:
+    """Return the workers to show: those with findings first to be kept, then the busiest."""
+    n_labels = study.labels.labels_per_worker
+    known = np.zeros(study.labels.n_workers, dtype=bool)
+    known[flagged] = True
+    by_need = np.lexsort((-n_labels, ~known))
+    # Findings must not crowd everybody else out of the picture.
+    half = by_need[: min(int(known.sum()), MOST_WORKERS // 2)]
+    busiest = np.argsort(-n_labels, kind="stable")
+    kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
+    return np.asarray(kept[np.argsort(-n_labels[kept], kind="stable")])
+
+
+def _detailed(study: Study, order: NDArray[np.intp], flags: Any) -> NDArray[np.intp]:
+    """Return the workers of which details are shown: as many as there is room for."""
+    K = study.labels.n_classes
+    room = MOST_CELLS // (K * K) if K <= MOST_CLASSES else MOST_CELLS // (4 * MISTAKES)
+    calm = np.array([j not in flags for j in order.tolist()], dtype=bool)
+    return np.asarray(order[np.argsort(calm, kind="stable")][:room])
+
+
+def _kappa(study: Study) -> Floats | None:
+    part: Any = study.audit.parts.get("agreement")
+    return None if part is None else np.asarray(part.worker_kappa[:, 0])
+
+
+def _number(value: Any, digits: int = 4) -> float | None:
+    return round(float(value), digits) if np.isfinite(value) else None
+
+
+# --------------------------------------------------------------------------------------- confusion
+
+
+def _confusions(study: Study, chosen: NDArray[np.intp]) -> dict[int, dict[str, Any]]:
+    """Return, by worker, the matrix in percent with its row counts, or the commonest mistakes."""
+    K = study.labels.n_classes
+    if not len(chosen):
+        return {}
+    place = np.full(study.labels.n_workers, -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    rows = np.flatnonzero(place[study.labels.worker] >= 0)
+    of, truth = place[study.labels.worker[rows]], study.chosen[study.labels.task[rows]]
+    said = study.labels.label[rows]
+    if K > MOST_CLASSES:
+        return _mistakes(study, chosen, of, truth, said)
+    size = len(chosen) * K * K
+    counts = np.bincount((of * K + truth) * K + said, minlength=size).reshape(-1, K, K)
+    met = counts.sum(axis=2)
+    own = getattr(study.fit, "confusion_", None)
+    share = own[chosen] if isinstance(own, np.ndarray) else counts / np.maximum(met, 1)[:, :, None]
+    percent = np.rint(100 * share).astype(int)
+    return {
+        int(j): {"percent": percent[n].tolist(), "met": met[n].tolist()}
+        for n, j in enumerate(chosen.tolist())
+    }
+
+
+def _mistakes(study: Study, chosen: Any, of: Any, truth: Any, said: Any) -> dict[int, Any]:
+    K = study.labels.n_classes
+    wrong = truth != said
+    key = (of[wrong].astype(np.int64) * K + truth[wrong]) * K + said[wrong]
+    found, count = np.unique(key, return_counts=True)
+    order = np.lexsort((found, -count, found // (K * K)))
+    names, result = study.labels.classes, {}
+    bounds = np.searchsorted((found // (K * K))[order], np.arange(len(chosen) + 1))
+    for n, j in enumerate(chosen.tolist()):
+        best = order[bounds[n] : bounds[n + 1]][:MISTAKES]
+        result[int(j)] = {
+            "mistakes": [
+                [shown(names[found[b] // K % K]), shown(names[found[b] % K]), int(count[b])]
+                for b in best.tolist()
+            ]
+        }
+    return result
+
+
+# ------------------------------------------------------------------------------------------- drift
+
+
+def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
+    """Return, by worker, the mean agreement with the others in pieces of equal size over time.
+
+    Agreement is the probability that the label is correct in the eyes of the task's other workers.
+    """
+    time = study.labels.columns.get("timestamp")
+    if time is None or time.dtype.kind not in "Mmiuf" or not study.has_confusion:
+        return {}
+    from wisecrowd.audit.others import judged_by_others
+
+    class _Model:
+        confusion_, class_prior_ = study.confusion, study.class_prior
+
+    wanted = set(chosen.tolist())
+    few = PIECES * FEWEST_IN_PIECE
+    found = {}
+    for one in judged_by_others(study.labels, _Model, few):
+        if one.worker not in wanted:
+            continue
+        moments = time[one.rows]
+        known = ~(np.isnat(moments) if moments.dtype.kind in "mM" else np.isnan(moments))
+        order = np.flatnonzero(known)[np.argsort(moments[known], kind="stable")]
+        if len(order) < few or moments[order[0]] == moments[order[-1]]:
+            continue
+        score = one.belief[order, one.label[order]]
+        found[one.worker] = [
+            round(float(piece.mean()), 3) for piece in np.array_split(score, PIECES)
+        ]
+    return found

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.audit.crowd_audit import PARTS
+from wisecrowd.cli.app import build_command
+from wisecrowd.core.registry import method_names
+from wisecrowd.reporting.verdict import CALLS, COMMANDS, command_for
+
+FILE = "it's <mine>.csv"
+
+
+@pytest.mark.parametrize("finding", [*COMMANDS, "a-finding-of-tomorrow"])
+def test_commands_are_understood(finding, tmp_path):
+    """The shell gives the file back as it is, and the command line knows every option."""
+    command, name, *rest = shlex.split(command_for(finding, [FILE], ["--task", "image id"]))
+    assert command == "wisecrowd"
+    assert FILE in rest
+    context = build_command().commands[name].make_context(name, rest)
+    values = context.params
+    assert values.get("method", "dawid-skene") in method_names()
+    assert set(values.get("part") or []) <= set(PARTS)
+    if name != "inspect":
+        assert values["task"] == "image id"
+
+
+def test_calls_name_what_there_is():
+    for call in CALLS.values():
+        path = re.match(r"(wc|labels)\.([\w.]+)", call)
+        target = wc if path.group(1) == "wc" else wc.CrowdLabels
+        for part in path.group(2).split("."):
+            target = getattr(target, part)
+        named = re.findall(r'aggregate\(labels, "([^"]+)"', call)
+        assert set(named) <= set(method_names())
+
+
+def test_every_finding_of_the_audit_has_a_command():
+    from pathlib import Path
+
+    import wisecrowd.audit.crowd_audit as audit
+
+    source = "".join(
+        p.read_text() for p in Path(audit.__file__).parent.glob("*.py") if p.stem != "findings"
+    )
+    severities = "info|low|medium|high"
+    ids = re.findall(rf'"([a-z]+(?:-[a-z]+)*)",\s*"(?:{severities})"', source)
+    assert len(ids) > 10
+    assert {name for name in ids if name not in COMMANDS} <= {"info", "low", "medium"}
