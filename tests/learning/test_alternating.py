@@ -105,7 +105,7 @@ def test_at_one_over_k_nothing_is_heard_of_the_network_by_mean_field(module):
 
 @pytest.mark.parametrize("prior", ["weak", OneCoin(1, 0.5), 0.5 + np.eye(3)])
 def test_at_one_over_k_nothing_is_heard_of_the_network_by_belief_propagation(prior):
-    X, labels, _ = crowd(n=12, n_workers=12, missing=0.75)  # few enough for an exact integral
+    X, labels, _ = crowd(n=7, n_workers=7, missing=0.75)  # few enough for an exact integral
     deep = DeepBP(module="linear", clip=1 / 3, epochs=4, lr=0.1, prior=prior).fit(X, labels)
     plain = BeliefPropagation(prior=prior, tol=1e-9, max_iter=500).fit(labels)
     np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-9)

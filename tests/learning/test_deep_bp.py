@@ -114,7 +114,7 @@ def test_few_labels_per_worker_from_an_uneven_crowd():
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(400, 4))
         X[:, 0] += 2 * made.truth_codes - 1
-        options = {"prior": OneCoin(0.2, 0.1), "module": "linear", "epochs": 20, "lr": 0.05}
+        options = {"prior": OneCoin(0.2, 0.1), "module": "linear", "epochs": 10, "lr": 0.1}
         bp, mf = (m(**options).fit(X, made.labels) for m in (DeepBP, DeepMF))
         plain = BeliefPropagation(prior=OneCoin(0.2, 0.1)).fit(made.labels)
         found.append([np.mean(m.labels_ == made.truth) for m in (bp, mf, plain)])

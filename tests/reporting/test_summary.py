@@ -144,6 +144,8 @@ def test_a_fit_of_other_labels_is_refused(labels):
         study_crowd(labels, fit=DawidSkene().fit(labels[:50]))
     with pytest.raises(ParameterError, match="not fitted"):
         study_crowd(labels, fit=DawidSkene())
+    with pytest.raises(ParameterError, match="give truth"):
+        study_crowd(labels, fit=DawidSkene().fit(labels), gold={0: 0})
 
 
 def test_any_method_and_the_smallest_crowds():
@@ -154,6 +156,34 @@ def test_any_method_and_the_smallest_crowds():
     assert summary["verdict"]["n_labels"] == 1
     assert summary["budget"] is None
     assert summary["network"]["reason"]
+
+
+def test_very_many_classes_do_without_confusion_matrices():
+    import wisecrowd as wc
+
+    rng = np.random.default_rng(0)
+    task, worker = np.divmod(np.arange(1200), 6)
+    label = np.where(rng.random(1200) < 0.7, task % 600, rng.integers(0, 600, 1200))
+    crowd = wc.CrowdLabels.from_arrays(task, worker, label, workers=range(100), classes=range(600))
+    summary = summary_of(study_crowd(crowd, method="majority-vote"))
+    assert summary["budget"] is None
+    assert "dawid-skene" in summary["methods"]["left_out"]
+    assert summary["verdict"]["agreement"]["value"] > 0.3
+    assert summary["workers"]["rows"][0]["confusion"]["mistakes"]
+
+
+def test_a_classifier_that_learned_from_features(labels, truth):
+    from wisecrowd.learning import Raykar
+
+    X = np.eye(3)[[truth[i] for i in range(labels.n_tasks)]]
+    fit = Raykar().fit(X, labels)
+    summary = summary_of(study_crowd(labels, fit=fit, truth=truth))
+    assert summary["verdict"]["method"] == "raykar"
+    assert summary["verdict"]["accuracy"] is None
+    assert summary["verdict"]["measured"]["value"] == np.mean(
+        fit.labels_ == [truth[i] for i in range(labels.n_tasks)]
+    )
+    assert "busiest worker" in fit._repr_html_()
 
 
 def test_large_crowds_are_audited_with_less_effort(labels, monkeypatch):

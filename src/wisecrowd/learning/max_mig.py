@@ -14,17 +14,15 @@ from torch.nn import functional
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
-from wisecrowd.core.registry import get_method
 from wisecrowd.learning.coupled import vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.targets import confusion_from, soft_votes
+from wisecrowd.learning.weighted_vote import WeightedVote, class_order, start_weights
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.divergences import DIVERGENCES, information_gain
 
 Floats = NDArray[np.float64]
-LARGEST_LEAD = 10.0  # in logits, of a vote at the start: a surer one has no gradient left
 COLLAPSED = 0.99  # a classifier that gives one class so much on average has learned nothing
 
 
@@ -73,6 +71,9 @@ class MaxMIG(NeuralClassifier):
     The published code adds noise inside logarithms and reports the best test epoch; here ratios
     stay in the log domain. A worker without labels has weight zero. Information does not depend on
     the classes' names: at the end they are ordered so that labels speak for their own class.
+
+    Weight decay and the workers' rate were chosen on simulated crowds, as ``replays/max_mig.py``
+    says. A network may learn by heart what the vote says: ``selection="crowd"`` is worth its time.
 
     References
     ----------
@@ -211,56 +212,6 @@ class Ordered(nn.Module):
         """Return (B, K) logits."""
         logits: Tensor = self.backbone(x)
         return logits.index_select(1, self.order)
-
-
-class WeightedVote(nn.Module):
-    r"""Logits :math:`\sum_j W_j[\cdot, y_{ij}]`; the weights are stored by (worker, label)."""
-
-    def __init__(self, weight: Floats) -> None:
-        super().__init__()
-        by_label = np.ascontiguousarray(weight.transpose(0, 2, 1))  # (J, L, K)
-        self.weight = nn.Parameter(torch.tensor(by_label, dtype=torch.float32))
-
-    def forward(self, batch: CrowdBatch) -> Tensor:
-        """Return (B, K)."""
-        n_labels, n_classes = self.weight.shape[1:]
-        rows = self.weight.reshape(-1, n_classes).index_select(
-            0, batch.worker * n_labels + batch.label
-        )
-        return batch.per_task(rows if batch.weight is None else rows * batch.weight[:, None])
-
-
-def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
-    """Return (J, K, L) weights: log confusion matrices, zero for workers without labels.
-
-    They are scaled down where many workers would make the vote too sure to change its mind.
-    """
-    labels = data.labels
-    if isinstance(start, str) and start == "votes":
-        probas = soft_votes(data)
-    else:
-        method = get_method(start)() if isinstance(start, str) else start
-        known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
-        gold = {labels.tasks[t]: value for t, value in known.items()} or None
-        fitted = method.fit(labels, gold=gold)
-        probas = fitted.probas_
-        probas = probas.toarray() if hasattr(probas, "toarray") else probas
-    weight = np.log(confusion_from(probas, labels, 1e-10) + floor)
-    weight[labels.labels_per_worker == 0] = 0.0
-    scores = np.sort(vote_scores(weight, labels)[labels.labels_per_task > 0], axis=1)
-    lead = float(np.median(scores[:, -1] - scores[:, -2])) if labels.n_classes > 1 else 0.0
-    return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
-
-
-def class_order(vote: WeightedVote, labels: CrowdLabels) -> Tensor:
-    """Return the order in which labels speak for the class of their own name the most."""
-    from scipy.optimize import linear_sum_assignment
-
-    weight = as_array(vote.weight)  # (J, L, K)
-    cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
-    counts = np.bincount(cell, labels.weight, weight.shape[0] * weight.shape[1])
-    speaks = np.einsum("jl,jlc->lc", counts.reshape(weight.shape[:2]), weight)
-    return torch.from_numpy(linear_sum_assignment(speaks, maximize=True)[1])
 
 
 def _softmax(scores: Floats) -> Floats:

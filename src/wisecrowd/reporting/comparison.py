@@ -28,6 +28,9 @@ def methods_compared(study: Study) -> dict[str, Any]:
         if labels.n_annotations > SLOW.get(name, labels.n_annotations):
             left_out[name] = f"left out: there are more than {SLOW[name]:,} labels."
             continue
+        if name == "dawid-skene" and not study.has_confusion:
+            left_out[name] = "left out: there are too many classes."
+            continue
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", WisecrowdWarning)

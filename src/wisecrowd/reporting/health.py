@@ -90,7 +90,7 @@ def _shortcuts(study: Study) -> list[str]:
     if not options:
         return []
     return [
-        "There are very many labels: intervals of agreement rest on "
+        "There are very many labels or workers: intervals of agreement rest on "
         f"{options['agreement']['n_replicates']} bootstrap samples and the accuracy on "
         f"{options['accuracy']['n_simulations']} imagined crowds.",
         *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,10 +24,13 @@ from wisecrowd.core.validation import as_crowd_labels
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
-LARGE = 300_000  # labels from which on the audit repeats its simulations less often
+LARGE = 200_000  # labels from which on the audit repeats its simulations less often,
+MANY = 2_000  # and workers
 SAMPLE = 200  # workers on which a large crowd's ridge is chosen
 # Left out of a large crowd's audit: collusion compares the same pairs.
-LEFT_OUT = {"groups": "there are very many labels, and collusion compares the same pairs."}
+LEFT_OUT = {
+    "groups": "there are very many labels or workers, and collusion compares the same pairs."
+}
 MOST_CONFUSION = 20_000_000  # entries of all workers' confusion matrices
 
 
@@ -102,7 +106,7 @@ class Study:
     @property
     def has_confusion(self) -> bool:
         """Whether matrices of all workers are small enough to be looked at."""
-        return self.labels.n_workers * self.labels.n_classes**2 <= MOST_CONFUSION
+        return matrices_fit(self.labels)
 
     @cached_property
     def class_prior(self) -> Floats:
@@ -111,6 +115,11 @@ class Study:
         if prior is None:
             prior = np.bincount(self.blind_chosen, minlength=self.labels.n_classes) + 1.0
         return np.asarray(prior / np.sum(prior), dtype=np.float64)
+
+
+def matrices_fit(labels: CrowdLabels) -> bool:
+    """Return whether confusion matrices of all workers are small enough to be looked at."""
+    return labels.n_workers * labels.n_classes**2 <= MOST_CONFUSION
 
 
 def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
@@ -139,6 +148,10 @@ def study_crowd(
         Known classes: gold is used by the fit, truth only to judge it.
     random_state : int
     """
+    if fit is not None and gold is not None:
+        raise ParameterError(
+            "A fit has made use of its gold; give truth to judge it by, or method instead of fit."
+        )
     crowd = as_crowd_labels(labels)
     gold_codes = as_gold(gold, crowd)
     known = None if truth is None else as_truth(truth, crowd)
@@ -163,7 +176,7 @@ def _unfitted(method: str | Aggregator) -> Aggregator:
         made: Aggregator = get_method(method)()
         return made
     if isinstance(method, Aggregator):
-        return type(method)(**method.get_params(deep=False))
+        return copy.deepcopy(method)
     raise ParameterError(f"method is {method!r}; give a name such as 'dawid-skene', or a method.")
 
 
@@ -207,13 +220,14 @@ def _audit(
     skipped: dict[str, str] = {}
     shared = blind if isinstance(blind, DawidSkene) else None
     for name in PARTS:
-        if options and name in LEFT_OUT:
-            skipped[name] = LEFT_OUT[name]
+        reason = _reason_to_skip(name, labels, blind, large=bool(options))
+        if reason is not None:
+            skipped[name] = reason
             continue
         # The accuracy in question is that of the reported labels, whatever method they are of.
-        of_fit = name == "accuracy" and isinstance(blind, Aggregator)
+        of_fit = name == "accuracy"
         try:
-            if shared is None and not of_fit:
+            if shared is None and not of_fit and name != "agreement":  # which needs no fit
                 shared = DawidSkene().fit(labels)
             found = audit_crowd(
                 labels,
@@ -231,9 +245,17 @@ def _audit(
     return Audit(labels, done, skipped)
 
 
+def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any, *, large: bool) -> str | None:
+    if not matrices_fit(labels) and name != "agreement":
+        return "there are too many classes for confusion matrices of all workers."
+    if name == "accuracy" and not isinstance(blind, Aggregator):
+        return "a classifier would have to be trained many times; give the truth to measure it."
+    return LEFT_OUT.get(name) if large else None
+
+
 def audit_options(labels: CrowdLabels) -> Mapping[str, Mapping[str, Any]]:
     """Return how hard the audit should try: with very many labels a few repetitions say enough."""
-    if labels.n_annotations <= LARGE:
+    if labels.n_annotations < LARGE and labels.n_workers < MANY:
         return {}
     options: dict[str, Mapping[str, Any]] = {
         "agreement": {"n_replicates": 200},
