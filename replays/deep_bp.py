@@ -15,7 +15,7 @@ from torch import nn
 import wisecrowd as wc
 from replays.material import Scores, add, digit_pair, flat, interval, quiet, report
 from wisecrowd import simulate
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.inference.priors import OneCoin, TwoCoin
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.nn.backbones import MLP
 
@@ -143,12 +143,29 @@ def spammers(seeds: range, full: bool) -> None:
     scores: Scores = {}
     for seed in seeds:
         for n in (0, 1, 2, 3) if full else (1,):
-            gaussian_run(scores, f"{n} spammers", seed, (2.0, 1.0), (2.0, 1.4), n_spammers=n)
+            setting = f"{n} spammers"
+            gaussian_run(scores, setting, seed, (2.0, 1.0), (2.0, 1.4), n_spammers=n)
+            two_coin_run(scores, setting, seed, n)
 
     def with_worst(values: Any) -> str:
         return f"{interval(values)}, worst {min(values):.3f}"
 
     report("deepbp spammers: model Beta(2, 1.4), true Beta(2, 1)", scores, with_worst)
+
+
+def two_coin_run(scores: Scores, setting: str, seed: int, n_spammers: int) -> None:
+    """Add mean field and deepMF with the prior of the published code."""
+    rng = np.random.default_rng(seed)
+    made = crowd(2.0, 1.0, seed, n_spammers=n_spammers)
+    rng.integers(2, size=2000)  # the same features as the others have
+    X = gaussian(made.truth_codes, SEPARATION, rng)
+    prior = TwoCoin(2.0, 1.4, 2.0, 1.4)
+    plain = quiet(wc.aggregation.MeanField(prior=prior, class_prior="uniform"), made.labels)
+    add(scores, setting, "mean field, two coins", np.mean(plain.labels_ == made.truth))
+    for rounds in (5, 100):  # in each E-step, the first included
+        model = deep(DeepMF, prior, len(X), seed).set_params(rounds=rounds)
+        name = f"deepMF, two coins, {rounds} rounds"
+        add(scores, setting, name, np.mean(quiet(model, X, made.labels).labels_ == made.truth))
 
 
 def budget(seeds: range, full: bool) -> None:

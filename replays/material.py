@@ -61,6 +61,7 @@ def flat(images: np.ndarray) -> np.ndarray:
 # ---------------------------------------------------------------------------------------- real data
 
 
+@cache
 def crowd_set(name: str) -> tuple[np.ndarray, wc.CrowdLabels, np.ndarray, np.ndarray, np.ndarray]:
     """Return X, labels, truth, test X and test truth of a data set with features."""
     path = folder(name)

@@ -27,8 +27,8 @@ class AggNet(NeuralClassifier):
     :math:`\theta` and some epochs of cross entropy to :math:`q` for the network, which goes on
     from where it was. The start is the soft vote.
 
-    Use it when tasks have several labels each. With one label per task it cannot learn the
-    confusion matrices: they stay at the identity that the votes start from.
+    Use it when tasks have several labels each. With one label per task the confusion matrices may
+    stay at the identity that the votes start from; compare with CCEM, which starts elsewhere.
 
     Parameters
     ----------

@@ -268,8 +268,8 @@ class CrowdClassifier(Estimator):
         if unknown.any():
             value = labels.classes[unknown].tolist()[0]
             raise DataError(
-                f"Label {value!r} was not among the classes of the fit "
-                f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
+                f"Label {value!r}{suggestion(value, self.classes_)} was not among the classes of "
+                f"the fit ({describe_ids(self.classes_)}); correct it, or fit again with it."
             )
         worker_codes = lookup(labels.workers, self.workers_)
         strange = worker_codes[labels.worker] < 0

@@ -72,7 +72,7 @@ class GeoCrowdNet(NeuralClassifier):
     """
 
     regularize: str = "F"
-    penalty: float = 0.1
+    penalty: float = 0.01
     head: str = "softmax"
     start: Any = None
 

@@ -14,6 +14,7 @@ from torch.nn import functional
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.learning.base import Training
 from wisecrowd.learning.coupled import vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import CrowdModel
@@ -24,6 +25,9 @@ from wisecrowd.nn.divergences import DIVERGENCES, information_gain
 
 Floats = NDArray[np.float64]
 COLLAPSED = 0.99  # a classifier that gives one class so much on average has learned nothing
+FEW_TASKS = 50  # of which a tenth says nothing about the rest
+MOST_PAIRS = 1000  # about so many tasks say what the vote is worth: their pairs are compared
+SCALES = [0.8**power for power in range(11)]  # of the vote: 1 down to a tenth
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -72,8 +76,10 @@ class MaxMIG(NeuralClassifier):
     stay in the log domain. A worker without labels has weight zero. Information does not depend on
     the classes' names: at the end they are ordered so that labels speak for their own class.
 
-    Weight decay and the workers' rate were chosen on simulated crowds, as ``replays/max_mig.py``
-    says. A network may learn by heart what the vote says: ``selection="crowd"`` is worth its time.
+    A network learns by heart what the vote says, and the vote grows too sure of it. So
+    ``selection="auto"`` without known classes means "crowd" here. It chooses the epoch by the gain
+    on the tasks held out, and scales the vote down to where it gains most there. Weight decay and
+    the workers' rate were chosen on simulated crowds, as ``replays/max_mig.py`` says.
 
     References
     ----------
@@ -89,7 +95,7 @@ class MaxMIG(NeuralClassifier):
     array([0, 1])
     """
 
-    crowd_lr: float = 1e-2
+    crowd_lr: float = 5e-3
     weight_decay: float = 1e-2
     divergence: str = "kl"
     start: Any = "votes"
@@ -106,6 +112,11 @@ class MaxMIG(NeuralClassifier):
             raise ParameterError(
                 "aggregator must be a function of (n_workers, n_classes) that makes a module."
             )
+
+    def _selection(self, training: Training) -> str:
+        selection = super()._selection(training)
+        unguided = self.selection == "auto" and selection == "last"
+        return "crowd" if unguided and training.labels.n_tasks >= FEW_TASKS else selection
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return Ordered(super()._make_network(shape, n_classes, n_workers), n_classes)
@@ -193,9 +204,34 @@ class InformationModel(CrowdModel):
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return minus the information gain of the batch."""
+        return -self._gain(log_probas, self.vote(batch))
+
+    def _gain(self, log_probas: Tensor, votes: Tensor) -> Tensor:
         log_prior = self.log_prior()
-        log_g = functional.log_softmax(self.vote(batch) + log_prior, dim=1)
-        return -information_gain(self.divergence, log_probas, log_g, log_prior)
+        log_g = functional.log_softmax(votes + log_prior, dim=1)
+        return information_gain(self.divergence, log_probas, log_g, log_prior)
+
+    def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
+        """Return what classifier and vote gain together on these tasks."""
+        return self._best_scale(data, unseen)[0]
+
+    def evidence_scale(self, data: CrowdData, unseen: Tensor) -> float:
+        """Return the scale of at most 1 at which the vote gains most on these tasks."""
+        return self._best_scale(data, unseen)[1]
+
+    @torch.inference_mode()
+    def _best_scale(self, data: CrowdData, unseen: Tensor) -> tuple[float, float]:
+        """Return the most gain on tasks not trained on, and the scale of the vote that has it."""
+        self.eval()
+        batch = data.batch(unseen[: len(unseen) : max(1, len(unseen) // MOST_PAIRS)])
+        log_probas, votes = self.log_probas(batch.x), self.vote(batch)
+        return max((float(self._gain(log_probas, scale * votes)), scale) for scale in SCALES)
+
+    @torch.no_grad()
+    def scale_evidence(self, scale: float) -> None:
+        """Multiply the weights of the vote, if they are known to be weights."""
+        if isinstance(self.vote, WeightedVote):
+            self.vote.weight.mul_(scale)
 
 
 class Ordered(nn.Module):

@@ -54,6 +54,17 @@ class CrowdModel(nn.Module):
         rows = table.clamp_min(1e-30).log()[batch.worker, :, batch.label]
         return label_log_probas(self.log_probas(batch.x), rows, batch)
 
+    def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
+        """Return how well tasks not trained on fit, or None: by how likely their labels are."""
+        return None
+
+    def evidence_scale(self, data: CrowdData, unseen: Tensor) -> float:
+        """Return what the workers' evidence is worth on tasks that were not trained on."""
+        return 1.0
+
+    def scale_evidence(self, scale: float) -> None:
+        """Make the workers' evidence count so much; a model without a use for it does nothing."""
+
     def crowd_parameters(self) -> list[nn.Parameter]:
         """Return the parameters outside the network: another rate of learning, no decay."""
         own = {id(p) for p in self.network.parameters()}

@@ -196,6 +196,13 @@ class NeuralClassifier(CrowdClassifier):
             return self._run(data, useful, training, self.epochs, selection == "gold")
         rows, valid = held_out(useful, self.valid_fraction)
         chosen = self._run(data, rows, training, self.epochs, True, valid)
+        scale = chosen.model.evidence_scale(data, valid)
+        run = self._again(chosen, data, useful, training)
+        run.model.scale_evidence(scale)
+        return run
+
+    def _again(self, chosen: _Run, data: CrowdData, useful: Tensor, training: Training) -> _Run:
+        """Train on all tasks for as many epochs as were chosen, if there is reason to."""
         done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
         if not self.refit or not done or not chosen.state.best_epoch:
             return chosen

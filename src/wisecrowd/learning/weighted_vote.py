@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method
+from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.coupled import vote_scores
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.neural import as_array
@@ -45,7 +47,7 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     """
     labels = data.labels
     if isinstance(start, str) and start == "votes":
-        probas = soft_votes(data)
+        probas = telling_votes(data)
     else:
         method = get_method(start)() if isinstance(start, str) else start
         known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
@@ -58,6 +60,24 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     scores = np.sort(vote_scores(weight, labels)[labels.labels_per_task > 0], axis=1)
     lead = float(np.median(scores[:, -1] - scores[:, -2])) if labels.n_classes > 1 else 0.0
     return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
+
+
+def telling_votes(data: CrowdData) -> Floats:
+    """Return (N, K) shares of votes that count by how much they tell.
+
+    That is minus the log of how often its worker gives the label: who always says the same says
+    nothing. Else a naive majority would make its class one that is possible everywhere.
+    """
+    labels = data.labels
+    n_workers, n_classes = labels.n_workers, labels.n_classes
+    cell = labels.worker.astype(np.int64) * n_classes + labels.label
+    counts = np.bincount(cell, labels.weight, n_workers * n_classes).reshape(n_workers, n_classes)
+    # workers with few labels are taken to use them as all do
+    expected = counts + n_classes * counts.sum(axis=0) / max(counts.sum(), 1e-300)
+    often = expected / expected.sum(axis=1, keepdims=True)
+    told = 0.01 - safe_log(often).reshape(-1)[cell]  # a little, so that no task is without votes
+    told = told if labels.weight is None else told * labels.weight
+    return soft_votes(CrowdData(data.features, replace(labels, weight=told), data.gold))
 
 
 def class_order(vote: WeightedVote, labels: CrowdLabels) -> Tensor:
