@@ -145,3 +145,42 @@ def test_gold_reaches_the_audit(cli, spoiled, crowd, table):
     code, out, err = cli("audit", spoiled, "--gold", gold, "--json")
     assert code == 0, err
     assert json.loads(out)["n_tasks"] == 200
+
+
+@pytest.fixture
+def copied(table):
+    workers = 9 * simulate.OneCoinWorkers(8, 3) + 1 * simulate.Spammers()
+    workers = workers + 5 * simulate.Copiers(sources=9)
+    made = simulate.crowd(300, workers, simulate.Dense(), random_state=1)
+    columns = made.labels.to_dict()
+    rows = zip(*(columns[name].tolist() for name in HEADER), strict=True)
+    return table("copied.csv", HEADER, rows), made
+
+
+def test_the_command_that_a_fit_suggests_counts_copies_once(cli, copied, tmp_path):
+    answers, made = copied
+    _, _, err = cli("aggregate", answers)
+    suggested = "wisecrowd audit FILE --prune clones --prune-to CLEAN.csv."
+    assert suggested in err
+    target = tmp_path / "clean.csv"
+    code, out, err = cli(
+        "audit", answers, "--part", "clones", "--prune", "clones", "--prune-to", target
+    )
+    assert code == 0, err
+    assert "give equal labels on 100%" in " ".join(out.split())
+    cleaned = wc.read(target)
+    assert cleaned.workers.astype(int).tolist() == list(range(10))
+    fitted = wc.aggregation.DawidSkene().fit(cleaned)
+    truth = made.truth[fitted.tasks_.astype(int)]
+    assert (fitted.labels_.astype(int) == truth).mean() > 0.9
+    assert fitted.warnings_ == ()
+    assert read_manifest(target).parameters["prune"] == ["clones"]
+
+
+def test_what_to_prune_needs_a_file_and_a_known_kind(cli, spoiled, tmp_path):
+    code, _, err = cli("audit", spoiled, "--prune", "clones")
+    assert code == 2
+    assert "--prune-to FILE" in err
+    code, _, err = cli("audit", spoiled, "--prune", "cloans", "--prune-to", tmp_path / "x.csv")
+    assert code == 2
+    assert "clones" in err

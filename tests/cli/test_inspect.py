@@ -43,7 +43,7 @@ def test_several_questions(cli, tmp_path):
     assert "\x1b" not in out
     code, _, err = cli("aggregate", path)
     assert code == 3
-    assert "choose one with label='a' (on the command line --label a)" in err
+    assert "choose one with --label a." in err
     assert cli("aggregate", path, "--label", "a").code == 0
 
 

@@ -70,6 +70,7 @@ def test_usage_errors_are_one_line_with_code_2(cli, arguments, message):
         (OSError("unnamed"), 3, "unnamed."),
         (MemoryError(), 3, "not enough memory"),
         (MemoryError("8 GB"), 3, "not enough memory for this (8 GB)"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 8"), 3, "not enough memory"),
         (KeyboardInterrupt(), 130, "Interrupted."),
     ],
 )

@@ -67,7 +67,7 @@ def test_seed_of_a_method_without_any():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["max_itre=3"], r"no parameter 'max_itre'; did you mean 'max_iter'"),
+        (["max_itre=3"], r"no parameter 'max_itre' \(did you mean 'max_iter'"),
         (["colour=red"], r"no parameter 'colour'; it has prior, class_prior"),
         (["max_iter"], r"not of the form NAME=VALUE"),
         (["=3"], r"not of the form NAME=VALUE"),

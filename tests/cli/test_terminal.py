@@ -16,6 +16,9 @@ from wisecrowd.core.exceptions import WisecrowdWarning
         ("a\nb\tc\r", r"a\nb\tc\r"),
         ("\x9b31m", r"\x9b31m"),
         ("\u202egpj.exe", r"\u202egpj.exe"),
+        ("\u061c\u2066\u2069\u200f", r"\u061c\u2066\u2069\u200f"),
+        ("soft\xadhyphen\u2060\ufff9", r"soft\xadhyphen\u2060\ufff9"),
+        ("tag\U000e0041", r"tag\U000e0041"),
     ],
 )
 def test_steering_characters_are_shown_as_codes(text, shown):

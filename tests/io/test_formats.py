@@ -29,7 +29,7 @@ def test_unknown_formats_are_refused():
         ParameterError, match=r"format of a.xlsx cannot be told .* format='csv' \(or"
     ):
         reader_for(Source(Path("a.xlsx")), "auto")
-    with pytest.raises(ParameterError, match=r"no format 'parket'; did you mean 'parquet'\?"):
+    with pytest.raises(ParameterError, match=r"no format 'parket' \(did you mean 'parquet'\?"):
         reader_for(Source(Path("a.csv")), "parket")
 
 

@@ -36,6 +36,7 @@ def test_numbers_and_dictionaries():
     assert restored(pa.array([-1])).to_pylist() == [-1]
 
 
+@pytest.mark.filterwarnings("ignore:.* count as different tasks")
 @pytest.mark.parametrize(("suffix", "separator"), [("csv", ","), ("tsv", "\t")])
 def test_tables_are_defused_and_read_back(tmp_path, suffix, separator):
     path = tmp_path / f"labels.{suffix}"

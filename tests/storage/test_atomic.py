@@ -3,11 +3,20 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 
 import pytest
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage.atomic import atomic_directory, atomic_write, clear_write_errors
+from wisecrowd.storage import renaming
+from wisecrowd.storage.atomic import (
+    atomic_directory,
+    atomic_write,
+    clear_write_errors,
+    together,
+    when_complete,
+    written_at,
+)
 
 
 def entries(folder):
@@ -237,6 +246,7 @@ class TestAtomicDirectory:
         target = tmp_path / "model"
         target.mkdir()
         (target / "old.npy").touch()
+        monkeypatch.setattr(renaming, "exchange", lambda *_: False)  # as on other systems
         replace, calls = os.replace, []
 
         def fail_once(*args):
@@ -260,6 +270,83 @@ class TestAtomicDirectory:
             atomic_directory(tmp_path / "nowhere" / "model", is_own_entry=own),
         ):
             pass
+
+
+class TestTogether:
+    def test_nothing_appears_before_all_is_complete(self, tmp_path):
+        (tmp_path / "a").write_text("old")
+        said = []
+        with together():
+            with atomic_write(tmp_path / "a") as file:
+                file.write("new")
+            with atomic_directory(tmp_path / "model", is_own_entry=own) as folder:
+                with atomic_write(folder / "x.npy") as file:
+                    file.write("inside")
+                assert entries(folder) == ["x.npy"]
+            when_complete(lambda: said.append((tmp_path / "a").read_text()))
+            assert (tmp_path / "a").read_text() == "old"
+            assert written_at(tmp_path / "a").read_text() == "new"
+            assert entries(written_at(tmp_path / "model")) == ["x.npy"]
+            assert not (tmp_path / "model").exists()
+        assert said == ["new"]
+        assert entries(tmp_path) == ["a", "model"]
+        assert entries(tmp_path / "model") == ["x.npy"]
+
+    @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+    def test_an_error_in_the_last_leaves_all_as_they_were(self, tmp_path, error):
+        (tmp_path / "a").write_text("old")
+
+        def write_two():
+            with together():
+                with atomic_write(tmp_path / "a") as file:
+                    file.write("new")
+                with atomic_directory(tmp_path / "model", is_own_entry=own):
+                    pass
+                with atomic_write(tmp_path / "b"):
+                    raise error
+
+        with pytest.raises(error):
+            write_two()
+        assert (tmp_path / "a").read_text() == "old"
+        assert entries(tmp_path) == ["a"]
+
+    def test_a_failing_rename_removes_what_waits(self, tmp_path, monkeypatch):
+        def write_two():
+            with together():
+                for name in "ab":
+                    with atomic_write(tmp_path / name) as file:
+                        file.write("new")
+
+        monkeypatch.setattr(os, "replace", failing(errno.EIO))
+        with pytest.raises(DataError, match=r"Cannot write .*a: "):
+            write_two()
+        assert entries(tmp_path) == []
+
+    def test_the_outermost_set_counts(self, tmp_path):
+        with together():
+            with together(), atomic_write(tmp_path / "a") as file:
+                file.write("new")
+            assert not (tmp_path / "a").exists()
+        assert (tmp_path / "a").read_text() == "new"
+
+    def test_without_a_set_things_happen_at_once(self, tmp_path):
+        said = []
+        when_complete(lambda: said.append(1))
+        assert said == [1]
+        assert written_at(tmp_path / "a") == (tmp_path / "a").resolve()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are exchanged in one step on Linux")
+def test_there_is_no_moment_without_the_directory(tmp_path, monkeypatch):
+    """A directory in the way is exchanged: two renames would leave a gap for a crash."""
+    target = tmp_path / "model"
+    target.mkdir()
+    (target / "old.npy").touch()
+    monkeypatch.setattr(os, "replace", failing(errno.EIO))
+    with atomic_directory(target, is_own_entry=own) as folder:
+        (folder / "new.npy").touch()
+    assert entries(target) == ["new.npy"]
+    assert entries(tmp_path) == ["model"]
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,12 @@ import pytest
 
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import (
     Manifest,
     file_sha256,
     manifest_path,
+    output_sha256,
     read_manifest,
     write_manifest,
 )
@@ -54,6 +56,44 @@ def test_goes_beside_the_output_and_comes_back(tmp_path):
     assert path == tmp_path / "labels.csv.manifest.json" == manifest_path(output)
     assert json.loads(path.read_text())["method"] == "majority-vote"
     assert read_manifest(output) == manifest
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_it_tells_whether_the_output_is_its_own(tmp_path, kind):
+    output = tmp_path / "labels"
+    place = output / "a.npy" if kind == "folder" else output
+    place.parent.mkdir(exist_ok=True)
+    place.write_text("new")
+    write_manifest(output, Manifest.describe(threads=3))
+    found = read_manifest(output)
+    assert found.output_sha256 == output_sha256(output)
+    assert found.threads == 3
+    place.write_text("other")
+    with pytest.raises(DataError, match=r"does not belong to .*labels as it is now"):
+        read_manifest(output)
+
+
+def test_the_digest_is_that_of_the_output_that_waits_for_its_set(tmp_path):
+    (tmp_path / "a").write_text("old")
+    with together():
+        with atomic_write(tmp_path / "a") as file:
+            file.write("new")
+        write_manifest(tmp_path / "a", Manifest())
+    assert read_manifest(tmp_path / "a").output_sha256 == hashlib.sha256(b"new").hexdigest()
+
+
+def test_what_could_change_the_bits_is_recorded(monkeypatch):
+    monkeypatch.setenv("PYTHONHASHSEED", "5")
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
+    import scipy
+
+    manifest = Manifest.describe(method="glad")
+    assert manifest.hash_seed == "5"
+    assert manifest.created == "1970-01-02T00:00:00+00:00"
+    assert manifest.libraries["scipy"] == scipy.__version__
+    assert platform.machine() in manifest.platform
+    monkeypatch.delenv("PYTHONHASHSEED")
+    assert Manifest().hash_seed == "random"
 
 
 def test_parameters_become_valid_json(tmp_path):

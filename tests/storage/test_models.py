@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage.models import load_state, save_state
+from wisecrowd.storage.models import index_digest, load_state, save_state
 from wisecrowd.storage.state_codec import StateDecoder, StateEncoder
 
 
@@ -38,6 +38,8 @@ def edit(model, change):
     """Change the index of a saved model with a function."""
     index = json.loads((model / "model.json").read_text())
     change(index)
+    index = json.loads(json.dumps(index))
+    index["digest"] = index_digest(index)  # as somebody who means harm would
     (model / "model.json").write_text(json.dumps(index))
 
 
@@ -257,6 +259,18 @@ class TestLoadingFails:
     def test_unknown_format_version(self, model, version):
         edit(model, lambda index: index.update(format_version=version))
         self.refused(model, "format version")
+
+    @pytest.mark.parametrize(("old", "new"), [('"n_iter_": 3', '"n_iter_": 4'), ('"one-', '"two-')])
+    def test_index_changed(self, model, old, new):
+        text = (model / "model.json").read_text()
+        assert old in text
+        (model / "model.json").write_text(text.replace(old, new))
+        self.refused(model, r"model\.json was changed")
+
+    def test_index_formatted_anew(self, model):
+        text = json.dumps(json.loads((model / "model.json").read_text()), indent=4, sort_keys=True)
+        (model / "model.json").write_text(text)
+        assert load_state(model).state["n_iter_"] == 3
 
     def test_array_missing(self, model):
         (model / "probas_.npy").unlink()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli import options
+from wisecrowd.cli import exports, options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ Gold = Annotated[
 Soft = Annotated[
     bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
 ]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Make confidences as sure as they should be, by a temperature chosen without truth.",
+    ),
+]
 Save = Annotated[
     str | None,
     typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -44,6 +52,11 @@ def aggregate(
     parameter: options.Parameters = None,
     gold: Gold = None,
     soft: Soft = False,
+    calibrate: Calibrate = False,
+    soft_labels: exports.SoftLabelsTo = None,
+    predictions: exports.PredictionsTo = None,
+    from_name: exports.FromName = None,
+    to_name: exports.ToName = None,
     save: Save = None,
     task: options.TaskColumn = None,
     worker: options.WorkerColumn = None,
@@ -55,6 +68,7 @@ def aggregate(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    pseudonymize: options.Pseudonymize = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -68,14 +82,18 @@ def aggregate(
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        pseudonymize=pseudonymize,
     )  # fmt: skip
     outputs = {"labels": None if output == "-" else output, "workers": workers, "model": save}
     if as_json and workers == "-":
         outputs["workers"] = None
+    others = exports.Exports(
+        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name
+    )
     _run(
-        context.obj, files, reading, outputs,
-        method=method, parameters=parameter or [], gold=gold, soft=soft, as_json=as_json,
-        raw=raw_csv, seed=seed, threads=threads, quiet=quiet,
+        context.obj, files, reading, outputs, others,
+        method=method, parameters=parameter or [], gold=gold, soft=soft, calibrate=calibrate,
+        as_json=as_json, raw=raw_csv, seed=seed, threads=threads, quiet=quiet,
     )  # fmt: skip
 
 
@@ -84,11 +102,13 @@ def _run(
     files: list[str],
     reading: Reading,
     outputs: dict[str, str | None],
+    others: exports.Exports,
     *,
     method: str,
     parameters: list[str],
     gold: str | None,
     soft: bool,
+    calibrate: bool,
     as_json: bool,
     raw: bool,
     seed: int | None,
@@ -101,14 +121,17 @@ def _run(
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.engines.threads import set_threads
+    from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.storage.manifest import Manifest
 
     if outputs["labels"] is None and outputs["workers"] == "-" and not as_json:
         raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
     set_threads(threads)
     sources = [*files, *([gold] if gold else [])]
-    check_outputs([outputs["labels"], outputs["workers"]], sources, folder=outputs["model"])
+    check_outputs(
+        [outputs["labels"], outputs["workers"]], [*sources, *reading.key_files],
+        folder=outputs["model"], others=others.places(),
+    )  # fmt: skip
     model = configured_method(method, parameters, seed)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
@@ -116,14 +139,20 @@ def _run(
         with working(f"fitting {method}", quiet=quiet):
             model.fit(labels, gold=known)
         _note_fit(method, model, labels, seed, notes)
+        if calibrate:
+            _calibrate(model, labels, seed, notes)
         manifest = Manifest.describe(
             method=method,
             parameters=model.get_params(deep=False),
             seed=_seed_of(model),
             inputs=source_files(sources),
             command=["wisecrowd", *command],
+            threads=get_threads(),
         )
-        _write(model, labels, outputs, manifest, notes, soft=soft, as_json=as_json, raw=raw)
+        _write(
+            model, labels, outputs, manifest, notes, soft=soft, as_json=as_json, raw=raw,
+            write_others=lambda: others.write(model, manifest, notes, files, reading),
+        )  # fmt: skip
 
 
 def _write(
@@ -136,19 +165,23 @@ def _write(
     soft: bool,
     as_json: bool,
     raw: bool,
+    write_others: Callable[[], None],
 ) -> None:
     """Write the method, the tables, and what remains of them to standard output."""
     from wisecrowd.cli.outputs import print_json, write_result
+    from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
     tables = {"labels": _task_table(model, soft), "workers": model.worker_table()}
-    if outputs["model"] is not None:
-        model.save(outputs["model"])
-        write_manifest(outputs["model"], manifest)
-        notes(f"saved the method in {outputs['model']}")
-    for name, table in tables.items():
-        if outputs[name] is not None or (name == "labels" and not as_json):
-            write_result(table, outputs[name], manifest, notes, raw=raw)
+    with together():
+        if outputs["model"] is not None:
+            model.save(outputs["model"])
+            write_manifest(outputs["model"], manifest)
+            when_complete(lambda: notes(f"saved the method in {outputs['model']}"))
+        write_others()
+        for name, table in tables.items():
+            if outputs[name] is not None or (name == "labels" and not as_json):
+                write_result(table, outputs[name], manifest, notes, raw=raw)
     if as_json:
         print_json(_summary(model, labels, manifest, notes, tables, outputs))
 
@@ -169,6 +202,28 @@ def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
     return table
 
 
+def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:
+    """Replace the probabilities of the fit by those at the temperature that suits it."""
+    from wisecrowd.audit.part import NotApplicable
+    from wisecrowd.audit.temperature import find_temperature
+    from wisecrowd.core.encoding import lookup
+    from wisecrowd.core.exceptions import DataError
+    from wisecrowd.core.memory import require_memory
+    from wisecrowd.core.result import confidence_of
+
+    require_memory(
+        32 * labels.n_tasks * labels.n_classes, "Correcting the probabilities of all classes would",
+        "leave out --calibrate",
+    )  # fmt: skip
+    try:
+        found = find_temperature(labels, fit=model, random_state=seed or 0)
+    except NotApplicable as reason:
+        raise DataError(f"{reason} Leave out --calibrate.") from None
+    model.probas_ = found.apply(model.probas_)
+    model.confidence_ = confidence_of(model.probas_, lookup(model.labels_, model.classes_))
+    notes(f"confidences are at temperature {found.temperature:.3g}; labels are as they were")
+
+
 def _note_fit(
     method: str, model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes
 ) -> None:
@@ -185,6 +240,8 @@ def _note_fit(
         f"{labels.n_classes} classes, {labels.n_annotations} labels; {steps}"
         + (f"; {ties} tie{'s' if ties > 1 else ''}" if ties else "")
     )
+    for warning in model.warnings_:  # those that were told as it ran are not told again
+        notes(warning)
 
 
 def _seed_of(model: Aggregator) -> int | None:

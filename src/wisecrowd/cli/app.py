@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -30,6 +31,7 @@ EXIT_CODES = (
 )
 
 
+@cache
 def build_command() -> Any:
     """Return the whole command line as typer runs it."""
     app = typer.Typer(
@@ -46,6 +48,16 @@ def build_command() -> Any:
 
 
 def root(
+    context: typer.Context,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--limit",
+            metavar="NAME=NUMBER",
+            help="Let files decode to more rows, columns, bytes, or times their size (ratio); "
+            "repeatable.",
+        ),
+    ] = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -57,6 +69,10 @@ def root(
     ] = False,
 ) -> None:
     """Trusted labels and worker quality from noisy crowd annotations."""
+    if limit:
+        from wisecrowd.io.limits import limits, parse_limits
+
+        context.with_resource(limits(**parse_limits(limit)))
 
 
 def _print_version(wanted: bool) -> None:

@@ -10,11 +10,14 @@ from wisecrowd.cli import options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wisecrowd.audit.crowd_audit import Audit
     from wisecrowd.audit.findings import Findings
     from wisecrowd.audit.pruning import Pruned
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.reporting.withholding import Withheld
     from wisecrowd.storage.manifest import Manifest
 
 FOUND = 1  # the exit code of --fail-on
@@ -40,6 +43,14 @@ PruneTo = Annotated[
     str | None,
     typer.Option("--prune-to", metavar="FILE", help="Write the labels without spammers here."),
 ]
+Prune = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--prune",
+        metavar="clones|collusion|spammers",
+        help="What --prune-to removes, in this order; copies become one worker. Repeatable.",
+    ),
+]
 Unlabelled = Annotated[
     str,
     typer.Option(
@@ -61,6 +72,7 @@ def audit(
     output: Folder = None,
     fail_on: FailOn = None,
     prune_to: PruneTo = None,
+    prune: Prune = None,
     unlabelled: Unlabelled = "refuse",
     part: Parts = None,
     task: options.TaskColumn = None,
@@ -73,6 +85,7 @@ def audit(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    pseudonymize: options.Pseudonymize = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -86,11 +99,12 @@ def audit(
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        pseudonymize=pseudonymize,
     )  # fmt: skip
     found = _run(
         context.obj, files, reading, gold=gold, folder=output, fail_on=fail_on, prune_to=prune_to,
-        unlabelled=unlabelled, parts=part, as_json=as_json, raw=raw_csv, seed=seed, threads=threads,
-        quiet=quiet,
+        prune=prune, unlabelled=unlabelled, parts=part, as_json=as_json, raw=raw_csv, seed=seed,
+        threads=threads, quiet=quiet,
     )  # fmt: skip
     if fail_on is not None and len(found.at_least(fail_on)):
         raise typer.Exit(FOUND)
@@ -105,6 +119,7 @@ def _run(
     folder: str | None,
     fail_on: str | None,
     prune_to: str | None,
+    prune: list[str] | None,
     unlabelled: str,
     parts: list[str] | None,
     as_json: bool,
@@ -121,40 +136,60 @@ def _run(
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.parameters import check_choice
     from wisecrowd.engines.threads import set_threads
+    from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.manifest import Manifest
 
     if fail_on is not None:
         check_severity("--fail-on", fail_on)
     check_choice("--unlabelled", unlabelled, ("refuse", "spare", "drop"))
-    chosen = check_parts([*(parts or []), *(["spammers"] if parts and prune_to else [])] or None)
+    kinds = _check_pruning(prune, prune_to)
+    chosen = check_parts(parts)
     set_threads(threads)
     sources = [*files, *([gold] if gold else [])]
-    check_outputs([prune_to], sources, folder=folder)
+    check_outputs([prune_to], [*sources, *reading.key_files], folder=folder)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
         known = None if gold is None else read_gold(gold)
         with working("auditing", quiet=quiet):
             found = audit_crowd(labels, gold=known, parts=chosen, random_state=seed or 0)
-            pruned = _prune(found, labels, unlabelled) if prune_to is not None else None
+            pruned = _prune(labels, kinds, unlabelled, seed or 0) if kinds else None
         manifest = Manifest.describe(
             method="audit",
-            parameters={"parts": chosen, "unlabelled": unlabelled},
+            parameters={"parts": chosen, "prune": kinds, "unlabelled": unlabelled},
             seed=seed or 0,
             inputs=source_files(sources),
             command=["wisecrowd", *command],
         )
-        _write(found, pruned, folder, prune_to, manifest, notes, raw=raw)
-        _show(found, pruned, prune_to, notes, as_json=as_json)
+        withheld = None if reading.pseudonymize is None else Withheld.below(labels, FEWEST)
+        _write(found, pruned, folder, prune_to, manifest, notes, raw=raw, withheld=withheld)
+        _show(found, pruned, prune_to, notes, as_json=as_json, withheld=withheld)
     return found.findings
 
 
-def _prune(audit: Audit, labels: CrowdLabels, unlabelled: str) -> Pruned:
-    from wisecrowd.audit.pruning import prune
+def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
+    """Return what to remove, in the order in which that is done; nothing without a file for it."""
+    from wisecrowd.audit.pruning import KINDS
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.parameters import check_choice
+
+    for kind in prune or []:
+        check_choice("--prune", kind, KINDS)
+    if prune and prune_to is None:
+        raise ParameterError("--prune says what to remove; say with --prune-to FILE where to.")
+    if prune_to is None:
+        return []
+    return [kind for kind in KINDS if kind in (prune or ["spammers"])]
+
+
+def _prune(labels: CrowdLabels, kinds: list[str], unlabelled: str, seed: int) -> Pruned:
+    from wisecrowd.audit.part import NotApplicable
+    from wisecrowd.audit.pruning import clean
     from wisecrowd.core.exceptions import DataError
 
-    if "spammers" in audit.skipped:
-        raise DataError(f"{audit.skipped['spammers']} Leave out --prune-to.")
-    return prune(labels, audit["spammers"].accused, unlabelled=unlabelled)
+    try:
+        return clean(labels, kinds, unlabelled=unlabelled, random_state=seed)
+    except NotApplicable as reason:
+        raise DataError(f"{reason} Leave out --prune-to, or --prune that.") from None
 
 
 def _write(
@@ -166,28 +201,45 @@ def _write(
     notes: Notes,
     *,
     raw: bool,
+    withheld: Withheld | None = None,
 ) -> None:
     from wisecrowd.cli.outputs import write_result
     from wisecrowd.io.tables import write_table
-    from wisecrowd.storage.atomic import atomic_directory
+    from wisecrowd.storage.atomic import atomic_directory, together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
+    tables = {}
     if folder is not None:
         tables = {"findings": _findings_table(audit.findings), **audit.tables()}
         if pruned is not None:
             tables["pruned"] = pruned.changes
-        # A folder of csv files only is one of ours: anything else in it must not be lost.
-        with atomic_directory(folder, is_own_entry=lambda entry: entry.suffix == ".csv") as place:
-            for name, table in tables.items():
-                write_table(str(place / f"{name}.csv"), table, neutralise_formulas=not raw)
-        write_manifest(folder, manifest)
-        notes(f"wrote {folder} ({', '.join(f'{name}.csv' for name in tables)})")
-    if pruned is not None:
-        write_result(pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw)
+        if withheld is not None:
+            tables = {name: withheld.table(table) for name, table in tables.items()}
+    with together():
+        if folder is not None:
+            # A folder of csv files only is one of ours: anything else in it must not be lost.
+            with atomic_directory(folder, is_own_entry=_is_csv) as place:
+                for name, table in tables.items():
+                    write_table(str(place / f"{name}.csv"), table, neutralise_formulas=not raw)
+            write_manifest(folder, manifest)
+            names = ", ".join(f"{name}.csv" for name in tables)
+            when_complete(lambda: notes(f"wrote {folder} ({names})"))
+        if pruned is not None:
+            write_result(pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw)
+
+
+def _is_csv(entry: Path) -> bool:
+    return entry.suffix == ".csv"
 
 
 def _show(
-    audit: Audit, pruned: Pruned | None, prune_to: str | None, notes: Notes, *, as_json: bool
+    audit: Audit,
+    pruned: Pruned | None,
+    prune_to: str | None,
+    notes: Notes,
+    *,
+    as_json: bool,
+    withheld: Withheld | None = None,
 ) -> None:
     from wisecrowd.cli.outputs import is_standard, print_json, print_text
 
@@ -199,9 +251,26 @@ def _show(
         document = audit.to_dict()
         if pruned is not None:
             document["pruned"] = {**pruned.summary(), "removed": pruned.removed.tolist()}
+        if withheld is not None:
+            document = _shareable(document, audit, withheld)
+            notes.said[:] = map(withheld.text, notes.said)
         print_json(document | {"notes": notes.said})
     elif prune_to is None or not is_standard(prune_to):
-        print_text(_findings_text(audit.findings))
+        findings = audit.findings if withheld is None else withheld.findings(audit.findings)
+        print_text(_findings_text(findings))
+    if withheld is not None and withheld.workers:
+        notes(
+            f"{len(withheld.workers)} workers with fewer than {withheld.fewest} labels are not "
+            "named, so that nobody is known by them"
+        )
+
+
+def _shareable(document: dict[str, Any], audit: Audit, withheld: Withheld) -> dict[str, Any]:
+    """Return the audit as tables, whose rows can be left out, and not as arrays by worker."""
+    tables = {name: withheld.table(table) for name, table in audit.tables().items()}
+    rest = {name: value for name, value in document.items() if name != "parts"}
+    made: dict[str, Any] = withheld.anywhere(rest)
+    return made | {"tables": tables, "n_withheld": len(withheld.workers)}
 
 
 def _findings_text(findings: Findings) -> str:

@@ -26,6 +26,7 @@ def convert(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "keep",
+    pseudonymize: options.Pseudonymize = None,
     gold: Annotated[
         str | None,
         typer.Option(
@@ -44,13 +45,15 @@ def convert(
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.io.tables import read_gold
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        pseudonymize=pseudonymize,
     )  # fmt: skip
-    check_outputs([target, *([gold] if gold else [])], [source])
+    check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
     with Notes(quiet) as notes:
         labels = read_labels([source], reading, notes)
         manifest = Manifest.describe(
@@ -59,7 +62,8 @@ def convert(
         known = None
         if gold is not None:
             known = read_gold(source, format, task=task, label=label, encoding=encoding)
-        write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv)
-        if known is not None:
-            columns = {name: known[name].to_numpy() for name in known.column_names}
-            write_result(columns, gold, manifest, notes, raw=raw_csv)
+        with together():
+            write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv)
+            if known is not None:
+                columns = {name: known[name].to_numpy() for name in known.column_names}
+                write_result(columns, gold, manifest, notes, raw=raw_csv)

@@ -48,6 +48,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
     """Read annotations as the options say, and note what was recognised, dropped or merged."""
     from wisecrowd.io.tables import read
 
+    key = _key_of(reading)
     shown = files[0] if len(files) == 1 else f"{len(files)} files"
     classes = reading.classes
     with working(f"reading {shown}", quiet=notes.quiet):
@@ -66,7 +67,24 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
         )
     for note in labels.notes:
         notes(note)
-    return labels
+    return labels if key is None else _hidden(labels, key, notes)
+
+
+def _key_of(reading: Reading) -> bytes | None:
+    """Return the key of the pseudonyms, if they were asked for: before any work is done."""
+    if reading.pseudonymize is None:
+        return None
+    from wisecrowd.core.pseudonyms import read_key
+
+    return read_key(reading.pseudonymize)
+
+
+def _hidden(labels: CrowdLabels, key: bytes, notes: Notes) -> CrowdLabels:
+    """Return labels by pseudonyms; what was said so far goes to files without ids as well."""
+    from wisecrowd.core.pseudonyms import hide_ids, pseudonymize
+
+    notes.said[:] = [hide_ids(text, labels.workers, key) for text in notes.said]
+    return pseudonymize(labels, key)
 
 
 def read_gold(path: str) -> dict[Any, Any]:

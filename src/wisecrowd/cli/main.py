@@ -10,12 +10,15 @@ from typing import Any, cast
 
 from wisecrowd.cli.terminal import forget_output, harmless
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
+from wisecrowd.core.spelling import shell_spelling
 
 OK = 0
 USAGE = 2
 BAD_DATA = 3
 INTERRUPTED = 130  # 128 + SIGINT, as shells say it
 READER_LEFT = 141  # 128 + SIGPIPE: what `yes | head` gives
+# What torch says, as a RuntimeError, instead of raising a MemoryError.
+_TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -33,7 +36,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.meta_path.insert(0, _NoPandas)
     given = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        code = _invoke(given)
+        with shell_spelling():
+            code = _invoke(given)
         sys.stdout.flush()  # here, where a full disk or a closed pipe can still be explained
     except KeyboardInterrupt:
         return _fail("Interrupted.", INTERRUPTED)
@@ -41,8 +45,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         forget_output()
         return READER_LEFT
     except MemoryError as error:
-        reason = f" ({error})" if str(error) else ""
-        return _fail(f"There is not enough memory for this{reason}; use less data.", BAD_DATA)
+        return _out_of_memory(str(error))
+    except RuntimeError as error:
+        if not any(words in str(error) for words in _TORCH_OUT_OF_MEMORY):
+            raise
+        return _out_of_memory("")
     except OSError as error:
         forget_output()
         place = f"{error.filename}: " if error.filename else ""
@@ -50,6 +57,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except WisecrowdError as error:
         return _fail(str(error), USAGE if isinstance(error, ParameterError) else BAD_DATA)
     return code
+
+
+def _out_of_memory(reason: str) -> int:
+    said = f" ({reason.rstrip('.')})" if reason else ""
+    return _fail(f"There is not enough memory for this{said}; use less data.", BAD_DATA)
 
 
 class _NoPandas:
@@ -73,6 +85,11 @@ class _NoPandas:
     @staticmethod
     def exec_module(module: object) -> None:
         """Exist, as the protocol asks; there is never a module to run."""
+
+
+def admit_pandas() -> None:
+    """Let pandas in after all, for a library that cannot do without it."""
+    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _NoPandas]
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -84,6 +84,14 @@ RawCsv = Annotated[
         help="Write ids as they are to csv, also those that a spreadsheet would take for formulas.",
     ),
 ]
+Pseudonymize = Annotated[
+    str | None,
+    typer.Option(
+        "--pseudonymize",
+        metavar="KEY",
+        help="Replace worker ids by pseudonyms; KEY is a file that holds the secret, or env:NAME.",
+    ),
+]
 Seed = Annotated[
     int | None,
     typer.Option("--seed", min=0, metavar="N", help="Seed of whatever is random; default 0."),
@@ -109,3 +117,9 @@ class Reading:
     classes: str | None = None
     abstain: list[str] | None = None
     duplicates: str = "last"
+    pseudonymize: str | None = None
+
+    @property
+    def key_files(self) -> list[str]:
+        """The file of the key, which no output may overwrite and no manifest describes."""
+        return [] if self.pseudonymize is None else [self.pseudonymize]

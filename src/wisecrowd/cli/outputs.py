@@ -13,27 +13,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.cli.terminal import Notes, forget_output, harmless
+from wisecrowd.cli.terminal import (
+    Notes,
+    escape_steering,
+    forget_output,
+    harmless,
+    harmless_lines,
+)
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage.atomic import clear_write_errors
-from wisecrowd.storage.manifest import Manifest, write_manifest
+from wisecrowd.storage.atomic import clear_write_errors, together, when_complete
+from wisecrowd.storage.manifest import Manifest, manifest_path, write_manifest
 
 Table = Mapping[str, NDArray[Any]]
 
 
 def check_outputs(
-    tables: Iterable[str | None], inputs: Iterable[str], folder: str | None = None
+    tables: Iterable[str | None],
+    inputs: Iterable[str],
+    folder: str | None = None,
+    others: Iterable[str] = (),
 ) -> None:
-    """Refuse, before any work is done, outputs that cannot be or would destroy an input."""
+    """Refuse, before any work is done, outputs that cannot be or would destroy an input.
+
+    Their manifests count too. The name of a table must tell its format; ``folder`` and ``others``
+    are only places.
+    """
     taken = {os.path.realpath(path): path for path in inputs if path != "-"}
     files = [table for table in tables if table is not None and not is_standard(table)]
-    for output in (*files, *([folder] if folder is not None else [])):
-        place = os.path.realpath(output)
-        if place in taken:
-            raise ParameterError(
-                f"{output} would overwrite {taken[place]}; give the output another name."
-            )
-        taken[place] = output
+    for output in (*files, *([folder] if folder is not None else []), *others):
+        for written in (output, str(manifest_path(output))):
+            place = os.path.realpath(written)
+            if place in taken:
+                raise ParameterError(
+                    f"{written} would overwrite {taken[place]}; give the output another name."
+                )
+            taken[place] = output
         parent = Path(output).parent
         if not parent.is_dir():
             raise DataError(
@@ -78,9 +92,11 @@ def write_result(
     assert output is not None
     # A device or a pipe has no suffix that could tell a format.
     kind = "csv" if _is_device(output) else "auto"
-    write_table(output, table, kind, neutralise_formulas=not raw)
-    write_manifest(output, manifest)
-    notes(f"wrote {output} ({len(next(iter(table.values())))} rows)")
+    with together():
+        write_table(output, table, kind, neutralise_formulas=not raw)
+        write_manifest(output, manifest)
+        n_rows = len(next(iter(table.values())))
+        when_complete(lambda: notes(f"wrote {output} ({n_rows} rows)"))
 
 
 def print_csv(table: Table, *, raw: bool = False) -> None:
@@ -105,12 +121,21 @@ def _harmless_cells(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line; NaN becomes null, for JSON has none."""
-    print_text(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False) + "\n")
+    """Print one JSON object on one line; NaN becomes null, for JSON has none.
+
+    Characters that would steer a terminal are written as JSON's escapes, which mean the same.
+    """
+    text = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
+    print_text(escape_steering(text) + "\n")
 
 
 def print_text(text: str) -> None:
-    """Write text to standard output at once, as UTF-8 wherever it goes."""
+    """Write text to standard output at once, as UTF-8 wherever it goes.
+
+    On a terminal nothing but its line ends has an effect; a pipe gets what is in the data.
+    """
+    if sys.stdout.isatty():
+        text = harmless_lines(text)
     with _explained():
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode("utf-8", "backslashreplace"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli import options
+from wisecrowd.cli import exports, options
+
+if TYPE_CHECKING:
+    from wisecrowd.io.exports import SoftLabels
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that train wrote.")]
 Features = Annotated[
@@ -34,6 +37,10 @@ def predict(
     answers: Crowd = None,
     ids: Ids = None,
     soft: Soft = False,
+    soft_labels: exports.SoftLabelsTo = None,
+    predictions: exports.PredictionsTo = None,
+    from_name: exports.FromName = None,
+    to_name: exports.ToName = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
@@ -49,11 +56,15 @@ def predict(
     from wisecrowd.core.exceptions import DataError
     from wisecrowd.io.features import read_features, read_ids
     from wisecrowd.io.tables import read
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
     target = None if output == "-" else output
     sources = [features, *filter(None, (answers, ids))]
-    check_outputs([target], sources)
+    others = exports.Exports(
+        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name
+    )
+    check_outputs([target], sources, others=others.places())
     with Notes(quiet) as notes:
         method = load(model)
         if not hasattr(method, "_log_probas"):
@@ -70,10 +81,22 @@ def predict(
             method="predict", parameters={"model": model}, inputs=sources,
             command=["wisecrowd", *context.obj],
         )  # fmt: skip
+        with together():
+            others.write(_soft_labels(method, probas, result), manifest, notes)
+            if not as_json:
+                write_result(result, target, manifest, notes, raw=raw_csv)
         if as_json:
             print_json({"predictions": rows_of(result), "notes": notes.said})
-            return
-        write_result(result, target, manifest, notes, raw=raw_csv)
+
+
+def _soft_labels(method: Any, probas: Any, table: dict[str, Any]) -> SoftLabels:
+    from wisecrowd.core.registry import kebab_case
+    from wisecrowd.io.exports import SoftLabels
+
+    return SoftLabels(
+        table["task"], table["label"], table["confidence"], method.classes_, probas,
+        kebab_case(type(method).__name__),
+    )  # fmt: skip
 
 
 def _table(method: Any, probas: Any, tasks: Any, soft: bool) -> dict[str, Any]:

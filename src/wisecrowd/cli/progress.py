@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from wisecrowd.cli.terminal import harmless
 from wisecrowd.inference.monitor import Progress, reporting
 
 DELAY = 2.0  # seconds without a bar
@@ -93,7 +94,7 @@ class Bar:
                 transient=True,
                 redirect_stdout=False,
             )
-            self._task = shown.add_task(self._what, total=None, facts="")
+            self._task = shown.add_task(harmless(self._what), total=None, facts="")
             self._shown = shown
             with suppress(OSError):
                 shown.start()

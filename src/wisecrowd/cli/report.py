@@ -55,6 +55,7 @@ def report(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    pseudonymize: options.Pseudonymize = None,
     as_json: Json = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
@@ -67,6 +68,7 @@ def report(
     reading = Reading(
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        pseudonymize=pseudonymize,
     )  # fmt: skip
     _run(
         context.obj, files, reading, output if output or as_json else DEFAULT,
@@ -97,15 +99,21 @@ def _run(
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.engines.threads import set_threads
+    from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.reporting.document import tables_beside
+    from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.manifest import Manifest
 
     if as_json and output == "-":
         raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
     set_threads(threads)
     sources = [*files, *(path for path in (truth, gold) if path is not None)]
-    check_outputs([], sources, folder=None if output == "-" else output)
+    page = None if output == "-" else output
+    check_outputs(
+        [], [*sources, *reading.key_files], folder=page,
+        others=[] if page is None else [str(file) for file in tables_beside(page).values()],
+    )  # fmt: skip
     model = configured_method(method, parameters, seed)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
@@ -115,6 +123,7 @@ def _run(
             seed=seed or 0,
             inputs=source_files(sources),
             command=["wisecrowd", *command],
+            threads=get_threads(),
         )
         with working("making the report", quiet=quiet):
             made = make_report(
@@ -127,7 +136,10 @@ def _run(
                 files=files,
                 reading=_reading_options(reading),
                 manifest=manifest,
+                withhold_below=0 if reading.pseudonymize is None else FEWEST,
             )
+        if reading.pseudonymize is not None:
+            notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
         _write(made, output, notes, as_json=as_json)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.memory import require_memory
+from wisecrowd.core.result import dense_rows as dense_rows
 from wisecrowd.core.wording import suggestion
 
 LABEL_SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
@@ -87,19 +88,6 @@ def probability_scores(truth: Truth, probas: Any, classes: NDArray[Any]) -> dict
         table = np.column_stack([table, np.zeros(len(table))])
         codes = np.where(codes < 0, len(classes), codes)
     return {name: getattr(metrics, name)(codes, table) for name in PROBABILITY_SCORES}
-
-
-def dense_rows(probas: Any) -> NDArray[np.float64]:
-    """Return probabilities as a dense array.
-
-    What a sparse row lacks to one is spread over the classes that it does not store.
-    """
-    if not hasattr(probas, "toarray"):
-        return np.asarray(probas, dtype=np.float64)
-    table = np.asarray(probas.toarray(), dtype=np.float64)
-    absent = table <= 0
-    lacking = np.clip(1 - table.sum(axis=1), 0, 1) / np.maximum(absent.sum(axis=1), 1)
-    return np.where(absent, lacking[:, None], table)
 
 
 def spread_confidence(

@@ -60,9 +60,12 @@ def simulate(
     CROWD composes populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
     """
     from wisecrowd import simulate as simulator
+    from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest, write_manifest
 
+    check_outputs([], [], folder=folder)
     crowd = simulator.crowd(
         tasks,
         workers,
@@ -73,14 +76,15 @@ def simulate(
         difficulty=difficulty,
         random_state=seed,
     )
-    crowd.write(folder)
     manifest = Manifest.describe(
         method="simulate",
         parameters=crowd.settings,
         seed=seed,
         command=["wisecrowd", *context.obj],
     )
-    write_manifest(folder, manifest)
+    with together():
+        crowd.write(folder)
+        write_manifest(folder, manifest)
     labels = crowd.labels
     Notes(quiet)(
         f"wrote {folder}: {labels.n_annotations} labels by {labels.n_workers} workers of "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,8 +16,12 @@ from typing import Any, Self
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 
-# Control characters, and the invisible ones that reorder or hide text.
-_STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+# Control characters, and the invisible ones that reorder, hide or smuggle text. Joiners (200c and
+# 200d) stay: scripts and emoji are made of them.
+_STEERING = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
 
 
 def harmless(text: str) -> str:
@@ -30,6 +35,22 @@ def harmless(text: str) -> str:
     worker\x1b[2J
     """
     return _STEERING.sub(lambda found: found.group().encode("unicode_escape").decode(), text)
+
+
+def escape_steering(document: str) -> str:
+    r"""Return the text of a JSON document with such characters as its own escapes.
+
+    Examples
+    --------
+    >>> print(escape_steering('"a\u202eb"'))
+    "a\u202eb"
+    """
+    return _STEERING.sub(lambda found: json.dumps(found.group())[1:-1], document)
+
+
+def harmless_lines(text: str) -> str:
+    """Return text of several lines in which only the line ends steer the terminal."""
+    return "\n".join(harmless(line) for line in text.split("\n"))
 
 
 class Notes:
@@ -107,6 +128,7 @@ def text_table(
     vote           0.5000
     dawid-skene    0.7500
     """
+    header = [harmless(name) for name in header]
     cells = [[_cell(value) for value in row] for row in rows]
     right = [any(isinstance(row[c], float | int) for row in rows) for c in range(len(header))]
     widths = [

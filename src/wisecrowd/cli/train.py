@@ -138,6 +138,7 @@ def _run(
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import Manifest, write_manifest
 
     given = [features, *files, *filter(None, (ids, gold, *valid))]
@@ -165,13 +166,14 @@ def _run(
             inputs=source_files(given),
             command=["wisecrowd", *command],
         )
-        model.save(output)
-        write_manifest(output, manifest)
-        notes(f"saved the model in {output}")
         found = {"labels": model.task_table(), "workers": model.worker_table()}
-        for name, path in tables.items():
-            if path is not None:
-                write_result(found[name], path, manifest, notes, raw=raw)
+        with together():
+            model.save(output)
+            write_manifest(output, manifest)
+            when_complete(lambda: notes(f"saved the model in {output}"))
+            for name, path in tables.items():
+                if path is not None:
+                    write_result(found[name], path, manifest, notes, raw=raw)
         if as_json:
             print_json(_summary(model, labels, manifest, notes.said, output))
         if model.converged_:

@@ -185,6 +185,8 @@ def _batches(
 
 def _explain_row(error: Any, ragged: list[Any], source: Source) -> Exception:
     reason = str(error)
+    if ragged and ragged[0].text.count('"') % 2:
+        return _open_quote(source)
     if ragged:
         row = ragged[0]
         number = "a row" if row.number is None else f"row {row.number - 1}"
@@ -220,10 +222,14 @@ def _check_end(text: _Text, header: _Header, last: dict[int, str], source: Sourc
     if len(fields) == len(header.names) and all(fields[i] == x for i, x in last.items()):
         return
     if _has_open_quote(source, header.separator):
-        raise DataError(
-            f'{source.name} has a quote (") that is opened and never closed; close it, or double '
-            "it where it is part of a value."
-        )
+        raise _open_quote(source)
+
+
+def _open_quote(source: Source) -> DataError:
+    return DataError(
+        f'{source.name} has a quote (") that is opened and never closed; close it, or double '
+        "it where it is part of a value."
+    )
 
 
 def _has_open_quote(source: Source, separator: str) -> bool:

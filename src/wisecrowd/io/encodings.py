@@ -7,6 +7,7 @@ import io
 from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.spelling import option
 from wisecrowd.io.sources import Source
 
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -62,7 +63,7 @@ def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError
     if start[:2] in _UTF16_MARKS or b"\0" in start:
         return DataError(
             f"{source.name} looks like UTF-16, not {encoding.upper()}; save it as UTF-8 or give "
-            "encoding='utf-16'."
+            f"{option('encoding', 'utf-16')}."
         )
     file.seek(0)
     for number, line in enumerate(file, start=1):
@@ -73,9 +74,9 @@ def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError
             return DataError(
                 f"{source.name} is not {encoding.upper()}: line {number} has the byte "
                 f"0x{byte:02x}; save it as UTF-8 or give its encoding, for instance "
-                "encoding='latin-1'."
+                f"{option('encoding', 'latin-1')}."
             )
     return DataError(
         f"{source.name} is not {encoding.upper()}; save it as UTF-8 or give its encoding, for "
-        "instance encoding='latin-1'."
+        f"instance {option('encoding', 'latin-1')}."
     )

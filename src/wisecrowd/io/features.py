@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.limits import require_size
 from wisecrowd.io.tables import read_frame
+from wisecrowd.storage.arrays import read_array
 
 
 class FeatureTable(NamedTuple):
@@ -83,16 +85,23 @@ def _read_lines(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    name = os.fspath(path)
     try:
+        size = Path(path).stat().st_size
+        require_size(name, size, size)
         with Path(path).open("rb") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+            return _plain_array(file, name)
     except OSError as error:
-        reason = error.strerror or error
-        raise DataError(f"Cannot read {os.fspath(path)}: {reason}.") from error
-    except Exception as error:  # a bad header can make NumPy fail in many ways
+        raise DataError(f"Cannot read {name}: {error.strerror or error}.") from error
+
+
+def _plain_array(file: BinaryIO, name: str) -> NDArray[Any]:
+    try:
+        return read_array(file)
+    except DataError as error:
         raise DataError(
-            f"{os.fspath(path)} is not a plain .npy array ({error}); write it with numpy.save, "
-            "with allow_pickle=False."
+            f"{name} is not a plain .npy array ({error}); write it with numpy.save, with "
+            "allow_pickle=False."
         ) from error
 
 

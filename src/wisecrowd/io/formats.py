@@ -13,8 +13,10 @@ from typing import Any
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.spelling import option
 from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import Inventory
+from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import Source
 
@@ -69,6 +71,7 @@ class Request:
 
     def choose(self, header: list[str], source: Source) -> dict[str, str]:
         """Return the column of each role in a file with this header, or say what is missing."""
+        require_columns(source.name, len(header))
         if not self.asked:
             found, note = {name: name for name in header}, None
         else:
@@ -127,8 +130,8 @@ def _read_export(name: str, source: Source, request: Request) -> Iterator[Mappin
         if column is not None and role not in platform.options:
             known = " and ".join(platform.options) or "none of the columns"
             raise ParameterError(
-                f"{source.name} is read as {name}, where {role}={column!r} has no meaning (only "
-                f"{known} can be chosen); leave it out, or give the format of a plain table."
+                f"{source.name} is read as {name}, where {option(role, column)} has no meaning "
+                f"(only {known} can be chosen); leave it out, or give the format of a plain table."
             )
     if name not in request.inventory.formats:
         request.inventory.formats.append(name)
@@ -148,7 +151,7 @@ def format_of(source: Source) -> str:
     if source.suffix not in SUFFIXES:
         raise ParameterError(
             f"The format of {source.name} cannot be told from its name, nor is its content what a "
-            f"known platform writes; say it with format='csv' (or "
+            f"known platform writes; say it with {option('format', 'csv')} (or "
             f"{', '.join(name for name in (*FORMATS, *PLATFORMS) if name != 'csv')})."
         )
     return SUFFIXES[source.suffix]

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import option
 
 MODEL = "model"
 HUMAN = "human"
@@ -21,7 +22,7 @@ class SeveralQuestionsError(DataError):
         first = self.questions[0]
         super().__init__(
             f"{source} has labels for {len(self.questions)} questions, {listed(self.questions)}; "
-            f"choose one with label={first!r} (on the command line --label {shell_word(first)})."
+            f"choose one with {option('label', first)}."
         )
 
 
@@ -135,10 +136,3 @@ def counted(counts: Counter[str]) -> str:
     '2 skipped, 1 without a label'
     """
     return ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
-
-
-def shell_word(text: str) -> str:
-    """Return text as one word for a shell."""
-    import shlex
-
-    return shlex.quote(text)

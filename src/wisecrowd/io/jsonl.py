@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, BinaryIO
 
 from wisecrowd.core.arrow import as_arrow
@@ -16,6 +17,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.formats import Request
 from wisecrowd.io.sources import Source, opened, require_content
+from wisecrowd.io.untrusted import MAX_RECORD, is_shallow
 
 _SAMPLE = 1000
 _BLOCK = 8 << 20
@@ -44,7 +46,15 @@ def _objects(file: BinaryIO, source: Source, encoding: str) -> Iterator[tuple[in
     """Yield (line number, object) of every line that is not blank, or say which line is wrong."""
     text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
     try:
-        for number, line in enumerate(text, start=1):
+        for number in count(1):
+            line = text.readline(MAX_RECORD)
+            if not line:
+                break
+            if len(line) == MAX_RECORD:
+                raise DataError(
+                    f"{source.name}: line {number} is longer than {MAX_RECORD} characters; write "
+                    "one annotation per line."
+                )
             line = line.lstrip(_BOM) if number == 1 else line
             if not line.strip():
                 continue
@@ -55,6 +65,8 @@ def _objects(file: BinaryIO, source: Source, encoding: str) -> Iterator[tuple[in
 
 def _parse(line: str, number: int, source: Source) -> dict[str, Any]:
     try:
+        if not is_shallow(line):
+            raise RecursionError
         value = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
         hint = ""

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import option
+from wisecrowd.io.decoding import parquet_batches
 from wisecrowd.io.formats import Request
 from wisecrowd.io.sources import Source, clear_errors, opened
 
@@ -27,16 +29,16 @@ def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
             raise DataError(f"{source.name} is empty; write the parquet file again.")
         if start != _MAGIC:
             raise DataError(
-                f"{source.name} is not a parquet file; give its format, for instance format='csv'."
+                f"{source.name} is not a parquet file; give its format, for instance "
+                f"{option('format', 'csv')}."
             )
         try:
             with clear_errors(source):
                 table = pq.ParquetFile(file)
                 found = request.choose(list(table.schema_arrow.names), source)
                 names = list(dict.fromkeys(found.values()))
-                for batch in table.iter_batches(_ROWS, columns=names, use_threads=False):
-                    batch.validate(full=True)  # text may hold bytes that are not UTF-8
-                    yield {role: batch.column(name) for role, name in found.items()}
+                for batch in parquet_batches(file, table, names, source, _ROWS):
+                    yield {role: batch[name] for role, name in found.items()}
         except (pa.ArrowException, ValueError) as error:
             if isinstance(error, DataError) and not isinstance(error.__cause__, OSError):
                 raise

@@ -11,17 +11,17 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.limits import require_size
 
 PathLike = str | os.PathLike[str]
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
-_MAX_RATIO = 500  # unpacked to packed; text compresses 5 to 50 times
-_SMALL = 256 << 20  # below this many unpacked bytes no ratio is suspicious
 # A folder is an export of its own where it holds one of these.
 EXPORT_FOLDERS = ("annotations/worker-response", "dataset_info.json")
 
@@ -116,8 +116,9 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, stream: gzip.GzipFile, packed: int, source: Source) -> None:
         super().__init__()
         self._stream = stream
-        self._limit = max(_SMALL, _MAX_RATIO * packed)
+        self._packed = packed
         self._source = source
+        self._context = copy_context()  # Arrow reads in a thread that does not know the limits
 
     def readable(self) -> bool:
         return True
@@ -133,11 +134,7 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         part = self._stream.read(len(buffer))
-        if self._stream.tell() > self._limit:
-            raise DataError(
-                f"{self._source.name} unpacks to more than {_MAX_RATIO} times its size, as no "
-                "table does; unpack it yourself if you trust it."
-            )
+        self._context.run(require_size, self._source.name, self._stream.tell(), self._packed)
         buffer[: len(part)] = part
         return len(part)
 

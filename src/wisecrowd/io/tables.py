@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import IdColumn
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, counted
+from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
@@ -137,6 +139,7 @@ def _collect(
                 else:
                     others.setdefault(role, []).extend(chunks)
             size += len(next(iter(batch.values())))
+            require_rows(source.name, size)
         ends.append(size)
     values: dict[str, Any] = {role: column.finish() for role, column in ids.items()}
     for role, chunks in others.items():
@@ -172,7 +175,8 @@ def _no_rows(sources: list[Source], request: Request) -> DataError:
         return DataError(
             f"{sources[0].name} holds no label that can be used"
             + (f" (left out: {why})" if why else "")
-            + "; export it when there are labels, or choose another question with label=."
+            + "; export it when there are labels, or choose another question with "
+            + spelled("label=.", "--label.")
         )
     which = sources[0].name if len(sources) == 1 else f"None of the {len(sources)} files"
     verb = "has a header but no rows" if len(sources) == 1 else "has any rows"
@@ -300,12 +304,15 @@ def _table(path: PathLike, format: str, request: Request) -> Any:
 
     sources = find_sources(path)
     parts: dict[str, list[Any]] = {}
+    size = 0
     for source in sources:
         for batch in reader_for(source, format)(source, request):
             for name, array in batch.items():
                 parts.setdefault(name, []).extend(
                     array.chunks if isinstance(array, pa.ChunkedArray) else [array]
                 )
+            size += len(next(iter(batch.values())))
+            require_rows(source.name, size)
     columns = {name: _chunked(chunks, name) for name, chunks in parts.items()}
     empty = pa.array([], pa.string())
     return pa.table({name: columns.get(name, empty) for name in request.found})

@@ -18,6 +18,7 @@ import numpy as np
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
+from wisecrowd.io.limits import require_size
 from wisecrowd.io.sources import Source, opened
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 100  # levels of JSON or XML; exports have about ten
 MAX_RECORD = 32 << 20  # characters of one record: a task with all its annotations
-MAX_UNPACKED = 4 << 30  # bytes of all members of an archive together
-MAX_RATIO = 200  # unpacked to packed: text compresses 5 to 50 times, a bomb 1000 times
 MAX_MEMBERS = 100_000
 _SMALL = 16 << 20  # below this many bytes no ratio is suspicious
 _CHUNK = 1 << 18
@@ -291,11 +290,7 @@ def _check_sizes(entries: list[ZipInfo], source: Source) -> None:
         )
     unpacked = sum(entry.file_size for entry in entries)
     packed = source.path.stat().st_size if source.path is not None else 0
-    if unpacked > MAX_UNPACKED or (unpacked > _SMALL and unpacked > MAX_RATIO * packed):
-        raise DataError(
-            f"{source.name} would unpack from {packed} to {unpacked} bytes, as no export does; "
-            "download it again from the platform."
-        )
+    require_size(source.name, unpacked, packed, _SMALL)
 
 
 def _check_entry(entry: ZipInfo, source: Source) -> None:

@@ -29,6 +29,7 @@ def write_table(
     format: str = AUTO,
     *,
     neutralise_formulas: bool = True,
+    metadata: Mapping[str, str] | None = None,
 ) -> None:
     """Write columns of equal length as a table.
 
@@ -44,6 +45,8 @@ def write_table(
     neutralise_formulas : bool
         Put an apostrophe in front of text in csv and tsv that a spreadsheet would run as a formula
         (:mod:`wisecrowd.io.formulas`); our own readers take it off again.
+    metadata : mapping of str to str, optional
+        Kept in the schema of parquet; other formats have no place for it.
 
     Raises
     ------
@@ -60,7 +63,7 @@ def write_table(
     "a,1",0.5
     b,1
     """
-    arrays = {str(name): _arrow(values) for name, values in columns.items()}
+    arrays = {str(name): as_column(values) for name, values in columns.items()}
     if len({len(array) for array in arrays.values()}) != 1:
         raise ParameterError("The columns of a table must be at least one and equally long.")
     kind = _format(path, format)
@@ -72,7 +75,7 @@ def write_table(
         elif kind == "jsonl":
             _write_jsonl(file, arrays)
         else:
-            _write_parquet(file, arrays)
+            _write_parquet(file, arrays, metadata)
 
 
 def _format(path: PathLike, format: str) -> str:
@@ -106,7 +109,8 @@ def _target(path: PathLike) -> Iterator[BinaryIO]:
             yield file
 
 
-def _arrow(values: Any) -> Any:
+def as_column(values: Any) -> Any:
+    """Return a column as an Arrow array, one with two dimensions as lists of fixed size."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -230,8 +234,10 @@ def _plain(array: Any) -> list[Any]:
     return list(values)
 
 
-def _write_parquet(file: BinaryIO, columns: Mapping[str, Any]) -> None:
+def _write_parquet(
+    file: BinaryIO, columns: Mapping[str, Any], metadata: Mapping[str, str] | None
+) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(dict(columns)), file)
+    pq.write_table(pa.table(dict(columns), metadata=metadata), file)

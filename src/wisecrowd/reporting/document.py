@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.base import Aggregator
+from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.study import study_crowd
 from wisecrowd.reporting.summary import Summary, summary_of
-from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.reporting.withholding import Withheld
+from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
 
 Table = dict[str, Any]
+_TABLES = ("workers", "tasks")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,16 +63,17 @@ class Report:
 
         target = Path(path)
         beside = {
-            name: target.with_name(f"{target.stem}.{name}.parquet")
-            for name in self.whole_tables
+            name: file
+            for name, file in tables_beside(target).items()
             if self.summary[name]["n_shown"] < self.summary[name]["total"]
         }
         page = render(self.summary, {name: file.name for name, file in beside.items()})
-        for name, file in beside.items():
-            write_table(file, self.whole_tables[name])
-        with atomic_write(target) as stream:
-            stream.write(page)
-        write_manifest(target, self.manifest)
+        with together():
+            for name, file in beside.items():
+                write_table(file, self.whole_tables[name])
+            with atomic_write(target) as stream:
+                stream.write(page)
+            write_manifest(target, self.manifest)
         return [target, *beside.values()]
 
     def _repr_html_(self) -> str:
@@ -77,6 +81,18 @@ class Report:
             '<iframe title="Crowd report" sandbox="allow-scripts" width="100%" height="640" '
             f'srcdoc="{escape(self.html)}"></iframe>'
         )
+
+
+def tables_beside(page: str | os.PathLike[str]) -> dict[str, Path]:
+    """Return where the tables go that a page may have to cut.
+
+    Examples
+    --------
+    >>> tables_beside("report.html")["workers"].name
+    'report.workers.parquet'
+    """
+    target = Path(page)
+    return {name: target.with_name(f"{target.stem}.{name}.parquet") for name in _TABLES}
 
 
 def report(
@@ -92,6 +108,7 @@ def report(
     files: Sequence[str] = (),
     reading: Sequence[str] = (),
     manifest: Manifest | None = None,
+    withhold_below: int = 0,
 ) -> Report:
     """Return a report of a crowd, and write it if a path is given.
 
@@ -119,6 +136,9 @@ def report(
         commands, without them calls.
     manifest : Manifest, optional
         What made the report; by default described from the method.
+    withhold_below : int
+        Workers with fewer labels are not named, for a report that is sent to others. They must have
+        pseudonyms: give ``wisecrowd.pseudonymize(labels, key)``.
 
     Examples
     --------
@@ -128,6 +148,7 @@ def report(
     >>> made, made.html.startswith("<!doctype html>")
     (Report(60 tasks, 6 workers), True)
     """
+    withheld = Withheld.below(as_crowd_labels(labels), withhold_below) if withhold_below else None
     study = study_crowd(
         labels, method=method, fit=fit, gold=gold, truth=truth, random_state=random_state
     )
@@ -136,6 +157,9 @@ def report(
     )
     summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
     tables = {"workers": study.fit.worker_table(), "tasks": study.fit.task_table()}
+    if withheld is not None:
+        summary = withheld.summary(summary)
+        tables["workers"] = withheld.table(tables["workers"])
     made = Report(summary, tables, described)
     if path is not None:
         made.save(path)

@@ -51,6 +51,8 @@ def workers(study: Study) -> dict[str, Any]:
         "n_shown": len(rows),
         "n_detailed": len(detailed),
         "n_flagged": len(flags),
+        "n_withheld": 0,  # see wisecrowd.reporting.withholding
+        "withheld_below": 0,
         "median_accuracy": _number(np.median(table["accuracy"][present])),
         "classes": [shown(c) for c in study.labels.classes[:MOST_CLASSES].tolist()],
         "whole_matrix": study.labels.n_classes <= MOST_CLASSES,

@@ -1,7 +1,8 @@
 """Files and directories that are either complete or not there.
 
 What is written goes to a temporary name beside the target and takes its place in one step, so a
-full disk, a crash or Ctrl-C leaves whatever was there before.
+full disk, a crash or Ctrl-C leaves whatever was there before. Several outputs of one command take
+their places together, after the last of them is complete.
 """
 
 from __future__ import annotations
@@ -12,12 +13,117 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.storage.renaming import replace_directory, replace_file
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+
+@dataclass(frozen=True)
+class _Complete:
+    """A file or a directory that is complete, under its temporary name."""
+
+    temporary: Path
+    target: Path
+    shown: Path
+
+    def take_place(self) -> None:
+        with clear_write_errors(self.shown):
+            if self.temporary.is_dir():
+                replace_directory(self.temporary, self.target, _temporary_beside(self.target))
+            else:
+                replace_file(self.temporary, self.target)
+
+    def remove(self) -> None:
+        if self.temporary.is_dir():
+            shutil.rmtree(self.temporary, ignore_errors=True)
+        else:
+            self.temporary.unlink(missing_ok=True)
+
+
+@dataclass
+class _Set:
+    """What is complete and waits for the rest, and what to do when all is in place."""
+
+    members: list[_Complete] = field(default_factory=list)
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
+
+
+_open_set: ContextVar[_Set | None] = ContextVar("_open_set", default=None)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    r"""Let everything that is written inside appear at the end, or nothing of it.
+
+    A full disk or Ctrl-C while the last output is written leaves all of the older ones. The renames
+    at the end follow each other: only a crash right between two of them can leave a new file beside
+    an old one, which :func:`wisecrowd.storage.read_manifest` then tells. Sets may be nested; the
+    outermost counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with together():
+    ...     with atomic_write(folder / "labels.csv") as file:
+    ...         _ = file.write("task,label\n")
+    ...     (folder / "labels.csv").exists()
+    False
+    >>> (folder / "labels.csv").exists()
+    True
+    """
+    if _open_set.get() is not None:
+        yield
+        return
+    waiting = _Set()
+    token = _open_set.set(waiting)
+    try:
+        yield
+        for member in waiting.members:
+            member.take_place()
+    except BaseException:
+        for member in waiting.members:
+            with suppress(OSError):
+                member.remove()
+        raise
+    finally:
+        _open_set.reset(token)
+    for action in waiting.afterwards:
+        action()
+
+
+def when_complete(action: Callable[[], None]) -> None:
+    """Run ``action`` once all outputs of the set are in place: at once if there is no set."""
+    waiting = _open_set.get()
+    if waiting is None:
+        action()
+    else:
+        waiting.afterwards.append(action)
+
+
+def written_at(path: str | os.PathLike[str]) -> Path:
+    """Return where the content of an output is now, which may wait for the rest of its set."""
+    waiting = _open_set.get()
+    target = Path(os.path.realpath(path))
+    for member in reversed(waiting.members if waiting is not None else []):
+        if member.target == target:
+            return member.temporary
+    return target
+
+
+def _finish(complete: _Complete) -> None:
+    waiting = _open_set.get()
+    if waiting is None:
+        complete.take_place()
+    else:
+        waiting.members.append(complete)
 
 
 @overload
@@ -86,7 +192,7 @@ def _write_file(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
             with clear_write_errors(path):
                 file.close()
                 _flush_to_disk(temporary)
-                os.replace(temporary, target)
+            _finish(_Complete(temporary, target, path))
         finally:
             with suppress(OSError):  # closing a file on a full disk fails once more
                 file.close()
@@ -138,13 +244,18 @@ def atomic_directory(
         with clear_write_errors(shown):
             _check_replaceable(shown, target, is_own_entry)
             temporary.mkdir()
-        with _clear_room_errors(shown):
-            yield temporary
+        # What is written into the directory is complete at once; the directory itself may wait.
+        token = _open_set.set(None)
+        try:
+            with _clear_room_errors(shown):
+                yield temporary
+        finally:
+            _open_set.reset(token)
         with clear_write_errors(shown):
             for entry in temporary.rglob("*"):
                 if entry.is_file():
                     _flush_to_disk(entry)
-            _swap_in(temporary, target)
+        _finish(_Complete(temporary, target, shown))
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -212,20 +323,6 @@ def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path],
                 f"Cannot write {shown}: the directory holds {entry.name}, which would be lost; "
                 f"choose another name or move it away."
             )
-
-
-def _swap_in(temporary: Path, target: Path) -> None:
-    """Rename a directory over another; a full directory cannot be replaced in one step."""
-    former = _temporary_beside(target)
-    try:
-        if target.exists():
-            os.replace(target, former)
-        os.replace(temporary, target)
-    except BaseException:
-        if former.exists() and not target.exists():
-            os.replace(former, target)
-        raise
-    shutil.rmtree(former, ignore_errors=True)
 
 
 def _temporary_beside(target: Path) -> Path:

@@ -7,8 +7,9 @@ import json
 import math
 import os
 import platform
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,12 +17,15 @@ import numpy as np
 
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.storage.atomic import atomic_write, written_at
+
+# Libraries whose version may change the last bits of a result, named where they were in use.
+_LIBRARIES = ("scipy", "numba", "pyarrow", "torch")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What is needed to make an output again.
+    """What is needed to make an output again, to the same bits.
 
     Parameters
     ----------
@@ -35,10 +39,22 @@ class Manifest:
         Path of each input file, as given, and the SHA-256 of its bytes.
     command : list of str
         The command line, if there was one.
+    output_sha256 : str or None
+        The SHA-256 of the output, which tells whether the manifest belongs to it; that of a folder
+        is taken over the names and digests of its files. `write_manifest` fills it in.
     created : str
-        Time of writing, ISO 8601 in UTC.
+        Time of writing, ISO 8601 in UTC; the environment variable ``SOURCE_DATE_EPOCH`` overrides
+        it, so that a rerun can give the same manifest.
     wisecrowd, python, numpy : str
         Versions.
+    libraries : dict
+        Versions of the other libraries that had been loaded.
+    platform : str
+        System and processor.
+    threads : int or None
+        How many threads were allowed, where the method can use several.
+    hash_seed : str
+        ``PYTHONHASHSEED``, or "random". Results depend on neither of the last two.
 
     Examples
     --------
@@ -52,10 +68,15 @@ class Manifest:
     seed: int | None = None
     inputs: dict[str, str] = field(default_factory=dict)
     command: list[str] = field(default_factory=list)
-    created: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+    output_sha256: str | None = None
+    created: str = field(default_factory=lambda: _now().isoformat(timespec="seconds"))
     wisecrowd: str = __version__
     python: str = field(default_factory=platform.python_version)
     numpy: str = np.__version__
+    libraries: dict[str, str] = field(default_factory=lambda: _loaded_versions())
+    platform: str = field(default_factory=lambda: f"{platform.system()} {platform.machine()}")
+    threads: int | None = None
+    hash_seed: str = field(default_factory=lambda: os.environ.get("PYTHONHASHSEED") or "random")
 
     @classmethod
     def describe(
@@ -66,12 +87,13 @@ class Manifest:
         seed: int | None = None,
         inputs: Iterable[str | os.PathLike[str]] = (),
         command: Sequence[str] = (),
+        threads: int | None = None,
     ) -> Manifest:
         """Make a manifest from live objects: inputs are hashed, parameters turned into JSON.
 
         Parameters
         ----------
-        method, seed, command
+        method, seed, command, threads
             As in the class.
         parameters : mapping, optional
             Any values; what JSON does not know is written as its ``repr``.
@@ -84,6 +106,7 @@ class Manifest:
             seed=seed,
             inputs={os.fspath(path): file_sha256(path) for path in inputs},
             command=list(command),
+            threads=threads,
         )
 
 
@@ -96,6 +119,16 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
         raise DataError(
             f"Cannot read {os.fspath(path)}: {error.strerror}; check the path and its permissions."
         ) from error
+
+
+def output_sha256(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of an output: of a file's bytes, or of a folder's names and digests."""
+    place = Path(path)
+    if not place.is_dir():
+        return file_sha256(place)
+    files = sorted(file for file in place.rglob("*") if file.is_file())
+    lines = [f"{file_sha256(file)}  {file.relative_to(place).as_posix()}\n" for file in files]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def manifest_path(output: str | os.PathLike[str]) -> Path:
@@ -115,7 +148,9 @@ def write_manifest(output: str | os.PathLike[str], manifest: Manifest) -> Path |
     output = Path(output)
     if output.exists() and not (output.is_file() or output.is_dir()):
         return None
-    path = manifest_path(output)
+    path, content = manifest_path(output), written_at(output)
+    if content.exists():
+        manifest = replace(manifest, output_sha256=output_sha256(content))
     with atomic_write(path) as file:
         json.dump(asdict(manifest), file, indent=2, allow_nan=False)
         file.write("\n")
@@ -128,7 +163,7 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
     Raises
     ------
     DataError
-        If there is none, or it is damaged.
+        If there is none, it is damaged, or the output is not the one that it describes.
     """
     path = manifest_path(output)
     try:
@@ -147,7 +182,32 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
             f"The manifest {path} does not have the fields {', '.join(sorted(known))}; "
             f"make the output again."
         )
-    return Manifest(**values)
+    manifest = Manifest(**values)
+    if manifest.output_sha256 is not None and Path(output).exists():
+        _require_same_output(output, path, manifest.output_sha256)
+    return manifest
+
+
+def _require_same_output(output: str | os.PathLike[str], path: Path, digest: str) -> None:
+    if output_sha256(output) != digest:
+        raise DataError(
+            f"The manifest {path} does not belong to {os.fspath(output)} as it is now: one of them "
+            "was changed, or the command that wrote both was killed in between; make it again."
+        )
+
+
+def _now() -> datetime:
+    given = os.environ.get("SOURCE_DATE_EPOCH", "")
+    return datetime.fromtimestamp(int(given), UTC) if given.isdigit() else datetime.now(UTC)
+
+
+def _loaded_versions() -> dict[str, str]:
+    loaded = {name: sys.modules.get(name) for name in _LIBRARIES}
+    return {
+        name: str(module.__version__)
+        for name, module in loaded.items()
+        if module is not None and hasattr(module, "__version__")
+    }
 
 
 def _plain(value: object) -> object:

@@ -25,6 +25,13 @@ PRIORS = (
 
 _PARAMETERS = "parameters"
 _METHOD, _PRIOR, _MODULE = "$method", "$prior", "$module"
+# Attributes by their axes: tasks N, workers J, classes K; more may follow.
+_AXES = {
+    "probas_": "NK", "labels_": "N", "confidence_": "N", "ties_": "N", "labels_per_task_": "N",
+    "labels_per_worker_": "J", "worker_accuracy_": "J", "worker_accuracy_error_": "J",
+    "confusion_": "JKK", "expected_log_confusion_": "JKK", "member_confusion_": "JKK",
+    "class_prior_": "K", "class_totals_": "K", "expected_log_class_": "K", "vote_weight_": "J",
+}  # fmt: skip
 _LEARNED = re.compile(r"[A-Za-z]\w*_")
 
 
@@ -191,7 +198,24 @@ def _put_together(name: str, parameters: Any, learned: Mapping[str, Any]) -> Any
         if not isinstance(key, str) or not _LEARNED.fullmatch(key):
             raise DataError(f"{key!r} is not the name of something learned")
         setattr(method, key, _from_storable(value))
+    if learned:
+        _require_shapes(method)
     return method
+
+
+def _require_shapes(method: Any) -> None:
+    """Refuse what does not fit together: compiled code trusts these shapes."""
+    sizes = {}
+    for axis, name in (("N", "tasks_"), ("J", "workers_"), ("K", "classes_")):
+        ids = vars(method).get(name)
+        if not isinstance(ids, np.ndarray) or ids.ndim != 1:
+            raise DataError(f"{name} is no list of ids")
+        sizes[axis] = len(ids)
+    for name, axes in _AXES.items():
+        value = vars(method).get(name)
+        expected = tuple(sizes[axis] for axis in axes)
+        if value is not None and getattr(value, "shape", ())[: len(axes)] != expected:
+            raise DataError(f"{name} does not fit its tasks, workers and classes")
 
 
 def _from_storable(value: Any) -> Any:

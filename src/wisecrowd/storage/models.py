@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import numpy as np
 
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.storage.arrays import read_array
 from wisecrowd.storage.atomic import atomic_directory, clear_write_errors
 from wisecrowd.storage.manifest import file_sha256
 from wisecrowd.storage.state_codec import StateDecoder, StateEncoder
@@ -102,6 +104,7 @@ def save_state(
             "sha256": digests,
             "state": encoded,
         }
+        index["digest"] = index_digest(index)
         (folder / _INDEX).write_text(json.dumps(index, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -160,7 +163,23 @@ def _read_index(folder: Path) -> dict[str, Any]:
             f"wisecrowd {__version__} reads version {FORMAT_VERSION}; load it with wisecrowd "
             f"{index.get('wisecrowd')}, which wrote it, or fit it again."
         )
+    if index.get("digest") != index_digest(index):
+        _refuse(folder, f"{_INDEX} was changed after it was written")
     return index
+
+
+def index_digest(index: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of everything in ``model.json`` but the digest itself.
+
+    It is that of the values, so that the file may be formatted anew.
+
+    Examples
+    --------
+    >>> index_digest({"kind": "one-coin", "digest": ""}) == index_digest({"kind": "one-coin"})
+    True
+    """
+    rest = {name: value for name, value in index.items() if name != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
@@ -168,12 +187,10 @@ def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
         raise DataError(f"array name {name!r} is not allowed")
     file = folder / f"{name}.npy"
     _require_unchanged(file, digest)
-    # Not np.load: it would open zip archives as well. A bad header can make NumPy fail in many
-    # ways, all of which mean the same to the caller.
     try:
         with file.open("rb") as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
-    except Exception as error:
+            return read_array(stream)
+    except (DataError, OSError) as error:
         raise DataError(f"{file.name} is not a plain array ({_reason(error)})") from error
 
 

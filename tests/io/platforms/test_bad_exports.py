@@ -16,7 +16,7 @@ import zlib
 import pytest
 
 from wisecrowd.core.exceptions import DataError, WisecrowdError
-from wisecrowd.io import sources, untrusted
+from wisecrowd.io import limits, untrusted
 from wisecrowd.io.tables import read
 
 JSON = {
@@ -221,12 +221,13 @@ def test_a_folder_with_a_link_to_outside(tmp_path):
 
 
 def test_gzip_bomb(written, monkeypatch):
-    monkeypatch.setattr(sources, "_SMALL", 1 << 20)
+    monkeypatch.setattr(limits, "SMALL", 1 << 20)
     packed = gzip.compress(b"task,worker,label\n" + b"1,a,x\n" * (1 << 20))
     path = written("a.csv.gz", packed)
-    monkeypatch.setattr(sources, "_MAX_RATIO", 100)
-    with pytest.raises(DataError, match="unpacks to more than 100 times its size"):
+    with limits.limits(ratio=100), pytest.raises(DataError, match=r"limits\(ratio=\d+\)"):
         read(path)
+    with limits.limits(ratio=2000):
+        assert read(path, duplicates="keep").n_annotations == 1 << 20
 
 
 def test_gzip_that_is_damaged(refused):

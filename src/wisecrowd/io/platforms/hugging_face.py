@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import spelled
 from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import Event, Judgement, batches
 from wisecrowd.io.platforms.list_columns import rows_of
@@ -61,7 +62,7 @@ def _worker_column(header: list[str], source: Source, request: Request) -> str:
     if len(known) != 1:
         raise DataError(
             f"{source.name} has {len(known)} columns that look like lists of workers; name it with "
-            "worker='...' (on the command line --worker NAME)."
+            + spelled("worker='...'.", "--worker NAME.")
         )
     return known[0]
 

@@ -25,7 +25,7 @@ from wisecrowd.io.sources import Source
 from wisecrowd.io.untrusted import opened_json
 
 # Controls that label the task as a whole, and where their value is.
-_WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
+WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
           "taxonomy": "taxonomy"}  # fmt: skip
 
 
@@ -72,11 +72,11 @@ def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> 
     several = set()
     for result in mappings(made.get("result")):
         name, type_of = as_text(result.get("from_name")) or "", str(result.get("type"))
-        if type_of not in _WHOLE:
+        if type_of not in WHOLE:
             yield Dropped(f"marks or text ({type_of}), not labels of a whole task")
             continue
         several |= {name} & found.keys()
-        found[name] = _value(mapping(result.get("value")).get(_WHOLE[type_of]))
+        found[name] = value_of(mapping(result.get("value")).get(WHOLE[type_of]))
     if not mappings(made.get("result")):
         yield Dropped("empty annotations")
     for name in several:
@@ -89,7 +89,7 @@ def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> 
             yield Gold(task, label, name)
 
 
-def _value(value: Any) -> Any:
+def value_of(value: Any) -> Any:
     """Return plain values; a path in a taxonomy is written with slashes."""
     if isinstance(value, list):
         return [" / ".join(map(str, one)) if isinstance(one, list) else one for one in value]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.decoding import parquet_batches
 from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import records_of
 from wisecrowd.io.sources import Source, opened
@@ -46,9 +47,9 @@ def _from_parquet(source: Source) -> Iterator[dict[str, Any]]:
             table = pq.ParquetFile(file)
             names = _plain_columns(table.schema_arrow)
             classes = class_names(table.schema_arrow)
-            for batch in table.iter_batches(_ROWS, columns=names, use_threads=False):
-                batch.validate(full=True)
-                yield from (_named(row, classes) for row in batch.to_pylist())
+            for batch in parquet_batches(file, table, names, source, _ROWS):
+                rows = pa.table(batch).to_pylist()
+                yield from (_named(row, classes) for row in rows)
         except (pa.ArrowException, OSError, UnicodeError) as error:
             reason = str(error).split("\n")[0]
             raise DataError(

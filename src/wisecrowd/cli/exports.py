@@ -1,0 +1,103 @@
+"""Options that write a result for other programs: soft labels, and predictions of Label Studio."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli.options import Reading
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.storage.manifest import Manifest
+
+SoftLabelsTo = Annotated[
+    str | None,
+    typer.Option(
+        "--soft-labels",
+        metavar="FILE",
+        help="Write all probabilities here: .npy, .parquet, .jsonl, or a folder (Hugging Face).",
+    ),
+]
+PredictionsTo = Annotated[
+    str | None,
+    typer.Option(
+        "--predictions", metavar="FILE", help="Write predictions that Label Studio imports: .json."
+    ),
+]
+FromName = Annotated[
+    str | None,
+    typer.Option("--from-name", metavar="NAME", help="Their control; default: as in the export."),
+]
+ToName = Annotated[
+    str | None,
+    typer.Option("--to-name", metavar="NAME", help="What it labels; default: as in the export."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exports:
+    """What to write for other programs, as the options say it."""
+
+    soft_labels: str | None = None
+    predictions: str | None = None
+    from_name: str | None = None
+    to_name: str | None = None
+
+    def places(self) -> list[str]:
+        """Return every file that will be written, but for manifests; refuse wrong names."""
+        from wisecrowd.core.exceptions import ParameterError
+
+        if self.predictions is None and (self.from_name or self.to_name):
+            raise ParameterError("--from-name and --to-name belong to --predictions; give a file.")
+        if self.predictions is not None and not self.predictions.endswith(".json"):
+            raise ParameterError(
+                f"Predictions are JSON; let the name {self.predictions} end in .json."
+            )
+        found = [] if self.predictions is None else [self.predictions]
+        if self.soft_labels is not None:
+            from wisecrowd.io.exports import check_soft_path, ids_path, require_hugging_face
+
+            kind = check_soft_path(self.soft_labels)
+            found += [self.soft_labels]
+            found += [str(ids_path(self.soft_labels))] if kind == "npy" else []
+            if kind == "folder":
+                from wisecrowd.cli.main import admit_pandas
+
+                admit_pandas()
+                require_hugging_face()
+        return found
+
+    def write(
+        self,
+        fit: Any,
+        manifest: Manifest,
+        notes: Notes,
+        sources: list[str] | None = None,
+        reading: Reading | None = None,
+    ) -> None:
+        """Write what was asked for, each with its manifest beside it."""
+        from wisecrowd.io.exports import write_soft_labels
+        from wisecrowd.io.platforms.label_studio_predictions import write_predictions
+        from wisecrowd.storage.atomic import when_complete
+        from wisecrowd.storage.manifest import write_manifest
+
+        if self.soft_labels is not None:
+            written = write_soft_labels(fit, self.soft_labels)
+            write_manifest(self.soft_labels, manifest)
+            when_complete(_noting(notes, f"wrote {', '.join(map(str, written))}"))
+        if self.predictions is not None:
+            how = reading or Reading()
+            write_predictions(
+                fit, self.predictions, sources, task=how.task, label=how.label, format=how.format,
+                encoding=how.encoding, from_name=self.from_name, to_name=self.to_name,
+            )  # fmt: skip
+            write_manifest(self.predictions, manifest)
+            when_complete(_noting(notes, f"wrote {self.predictions}"))
+
+
+def _noting(notes: Notes, sentence: str) -> Callable[[], None]:
+    return lambda: notes(sentence)

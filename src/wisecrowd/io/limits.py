@@ -1,0 +1,168 @@
+"""How much a file may decode to: refused with the figure, before the memory is taken.
+
+A parquet file of 0.4 MB can hold 3 GB, and a csv.gz or zip a thousand times its size. Data that are
+really that large are read after raising the limit in question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass, fields, replace
+
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.memory import readable_bytes
+from wisecrowd.core.spelling import spelled
+
+SMALL = 256 << 20  # below this many decoded bytes no ratio is suspicious
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a file may hold.
+
+    Attributes
+    ----------
+    rows : int
+        Rows, of all files that are read together.
+    columns : int
+        Columns of a table, keys of a record.
+    bytes : int
+        Size after unpacking and decoding.
+    ratio : int
+        That size to the size on disk. Text compresses 5 to 50 times, a bomb 1000 times.
+    """
+
+    rows: int = 2_000_000_000
+    columns: int = 100_000
+    bytes: int = 16 << 30
+    ratio: int = 200
+
+
+_DEFAULT = Limits()
+_CURRENT: ContextVar[Limits] = ContextVar("limits", default=_DEFAULT)
+
+
+def current_limits() -> Limits:
+    """Return the limits that hold now."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def limits(**changes: float) -> Iterator[Limits]:
+    """Read files with other limits inside a ``with`` block.
+
+    Parameters
+    ----------
+    **changes : number
+        New values of ``rows``, ``columns``, ``bytes`` or ``ratio``; see :class:`Limits`.
+
+    Examples
+    --------
+    >>> with limits(rows=5e9):
+    ...     current_limits().rows
+    5000000000
+    >>> current_limits().rows
+    2000000000
+    """
+    token = _CURRENT.set(changed(_CURRENT.get(), changes))
+    try:
+        yield _CURRENT.get()
+    finally:
+        _CURRENT.reset(token)
+
+
+def changed(base: Limits, changes: dict[str, float]) -> Limits:
+    """Return limits of which some have other values, all of them checked."""
+    known = [field.name for field in fields(Limits)]
+    for name, value in changes.items():
+        if name not in known:
+            raise ParameterError(f"There is no limit {name!r}; choose one of {', '.join(known)}.")
+        if not 1 <= value < 2**63:
+            raise ParameterError(f"The limit {name} is {value}; give a number of 1 or more.")
+    return replace(base, **{name: int(value) for name, value in changes.items()})
+
+
+def parse_limits(texts: list[str]) -> dict[str, float]:
+    """Return limits written as ``NAME=NUMBER``.
+
+    Examples
+    --------
+    >>> parse_limits(["rows=5e9", "ratio=1000"])
+    {'rows': 5000000000.0, 'ratio': 1000.0}
+    """
+    found = {}
+    for text in texts:
+        name, _, number = text.partition("=")
+        try:
+            found[name.strip()] = float(number)
+        except ValueError:
+            raise ParameterError(
+                f"--limit is {text!r}; give NAME=NUMBER, such as rows=5e9; there are "
+                f"{', '.join(asdict(Limits()))}."
+            ) from None
+    return found
+
+
+def require_rows(name: str, rows: int) -> None:
+    """Refuse more rows than the limit."""
+    if rows > current_limits().rows:
+        raise DataError(
+            f"{name} has {rows} rows or more, over the limit of {current_limits().rows}; "
+            f"{raising('rows', rows)}."
+        )
+
+
+def require_columns(name: str, columns: int) -> None:
+    """Refuse more columns than the limit."""
+    if columns > current_limits().columns:
+        raise DataError(
+            f"{name} has {columns} columns, over the limit of {current_limits().columns}; "
+            f"{raising('columns', columns)}."
+        )
+
+
+def require_size(name: str, decoded: int, stored: int, small: int | None = None) -> None:
+    """Refuse what decodes to more bytes than the limit, or to too many for its size on disk.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the file.
+    decoded, stored : int
+        Bytes in memory and on disk.
+    small : int, optional
+        Decoded bytes below which no ratio is suspicious; by default :data:`SMALL`.
+    """
+    allowed = current_limits()
+    if decoded > allowed.bytes:
+        raise DataError(
+            f"{name} holds {readable_bytes(decoded)} or more when decoded, over the limit of "
+            f"{readable_bytes(allowed.bytes)}; {raising('bytes', decoded)}."
+        )
+    if decoded > (SMALL if small is None else small) and decoded > allowed.ratio * stored:
+        times = -(-decoded // max(stored, 1))
+        raise DataError(
+            f"{name} would unpack from {readable_bytes(stored)} to {readable_bytes(decoded)} or "
+            f"more, {times} times its size, as no table does; {raising('ratio', times)}."
+        )
+
+
+def raising(name: str, needed: int) -> str:
+    """Return how to raise a limit, as the reader would type it."""
+    enough = f"{name}={_rounded_up(needed)}"
+    how = spelled(f"with wisecrowd.limits({enough}):", f"wisecrowd --limit {enough} COMMAND …")
+    return f"if you trust it, raise the limit: {how}"
+
+
+def _rounded_up(number: int) -> int:
+    """Return a round number with room to spare: what was counted so far may not be all.
+
+    Examples
+    --------
+    >>> _rounded_up(3_200_000_001)
+    8000000000
+    """
+    unit = int(10 ** (len(str(number)) - 1))
+    return 2 * -(-number // unit) * unit

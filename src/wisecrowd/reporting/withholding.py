@@ -1,0 +1,137 @@
+"""What a report that is sent to others leaves out: workers of whom there are a few labels only.
+
+A handful of labels says little about a worker, and much about who it was. Such workers count in
+every sum; no table, finding or sentence names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.audit.findings import Findings
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.pseudonyms import PSEUDONYM
+
+FEWEST = 5  # labels of a worker that shared reports show
+WITHHELD = "(withheld)"
+
+
+@dataclass(frozen=True)
+class Withheld:
+    """Workers who are not named.
+
+    Attributes
+    ----------
+    workers : frozenset of str
+        Their pseudonyms.
+    fewest : int
+        Labels that a worker must have to be named.
+    """
+
+    workers: frozenset[str]
+    fewest: int
+
+    @classmethod
+    def below(cls, labels: CrowdLabels, fewest: int) -> Withheld:
+        """Return the workers with fewer labels than that.
+
+        Raises
+        ------
+        ParameterError
+            If workers go by their own ids: in a sentence these cannot be told from other words.
+        """
+        few = labels.workers[labels.labels_per_worker < fewest].tolist()
+        if not all(isinstance(one, str) and PSEUDONYM.fullmatch(one) for one in few):
+            raise ParameterError(
+                "Workers with few labels can be withheld only if they have pseudonyms; give "
+                "wisecrowd.pseudonymize(labels, key) instead of the labels."
+            )
+        return cls(frozenset(few), fewest)
+
+    def text(self, sentence: str) -> str:
+        """Return a sentence that names none of them."""
+        return PSEUDONYM.sub(
+            lambda found: WITHHELD if found.group() in self.workers else found.group(), sentence
+        )
+
+    def anywhere(self, value: Any) -> Any:
+        """Return plain data whose texts name none of them, however deep."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.anywhere(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.anywhere(item) for item in value]
+        return value
+
+    def findings(self, findings: Findings) -> Findings:
+        """Return the findings, none of which names them."""
+        return Findings(
+            replace(
+                found,
+                affected=tuple(self.anywhere(list(found.affected))),
+                explanation=self.text(found.explanation),
+                remedy=self.text(found.remedy),
+            )
+            for found in findings
+        )
+
+    def _is_one(self, value: Any) -> bool:
+        return isinstance(value, str) and value in self.workers
+
+    def table(self, table: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a table without the rows that are about them."""
+        columns = {name: np.asarray(values) for name, values in table.items()}
+        keep = np.ones(len(next(iter(columns.values()), ())), dtype=bool)
+        for values in columns.values():
+            if values.dtype == object:
+                keep &= np.array([not self._is_one(value) for value in values], dtype=bool)
+        return {name: self._column(values[keep]) for name, values in columns.items()}
+
+    def _column(self, values: Any) -> Any:
+        if values.dtype != object:
+            return values
+        named = np.empty(len(values), dtype=object)
+        named[:] = [self.text(value) if isinstance(value, str) else value for value in values]
+        return named
+
+    def summary(self, summary: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the summary of a report that shows none of them, and says how many there are."""
+        made = dict(summary)
+        workers = dict(made["workers"])
+        rows = [row for row in workers["rows"] if row["worker"] not in self.workers]
+        workers |= {
+            "rows": rows,
+            "n_shown": len(rows),
+            "n_detailed": sum(row["confusion"] is not None for row in rows),
+            "total": workers["total"] - len(self.workers),
+            "n_withheld": len(self.workers),
+            "withheld_below": self.fewest,
+        }
+        network = dict(made["network"])
+        if network.get("rows") is not None:
+            network |= {
+                "rows": [
+                    row
+                    for row in network["rows"]
+                    if not {row["first"], row["second"]} & self.workers
+                ],
+                "graph": self._graph(network["graph"]),
+            }
+        made |= {"workers": workers, "network": network}
+        found: dict[str, Any] = self.anywhere(made)
+        return found
+
+    def _graph(self, graph: Mapping[str, Any]) -> dict[str, Any]:
+        kept = [n for n, node in enumerate(graph["nodes"]) if node["worker"] not in self.workers]
+        place = {old: new for new, old in enumerate(kept)}
+        return {
+            **graph,
+            "nodes": [graph["nodes"][n] for n in kept],
+            "edges": [[place[a], place[b]] for a, b in graph["edges"] if {a, b} <= place.keys()],
+        }
