@@ -3,19 +3,24 @@
 PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
+GRID_VENV := .venv-grid
 BIN := $(VENV)/bin
 # The constraint keeps the GPU libraries away, which are gigabytes.
 PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints/torch.txt --editable
+# What other versions of the libraries can break: whatever touches arrays, frames and files. The
+# statistics of methods and learners are the same arithmetic everywhere, and stay in `make test`.
+GRID_TESTS := tests/core tests/io tests/storage tests/metrics tests/kernels tests/engines \
+	tests/inference tests/simulate tests/cli tests/test_api.py tests/test_grid.py
 
 # Where the real data sets are; the tests marked `data` are skipped when there are none.
 export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test browser format bench replays clean
+.PHONY: help demo test test-deep test-grid trust browser docs screenshot format bench replays clean
 
 help: ## show this help
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say where the results are
 	$(BIN)/python examples/demo.py
@@ -27,10 +32,30 @@ test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, 
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
+test-deep: $(VENV)/.installed-dev ## the property tests with 1000 examples each, on all methods
+	HYPOTHESIS_PROFILE=deep OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hypothesis -n auto --dist worksteal tests
+
+trust: $(VENV)/.installed-dev ## count what goes wrong: bad inputs, invariance, crashes, files, calibration
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run trust
+
+test-grid: $(GRID_VENV)/lowest/.installed-grid $(GRID_VENV)/newest/.installed-grid ## the quick tests with the lowest and the newest versions of the libraries
+	for versions in lowest newest; do \
+	  echo "With the $$versions versions:"; \
+	  OMP_NUM_THREADS=1 $(GRID_VENV)/$$versions/bin/python -m pytest -q -n auto --dist worksteal $(GRID_TESTS) || exit 1; \
+	done
+
 browser: $(VENV)/.installed-dev ## install what the tests of the report in a real browser need
 	command -v chromium || { apt-get update -qq && apt-get install -qq --no-install-recommends chromium; }
 	$(BIN)/python $(PIP_INSTALL) '.[browser]'
 	npm install --silent --no-save --prefix $(VENV)/browser axe-core@4
+
+docs: $(VENV)/.installed-dev ## build the documentation site into build/site; a warning is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Open $(CURDIR)/build/site/index.html"
+
+screenshot: browser ## take the picture of the demo's report that the README shows
+	$(BIN)/python examples/demo.py
+	$(BIN)/python docs/_site/screenshot.py demo-output/report.html docs/images/report.png
 
 format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .
@@ -45,7 +70,7 @@ replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (re
 	$(BENCH_VENV)/bin/python -m replays.with_features all
 
 clean: ## remove environments, caches and everything that was built
-	rm -rf $(VENV) $(BENCH_VENV) build dist demo-output benchmarks/output replays/output
+	rm -rf $(VENV) $(BENCH_VENV) $(GRID_VENV) build dist demo-output benchmarks/output replays/output
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -69,6 +94,17 @@ $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
 	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep,report]'
+	@touch $@
+
+# "Newest" is as of the installation: `rm -r .venv-grid/newest` to look again.
+$(GRID_VENV)/lowest/.installed-grid: $(GRID_VENV)/lowest/.created pyproject.toml constraints/lowest.txt
+	@echo "Installing wisecrowd with the lowest versions it supports"
+	$(@D)/bin/python $(PIP_INSTALL) '.[dev,deep,report]' -c constraints/lowest.txt
+	@touch $@
+
+$(GRID_VENV)/newest/.installed-grid: $(GRID_VENV)/newest/.created pyproject.toml
+	@echo "Installing wisecrowd with the newest versions there are"
+	$(@D)/bin/python $(PIP_INSTALL) '.[dev,deep,report]' --upgrade --upgrade-strategy eager
 	@touch $@
 
 .PRECIOUS: %/.created

@@ -11,7 +11,8 @@ from pathlib import Path
 NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
-    "moments", "report", "dependence", "learning_population",
+    "moments", "report", "dependence", "learning_population", "fit_memory", "trust_crash",
+    "trust_determinism",
 )  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def test_method_that_is_none():
 
 
 def test_unknown_parameter_has_a_suggestion():
-    with pytest.raises(ParameterError, match=r"no parameter 'max_itre'; did you mean 'max_iter'"):
+    with pytest.raises(ParameterError, match=r"no parameter 'max_itre' \(did you mean 'max_iter'"):
         wc.aggregate(ROWS, max_itre=3)
 
 

@@ -85,7 +85,7 @@ def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation")
         if own not in known:
             raise ParameterError(
                 f"{kebab_case(cls.__name__)} has no parameter {own!r}"
-                + (suggestion(own, known) or f"; it has {', '.join(known) or 'none'}.")
+                + f"{suggestion(own, known)}; it has {', '.join(known) or 'none'}."
             )
     try:
         method: Aggregator = cls(**{key: value for key, value in params.items() if "__" not in key})

@@ -8,7 +8,7 @@ import pytest
 
 from wisecrowd import kernels, simulate
 from wisecrowd.aggregation.belief_propagation import BeliefPropagation
-from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.datasets import anaesthetists
 from wisecrowd.inference.priors import DirichletRows, Discrete, Mixture, OneCoin, TwoCoin
@@ -232,3 +232,11 @@ def test_empirical_bayes_finds_the_crowd():
     assert fitted.log_evidence_ >= true.log_evidence_ - 0.01
     assert fitted.prior_.a + fitted.prior_.b < 2  # a crowd of extremes, not of middling workers
     assert np.mean(fitted.labels_ == made.truth) >= np.mean(given.labels_ == made.truth)
+
+
+def test_weights_that_messages_cannot_carry_are_refused():
+    votes = (["t", "t", "u"], ["a", "b", "a"], [0, 1, 1])
+    with pytest.raises(DataError, match=r"A weight of 1e\+03 .* 500 per label; scale the weights"):
+        BeliefPropagation().fit(CrowdLabels.from_arrays(*votes, weight=[1.0, 1000.0, 1.0]))
+    fitted = BeliefPropagation().fit(CrowdLabels.from_arrays(*votes, weight=[500.0, 1.0, 1.0]))
+    assert np.isfinite(fitted.probas_).all()

@@ -127,7 +127,7 @@ def test_parameters():
     assert model.get_params() == {"max_iter": 5, "inner": None, "random_state": 0}
     assert repr(model) == "Votes(max_iter=5)"
     assert repr(Votes()) == "Votes()"
-    with pytest.raises(ParameterError, match="no parameter 'max_itr'; did you mean 'max_iter'"):
+    with pytest.raises(ParameterError, match=r"no parameter 'max_itr' \(did you mean 'max_iter'"):
         model.set_params(max_itr=3)
 
 
@@ -211,7 +211,7 @@ def test_predict_in_other_vocabularies():
     new = CrowdLabels.from_arrays(["x", "x"], ["zoe", "b"], ["yes", "yes"], classes=["yes", "no"])
     np.testing.assert_allclose(model.predict_proba(new), [[0, 1]], atol=1e-9)
     assert model.predict(new).tolist() == ["yes"]
-    with pytest.raises(DataError, match=r"'yess' was not among .* did you mean 'yes'"):
+    with pytest.raises(DataError, match=r"'yess' \(did you mean 'yes'\?\) was not among "):
         model.predict((["x"], ["a"], ["yess"]))
 
 

@@ -153,7 +153,7 @@ def test_selected_tasks_align_with_features_selected_alike():
 
 
 def test_a_matrix_and_one_dimension_are_in_the_order_of_rows():
-    matrix = as_targets(np.array([[0, -1], [1, 1]]), 2)
+    matrix = as_targets(np.array([[0, 2], [1, 1]]), 2)
     assert matrix.n_workers == 2
     one = as_targets(["x", "y", "x"], 3, tasks=["c", "b", "a"])
     assert (by_row(one), one.tasks.tolist(), one.n_workers) == (["x", "y", "x"], ["c", "b", "a"], 1)

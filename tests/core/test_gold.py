@@ -47,11 +47,11 @@ def test_integers_that_became_floats_are_integers(gold):
     [
         (
             {"t33": "cat"},
-            r"task 't33', which has no row in the labels; did you mean 't3'\?; remove",
+            r"task 't33', which has no row in the labels \(did you mean 't3'\?\); remove",
         ),
         (
             {"t1": "cta"},
-            r"the class 'cta', which is not among the classes \('cat', 'dog'\); did you",
+            r"'cta' \(did you mean 'cat'\?\), which is not among the classes \('cat', 'dog'\)",
         ),
         ([None, "dog"], r"shape \(2,\); give one class per task \(3\), or a mapping"),
         (

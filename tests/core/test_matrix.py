@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from wisecrowd import CrowdLabels
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.validation import as_crowd_labels
 
 NAN = np.nan
@@ -76,7 +78,17 @@ def test_a_column_can_name_the_tasks(build):
 )
 def test_a_stated_value_is_missing(matrix, missing):
     assert CrowdLabels.from_matrix(matrix, missing=missing).n_annotations == 3
-    assert CrowdLabels.from_matrix(matrix).n_annotations == 4  # only when asked
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)
+        assert CrowdLabels.from_matrix(matrix).n_annotations == 4  # only when asked
+
+
+def test_minus_one_as_a_class_is_told():
+    for matrix in (np.array([[1, -1], [0, 1]]), pd.DataFrame([[1, -1], [0, 1]])):
+        with pytest.warns(WisecrowdWarning, match=r"-1 counts as a class in 1 of 4 .* missing=-1"):
+            CrowdLabels.from_matrix(matrix)
+    assert CrowdLabels.from_matrix([[-1, 1]]).n_classes == 2  # yes and no, as signs
+    assert CrowdLabels.from_matrix([[1, -1], [0, 1]], classes=[-1, 0, 1]).n_classes == 3
 
 
 def test_a_missing_value_of_another_type_changes_nothing():

@@ -31,10 +31,28 @@ def test_what_does_not_fit_is_refused_with_figures(monkeypatch):
         require_memory(800_000_000_000, "The tables", "use less")
 
 
+def test_a_container_may_have_less(monkeypatch, tmp_path):
+    machine = available_memory()
+    limit = tmp_path / "memory.max"
+    monkeypatch.setattr(memory, "CONTAINER_LIMITS", (limit, tmp_path / "none"))
+    limit.write_text("max\n")
+    assert available_memory() >= machine
+    limit.write_text("123456\n")
+    assert available_memory() == 123_456
+
+
+def test_a_process_may_have_less(monkeypatch):
+    resource = pytest.importorskip("resource")
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (5_000, 9_000))
+    assert available_memory() == 5_000
+
+
 def test_systems_that_do_not_tell(monkeypatch):
     def refuse(name):
         raise ValueError(name)
 
+    monkeypatch.setattr(memory, "CONTAINER_LIMITS", ())
+    monkeypatch.setattr(memory, "_process_limit", lambda: memory.UNKNOWN)
     monkeypatch.setattr(os, "sysconf", refuse)
     assert available_memory() > 1 << 60
 

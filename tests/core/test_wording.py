@@ -16,9 +16,9 @@ def test_ids_are_quoted_and_limited():
 
 
 def test_near_and_differently_typed_ids_are_suggested():
-    assert suggestion("catt", ["cat", "dog"]) == "; did you mean 'cat'?"
+    assert suggestion("catt", ["cat", "dog"]) == " (did you mean 'cat'?)"
     assert suggestion("zebra", ["cat", "dog"]) == ""
-    assert suggestion("1", [1, 2]) == "; there is 1 of type int, not str: convert one of them"
+    assert suggestion("1", [1, 2]) == " (there is 1 of type int, not str: convert one of them)"
     assert suggestion("x", range(200_000)) == ""
 
 

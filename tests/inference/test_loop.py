@@ -80,7 +80,9 @@ def test_stops_when_the_relative_gain_is_small():
     result, _ = fit(model, tol=1e-3)
     gains = np.abs(np.diff(result.history))
     assert result.converged
-    assert gains[-1] <= 1e-3 < gains[-2]
+    needed = 1e-3 * np.minimum(1, 8 / np.arange(2, result.n_iter + 1)) ** 2
+    assert gains[-1] <= needed[-1]
+    assert (gains[:-1] > needed[:-1]).all()
     shifted = Contraction(target=3.0)
     shifted.objective = lambda stats, x: 1e6 - (x - 3) ** 2
     assert fit(shifted, tol=1e-3)[0].n_iter == 2  # relative to the objective's size
@@ -151,3 +153,17 @@ def test_squarem_refuses_steps_that_go_nowhere():
     assert squarem(still, still, still) is None
     assert squarem(np.zeros(1), np.ones(1), np.full(1, 2.0)) is None  # a straight line: no end
     assert squarem(np.zeros(1), np.ones(1), np.zeros(1)) is None  # turning back
+
+
+def test_a_slow_iteration_must_gain_less_to_stop():
+    slow, quick = Contraction(rate=0.02), Contraction(rate=0.9)
+    tol = 1e-3
+    done, _ = fit(slow, max_iter=1000, tol=tol)
+    gains = np.diff(done.history)
+    stopped = int(np.argmax(gains <= tol)) + 2  # where the tolerance alone would have stopped
+    assert done.converged
+    assert done.n_iter > stopped
+    assert gains[-1] <= tol * (8 / done.n_iter) ** 2 < gains[-2]
+    at_once, _ = fit(quick, tol=tol)
+    gains = np.diff(at_once.history)
+    assert at_once.n_iter == int(np.argmax(gains <= tol)) + 2 <= 8

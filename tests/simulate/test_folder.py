@@ -57,6 +57,18 @@ def test_an_earlier_simulation_is_replaced_but_nothing_else(tmp_path):
     assert len(rows_of(tmp_path / "crowd" / "truth.csv")) == 10
 
 
+@pytest.mark.parametrize("source", [None, "# bluebird\n\n- Source repo: somebody/else\n"])
+def test_a_real_data_set_of_the_same_layout_is_kept(tmp_path, source):
+    folder = tmp_path / "bluebird"
+    folder.mkdir()
+    (folder / "answers.csv").write_text("task,worker,label\n1,ann,cat\n")
+    if source is not None:
+        (folder / "SOURCE.md").write_text(source)
+    with pytest.raises(DataError, match=r"holds (answers\.csv|SOURCE\.md), which would be lost"):
+        simulate.crowd(5, 3 * simulate.Spammers()).write(folder)
+    assert (folder / "answers.csv").read_text() == "task,worker,label\n1,ann,cat\n"
+
+
 def test_a_failure_leaves_nothing_behind(tmp_path, monkeypatch):
     made = simulate.crowd(5, 3 * simulate.Spammers())
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
@@ -87,6 +88,7 @@ class BWA(Aggregator):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
+    footprint = Footprint(label=59.8, cell=46.9)
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -71,6 +72,7 @@ class ConfusionVector(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=15.1, cell=10.5, confusion=54.0)
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -64,13 +65,14 @@ class DawidSkene(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
 
     def __init__(
         self,
         *,
         prior: Any = "weak",
         class_prior: Any = "auto",
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
         accelerate: bool = True,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.families.agreement import (
@@ -100,6 +101,7 @@ class EigenRatio(SkillVote):
     """
 
     tags: ClassVar[Tags] = Tags(binary=True, inductive=True)
+    footprint = Footprint(label=115.0, pair=69.9)
 
     def __init__(
         self, *, variant: str = "eigen-ratio", max_iter: int = 300, tol: float = 1e-9

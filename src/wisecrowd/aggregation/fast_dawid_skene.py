@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.confusion import ConfusionEM, dirichlet_update
 from wisecrowd.inference.priors import as_row_prior
 
@@ -66,6 +67,7 @@ class FastDawidSkene(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=17.8, cell=7.83, confusion=58.9)
     _hard = True
 
     def __init__(

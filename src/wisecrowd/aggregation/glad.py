@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
@@ -92,6 +93,7 @@ class GLAD(Aggregator):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True)
+    footprint = Footprint(label=31.8, cell=17.0)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.weighting import Votes, WeightedVote
 
 Floats = NDArray[np.float64]
@@ -65,6 +66,7 @@ class IWMV(WeightedVote):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.4, task=11.6, dense=10.8)
 
     def __init__(self, *, max_iter: int = 50, tol: float = 0.0) -> None:
         self.max_iter = max_iter

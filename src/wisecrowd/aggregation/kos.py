@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.families.agreement import (
@@ -95,6 +96,7 @@ class KOS(SkillVote):
     """
 
     tags: ClassVar[Tags] = Tags(binary=True, inductive=False)
+    footprint = Footprint(label=124.0, task=38.3)
 
     def __init__(
         self,

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_choice, check_number
 from wisecrowd.families.confusion import ConfusionEM, Params, safe_log
 from wisecrowd.inference.priors import as_coin_prior
@@ -79,6 +80,7 @@ class MACE(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=15.0, cell=10.5, confusion=53.9)
 
     def __init__(
         self,

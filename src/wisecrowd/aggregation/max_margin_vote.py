@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.families.agreement import Ints, Skills, SkillVote
@@ -80,6 +81,7 @@ class MaxMarginVote(SkillVote):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
+    footprint = Footprint(label=56.1, task=123.0, cell=16.0)
 
     def __init__(self, *, C: Any = "auto", max_iter: int = 20, tol: float = 1e-6) -> None:
         self.C = C

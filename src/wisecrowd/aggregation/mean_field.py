@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.result import FitResult
@@ -104,6 +105,7 @@ class MeanField(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=12.0, task=14.0, cell=11.0, confusion=290.0)
 
     def __init__(
         self,

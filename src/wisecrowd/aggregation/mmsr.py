@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.families.agreement import (
@@ -98,6 +99,7 @@ class MMSR(SkillVote):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=106.0, cell=12.3, pair=111.0)
 
     def __init__(self, *, trim: float = 0.1, max_iter: int = 100, tol: float = 1e-6) -> None:
         self.trim = trim

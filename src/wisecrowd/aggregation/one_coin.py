@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.coin import OneCoinEM
 
 
@@ -76,13 +77,14 @@ class OneCoin(OneCoinEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.8, task=16.3, dense=11.6)
 
     def __init__(
         self,
         *,
         prior: Any = "weak",
         class_prior: Any = "auto",
-        max_iter: int = 100,
+        max_iter: int = 200,
         tol: float = 1e-6,
         n_init: int = 1,
         accelerate: bool = False,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
 from wisecrowd.families.confusion import ConfusionEM, dirichlet_update
 from wisecrowd.inference.priors import as_row_prior
@@ -72,6 +73,7 @@ class SpammerElimination(ConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=15.7, cell=10.4, confusion=64.1)
 
     def __init__(
         self,

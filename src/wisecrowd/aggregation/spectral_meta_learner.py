@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.result import FitResult
@@ -95,6 +96,7 @@ class SpectralMetaLearner(PairMethod):
     """
 
     tags: ClassVar[Tags] = Tags(binary=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=68.7, pair=171.0)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.weighting import Votes, WeightedVote
 
 Floats = NDArray[np.float64]
@@ -63,6 +64,7 @@ class Wawa(WeightedVote):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.5, task=10.9, dense=10.9)
 
     def __init__(self, *, max_iter: int = 1, tol: float = 0.0) -> None:
         self.max_iter = max_iter

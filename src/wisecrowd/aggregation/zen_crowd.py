@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.coin import OneCoinEM, Params
@@ -84,6 +85,7 @@ class ZenCrowd(OneCoinEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.3, task=15.6, dense=11.5)
     class_prior = "uniform"
 
     def __init__(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.families.weighting import Votes, WeightedVote
 
@@ -70,6 +71,7 @@ class ZeroBasedSkill(WeightedVote):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.4, task=11.5, dense=10.8)
 
     def __init__(
         self,

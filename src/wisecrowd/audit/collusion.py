@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.aggregation.dawid_skene import DawidSkene
 from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
@@ -215,7 +216,8 @@ def find_collusion(
     best = dependence(pairs, believed)
     cluster = linked_groups(best, labels.n_workers, level=level, least_excess=least_excess)
     cluster = np.where(believed, -1, cluster).astype(np.int32)
-    camps = _camps(labels, best, cluster < 0, believed, level)
+    with unwatched():  # fits to one side only, which the user did not ask for
+        camps = _camps(labels, best, cluster < 0, believed, level)
     return CollusionReport(
         workers=labels.workers,
         honest=(cluster < 0) & ~(camps.opposing & camps.captured),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wisecrowd.audit.findings import Findings
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.validation import as_crowd_labels
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # wisecrowd.audit.part.Part says what such a function takes and returns.
 PARTS = {
     "spammers": "spammers:find_spammers",
+    "clones": "clones:find_clones",
     "collusion": "collusion:find_collusion",
     "groups": "groups:find_dependent_groups",
     "label-distribution": "label_distribution:find_label_outliers",
@@ -31,6 +33,7 @@ PARTS = {
     "agreement": "agreement:measure_agreement",
     "accuracy": "accuracy:estimate_accuracy",
     "identifiability": "identifiability:identifiability_report",
+    "fit": "fit:doubt_fit",
 }
 
 
@@ -129,9 +132,10 @@ def audit_crowd(
     for name in chosen:
         function = _load(name)
         try:
-            done[name] = function(
-                known, **shared.keywords(function), **(options or {}).get(name, {})
-            )
+            with unwatched():  # what fits would warn of is found here, or by the part "fit"
+                done[name] = function(
+                    known, **shared.keywords(function), **(options or {}).get(name, {})
+                )
         except NotApplicable as reason:
             skipped[name] = str(reason)
     return Audit(known, done, skipped)
@@ -164,8 +168,8 @@ def check_parts(parts: Iterable[str] | None) -> list[str]:
     for name in chosen:
         if name not in PARTS:
             raise ParameterError(
-                f"There is no audit part {name!r}; there are {', '.join(PARTS)}"
-                + (suggestion(name, PARTS) or ".")
+                f"There is no audit part {name!r}{suggestion(name, PARTS)}; there are "
+                f"{', '.join(PARTS)}."
             )
     return chosen
 

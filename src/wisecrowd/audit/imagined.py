@@ -46,15 +46,15 @@ def imagine(
     A model without confusion matrices is fitted to crowds that Dawid and Skene's model imagines.
     """
     gap, within, errors = [], [], []
-    source = _generative(model, labels)
+    source = generative(model, labels)
     for _ in range(n_simulations):
         crowd, truth = imagined_crowd(labels, source, rng)
-        refitted = _refit(model, crowd)
+        refitted = refit(model, crowd)
         gap.append(_gap(refitted, crowd, truth))
-        inner_source = _generative(refitted, crowd)
+        inner_source = generative(refitted, crowd)
         errors.append(common_errors(crowd, inner_source))
         inner, inner_truth = imagined_crowd(crowd, inner_source, rng)
-        within.append(_gap(_refit(model, inner), inner, inner_truth))
+        within.append(_gap(refit(model, inner), inner, inner_truth))
     misfit, p = _standardise(common_errors(labels, source), np.array(errors))
     return Imagined(np.array(gap), np.array(within), misfit, p)
 
@@ -98,7 +98,8 @@ def common_errors(labels: CrowdLabels, model: Any) -> float:
     return float((total**2).sum() - (rest**2).sum()) / n_pairs if n_pairs else 0.0
 
 
-def _generative(model: Any, labels: CrowdLabels) -> Any:
+def generative(model: Any, labels: CrowdLabels) -> Any:
+    """Return the model itself, or a Dawid-Skene fit where it has no confusion matrices."""
     if hasattr(model, "confusion_") and hasattr(model, "class_prior_"):
         return model
     from wisecrowd.aggregation.dawid_skene import DawidSkene
@@ -106,7 +107,8 @@ def _generative(model: Any, labels: CrowdLabels) -> Any:
     return DawidSkene().fit(labels)
 
 
-def _refit(model: Any, labels: CrowdLabels) -> Any:
+def refit(model: Any, labels: CrowdLabels) -> Any:
+    """Fit a fresh copy of the model, quietly."""
     anew = type(model)(**copy.deepcopy(model.get_params(deep=False)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)  # of imagined data the user knows nothing

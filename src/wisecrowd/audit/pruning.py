@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.part import Table
+from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels, describe_ids
@@ -18,6 +19,7 @@ from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import suggestion
 
 Mask = NDArray[np.bool_]
+KINDS = ("clones", "collusion", "spammers")  # what `clean` removes, in this order
 FEWEST = 2  # workers that must remain: one alone can be compared with nobody
 
 
@@ -96,13 +98,58 @@ def prune(
         raise DataError(
             f"Only {remaining} of {crowd.n_workers} workers would remain; name fewer to remove."
         )
-    rest = _without(crowd, removed)
+    rest = without_workers(crowd, removed)
     return Pruned(
         rest,
         crowd.workers[removed],
         crowd.workers[wanted & ~removed],
-        _changes(crowd, rest),
+        changes_between(crowd, rest),
     )
+
+
+def clean(
+    labels: Any, kinds: Iterable[str], *, unlabelled: str = "refuse", random_state: Any = 0
+) -> Pruned:
+    """Return the crowd with copies counted once, and without colluders or spammers, as asked for.
+
+    Each is looked for in what the one before left: copies first, beside whom honest workers look
+    like colluders and experts like copies.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    kinds : of "clones", "collusion" and "spammers"
+    unlabelled, random_state
+        See :func:`prune`.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     300, 9 * simulate.OneCoinWorkers(8, 3) + 3 * simulate.Copiers(sources=0),
+    ...     simulate.Dense(),
+    ... )
+    >>> clean(crowd.labels, ["clones"]).removed
+    array([ 9, 10, 11])
+    """
+    from wisecrowd.audit.clones import collapse_clones
+    from wisecrowd.audit.collusion import find_collusion
+
+    asked = tuple(kinds)
+    for kind in asked:
+        check_choice("kinds", kind, KINDS)
+    crowd = rest = as_crowd_labels(labels)
+    spared = crowd.workers[:0]
+    for kind in (kind for kind in KINDS if kind in asked):
+        if kind == "clones":
+            rest = collapse_clones(rest).labels
+            continue
+        with unwatched():
+            accused = find_collusion(rest).accused if kind == "collusion" else None
+        pruned = prune(rest, accused, unlabelled=unlabelled, random_state=random_state)
+        rest, spared = pruned.labels, np.append(spared, pruned.spared)
+    removed = crowd.workers[lookup(crowd.workers, rest.workers) < 0]
+    return Pruned(rest, removed, spared, changes_between(crowd, rest))
 
 
 def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
@@ -146,7 +193,7 @@ def _to_spare(labels: CrowdLabels, removed: Mask, lost: Mask) -> Mask:
     return spared & removed
 
 
-def _without(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
+def without_workers(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
     """Drop workers from labels and vocabulary, and tasks that are left without labels."""
     lost = _left_without(labels, removed)
     rest = labels.select_annotations(~removed[labels.worker])
@@ -158,7 +205,8 @@ def _without(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
     return rest[~lost] if lost.any() else rest
 
 
-def _changes(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]:
+def changes_between(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]:
+    """Return the table of changes that :class:`Pruned` has."""
     from wisecrowd.aggregation.dawid_skene import DawidSkene
     from wisecrowd.aggregation.majority_vote import MajorityVote
 
@@ -171,9 +219,10 @@ def _changes(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]
         "n_after": n_after,
     }
     for name, method in (("vote", MajorityVote), ("fit", DawidSkene)):
-        table[f"{name}_before"] = method().fit(before).labels_
         found = np.full(before.n_tasks, None, dtype=object)
-        found[place] = method().fit(after).labels_
+        with unwatched():
+            table[f"{name}_before"] = method().fit(before).labels_
+            found[place] = method().fit(after).labels_
         table[f"{name}_after"] = found
     return table
 

@@ -26,6 +26,8 @@ def as_arrow(values: Any, role: str) -> Any:
         raise DataError(f"The {role} values have {array.ndim} dimensions; give one per annotation.")
     if array.dtype.kind == "T":
         array = array.astype(object)
+    elif not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
     try:
         arrow = pa.array(array, from_pandas=True)
         if isinstance(arrow.type, pa.BaseExtensionType):
@@ -40,6 +42,19 @@ def as_arrow(values: Any, role: str) -> Any:
     if array.dtype == object and not (is_text(arrow.type) or pa.types.is_boolean(arrow.type)):
         _refuse_mixed_types(array, role)  # for Arrow True may be 1 and text may be bytes
     return arrow
+
+
+def refuse_strange_types(arrow_type: Any, role: str) -> None:
+    """Refuse values that are neither text, numbers, truth values nor times."""
+    import pyarrow as pa
+
+    kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
+    known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null,
+             pa.types.is_temporal, is_text, is_text_view)  # fmt: skip
+    if not any(is_kind(kind) for is_kind in known):
+        what = "bytes; decode them to text" if "binary" in str(kind) else (
+            f"of type {kind}; convert them to text or integers")  # fmt: skip
+        raise DataError(f"The {role} values are {what} first.")
 
 
 def unmasked(values: Any) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import importlib
+import inspect
 import warnings
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -11,14 +12,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.cautions import Caution, is_watched
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, DoubtWarning, ParameterError, WisecrowdWarning
+from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.gold import as_gold, as_truth
+from wisecrowd.core.guards import cautions_of, not_converged
 from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import FitResult, choose_labels, confidence_of
-from wisecrowd.core.task_prior import TaskPrior, as_task_prior
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
 from wisecrowd.core.validation import as_crowd_labels, suggestion
 
 Floats = NDArray[np.float64]
@@ -82,6 +89,7 @@ class Aggregator(Estimator):
     """
 
     tags: ClassVar[Tags] = Tags()
+    footprint: ClassVar[Footprint | None] = None
     _start: Floats | None = None
 
     def __sklearn_tags__(self) -> Any:
@@ -134,10 +142,16 @@ class Aggregator(Estimator):
         if self.tags.binary and labels.n_classes > 2:
             raise DataError(
                 f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
-                f"wrap it: OneVsRest({type(self).__name__}())."
+                f"wrap it: {spelled(*_one_vs_rest(type(self).__name__))}."
             )
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
+        require_memory(
+            self.memory_needed(labels),
+            f"{type(self).__name__} with {labels.n_tasks} tasks, {labels.n_workers} workers and "
+            f"{labels.n_classes} classes would",
+            "use one-coin or majority-vote, which need a few bytes per annotation, or fewer tasks",
+        )
         gold_codes = as_gold(gold, labels)
         prior = as_task_prior(task_prior, gold_codes, labels)
         self._start = self._as_start(init, labels)
@@ -146,26 +160,66 @@ class Aggregator(Estimator):
             result = self._fit(labels, prior, rng)
         finally:
             self._start = None
+        doubts = self._doubts(labels, result, prior, gold_codes)
         self._publish(labels, result)
+        self.warnings_ += tuple(map(str, doubts))
+        for doubt in doubts:
+            if doubt.severity != "low":
+                warnings.warn(str(doubt), DoubtWarning, stacklevel=2)
         return self
+
+    def memory_needed(self, labels: Any) -> int:
+        """Return about how many bytes a fit to these labels takes, beyond the labels themselves.
+
+        For default parameters. 0 for methods without a ``footprint``, which check inside the fit
+        what they are about to make. ``fit`` refuses what the machine does not have.
+
+        Examples
+        --------
+        >>> from wisecrowd.aggregation import DawidSkene
+        >>> labels = CrowdLabels.from_matrix(np.zeros((1000, 5), dtype=int), classes=range(50))
+        >>> 1e6 < DawidSkene().memory_needed(labels) < 1e7
+        True
+        """
+        if self.footprint is None:
+            return 0
+        return bytes_needed(self.footprint, as_crowd_labels(labels))
 
     def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
         raise TypeError(f"{type(self).__name__} must define _fit.")
+
+    def _doubts(
+        self, labels: CrowdLabels, result: FitResult, prior: TaskPrior, gold: Any
+    ) -> list[Caution]:
+        """Return the reasons there are to doubt the result."""
+        if not is_watched():
+            return []
+        settled = None if gold is None else gold >= 0
+        found = cautions_of(labels, result, settled, vote_counts=not prior.given)
+        usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
+        # Whoever permits fewer iterations than the default wants to stop early.
+        if not result.converged and usual is not None and self.max_iter >= usual.default:
+            found.append(not_converged(result.n_iter, type(self).__name__))
+        return found
 
     def _as_start(self, init: Any, labels: CrowdLabels) -> Floats | None:
         if init is None:
             return None
         if isinstance(init, Aggregator):
             init = _posterior_of(init, labels)
-        start = np.asarray(init.toarray() if hasattr(init, "toarray") else init, dtype=np.float64)
+        start = as_number_table(init.toarray() if hasattr(init, "toarray") else init, "init")
         shape = (labels.n_tasks, labels.n_classes)
         if start.shape != shape:
             raise DataError(
                 f"init has shape {start.shape}; give probabilities of shape {shape}: one row per "
                 "task, one column per class."
             )
-        if not np.isfinite(start).all() or (start < 0).any() or (start.sum(axis=1) <= 0).any():
-            raise DataError("init must be finite, not negative, and not all zero in any row.")
+        bad = ~np.isfinite(start).all(axis=1) | (start < 0).any(axis=1) | ~start.any(axis=1)
+        if bad.any():
+            raise DataError(
+                "init must be finite, not negative, and not all zero in any row; correct row "
+                f"{int(np.argmax(bad)) + 1}."
+            )
         return np.asarray(start / start.sum(axis=1, keepdims=True))
 
     def _publish(self, labels: CrowdLabels, result: FitResult) -> None:
@@ -268,8 +322,8 @@ class Aggregator(Estimator):
         if unknown.any():
             value = labels.classes[int(np.argmax(unknown))]
             raise DataError(
-                f"Label {value!r} was not among the classes of the fit "
-                f"({describe_ids(self.classes_)}){suggestion(value, self.classes_)}."
+                f"Label {value!r}{suggestion(value, self.classes_)} was not among the classes of "
+                f"the fit ({describe_ids(self.classes_)}); correct it, or fit again with it."
             )
         worker_codes = lookup(labels.workers, self.workers_)
         self._note_strangers(labels, worker_codes)
@@ -327,6 +381,10 @@ def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
     probas = np.zeros((labels.n_tasks, labels.n_classes))
     probas[:, column >= 0] = given[:, column[column >= 0]]
     return probas
+
+
+def _one_vs_rest(name: str) -> tuple[str, str]:
+    return f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}"
 
 
 def _total_weight(labels: CrowdLabels) -> float:

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import option, spelled
 
 # Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -45,6 +46,7 @@ def find_columns(
     for role, name in asked.items():
         if name is not None:
             found[role] = _exact(name, role, columns)
+    _refuse_shared(found)
     guessed = {}
     for role in (*REQUIRED_ROLES, *OPTIONAL_ROLES):
         free = [column for column in columns if column not in found.values()]
@@ -57,6 +59,18 @@ def find_columns(
             raise DataError(_not_found(role, columns))
     renamed = [f"{role} = {name!r}" for role, name in guessed.items() if role != name]
     return found, f"columns recognised: {', '.join(renamed)}" if renamed else None
+
+
+def _refuse_shared(found: Mapping[str, str]) -> None:
+    """Refuse one column in two of the required roles: every worker would label one task."""
+    roles = [role for role in REQUIRED_ROLES if role in found]
+    for role in roles:
+        for other in roles[: roles.index(role)]:
+            if found[role] == found[other]:
+                raise DataError(
+                    f"The column {found[role]!r} is named for the {other} and the {role}; "
+                    "give each a column of its own."
+                )
 
 
 def _exact(name: str, role: str, columns: Sequence[str]) -> str:
@@ -77,10 +91,12 @@ def _guess(role: str, columns: Sequence[str]) -> str | None:
     candidates = [c for c in columns if _plain(c) in ALIASES[role]]
     if not candidates:
         candidates = [c for c in columns if _plain(c) in LAST_RESORT.get(role, ())]
+    if len(set(candidates)) < len(candidates):
+        raise DataError(f"There are {len(candidates)} columns named {candidates[0]!r}; rename one.")
     if len(candidates) > 1:
         raise DataError(
             f"The columns {_listed(candidates)} could each be the {role}; say which one with "
-            f"{role}='{candidates[0]}' (on the command line --{role} {candidates[0]})."
+            f"{option(role, candidates[0])}."
         )
     return candidates[0] if candidates else None
 
@@ -92,9 +108,10 @@ def _not_found(role: str, columns: Sequence[str]) -> str:
         name = next(c for c in columns if _plain(c) == close[0])
         hint = f" (is it {name!r}?)"
     usual = ", ".join(ALIASES[role][:4])
+    given = spelled(f"{role}='...'", f"--{role} NAME")
     return (
         f"No column looks like the {role}: there are {_listed(columns)}{hint}; name it with "
-        f"{role}='...' (on the command line --{role} NAME) or call it one of {usual}."
+        f"{given} or call it one of {usual}."
     )
 
 

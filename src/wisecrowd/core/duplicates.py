@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.order import SortedAnnotations, sort_annotations
+from wisecrowd.core.spelling import option
 from wisecrowd.core.wording import Places
 
 DUPLICATES = ("last", "keep", "error")
@@ -99,7 +100,7 @@ class _Table:
             pair = self.places.rows(np.array([first, second]))
             raise DataError(
                 f"The same worker labelled the same task in {pair}; remove one of them, or "
-                "choose duplicates='last' or duplicates='keep'."
+                f"choose {option('duplicates', 'last')} or {option('duplicates', 'keep')}."
             )
         self._refuse_several_questions(repeated)
         how = "the last in the table counts"
@@ -109,7 +110,7 @@ class _Table:
             order = self._arrange(repeated, ("timestamp",), by_label=False)
         note = (
             f"{int(same.sum())} annotations repeat a (task, worker) pair: {how} "
-            "(duplicates='keep' counts all, duplicates='error' refuses)"
+            f"({option('duplicates', 'keep')} counts all, {option('duplicates', 'error')} refuses)"
         )
         warnings.warn(note, WisecrowdWarning, stacklevel=5)
         return order[np.append(~same, True)], note

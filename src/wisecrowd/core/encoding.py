@@ -20,6 +20,7 @@ from wisecrowd.core.arrow import (
     is_text,
     is_text_view,
     kind_of,
+    refuse_strange_types,
     to_numpy,
     to_one_type,
 )
@@ -94,6 +95,7 @@ class IdColumn:
             )
         if is_text_view(chunk.type):
             chunk = chunk.cast(pa.large_string())
+        refuse_strange_types(chunk.type, self.role)
         self._size += len(chunk)
         while not self._ways[0].add(chunk):  # the last way takes everything
             former = self._ways.pop(0)
@@ -319,12 +321,31 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
         numbers = distinct.fill_null(distinct.drop_null()[0]).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(distinct.type):
         missing = missing | np.isnan(numbers)
+        numbers = numbers.astype(np.float64)  # of half precision 2^53 is infinite
         if np.isinf(numbers).any():
             raise DataError(f"The {role} values contain infinity; ids must be finite.")
         whole = numbers[~missing]
-        if np.all(whole == np.round(whole)) and np.abs(whole).max(initial=0) < 2**53:
+        if np.abs(whole).max(initial=0) >= 2**53:
+            raise DataError(
+                f"The {role} values are floats of 2^53 and more, where neighbouring integers are "
+                "the same; give them as integers or as text."
+            )
+        if np.all(whole == np.round(whole)):
             numbers = np.where(missing, 0, numbers).astype(np.int64)  # 1.0 once was 1
+    elif pa.types.is_timestamp(distinct.type) or pa.types.is_duration(distinct.type):
+        numbers = _microseconds(numbers, role)
     return numbers, missing
+
+
+def _microseconds(times: NDArray[Any], role: str) -> NDArray[Any]:
+    """Return times in the finest unit that Python's own times have; NumPy's go on as integers."""
+    kind = "datetime64" if times.dtype.kind == "M" else "timedelta64"
+    coarse = times.astype(f"{kind}[us]")
+    if (coarse != times)[~np.isnat(times)].any():
+        raise DataError(
+            f"The {role} values are times of less than a microsecond; convert them to text."
+        )
+    return coarse
 
 
 def _objects(texts: Any) -> NDArray[Any]:

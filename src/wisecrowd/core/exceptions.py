@@ -39,3 +39,7 @@ class MissingDependencyError(WisecrowdError, ImportError):
 
 class WisecrowdWarning(UserWarning):
     """Something the user should know, although the result is usable."""
+
+
+class DoubtWarning(WisecrowdWarning):
+    """A reason to doubt a result, found in the labels or the fit; the message has a remedy."""

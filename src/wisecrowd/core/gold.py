@@ -13,6 +13,7 @@ from wisecrowd.core.columns import find_columns
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids, suggestion
 
 
@@ -69,10 +70,10 @@ def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
     if unknown.any():
         where = int(np.argmax(unknown))
         raise DataError(
-            f"Gold gives task {ids[where]!r} the class {classes[where]!r}, which is not among the "
-            f"classes ({describe_ids(labels.classes)})"
-            f"{suggestion(classes[where], labels.classes)}; "
-            "declare it with classes=[...] or correct the gold."
+            f"Gold gives task {ids[where]!r} the class {classes[where]!r}"
+            f"{suggestion(classes[where], labels.classes)}, which is not among the classes "
+            f"({describe_ids(labels.classes)}); "
+            f"declare it with {spelled('classes=[...]', '--classes A,B,C')} or correct the gold."
         )
     result = np.full(labels.n_tasks, -1, dtype=np.int32)
     codes, class_codes = codes[present], class_codes[present]

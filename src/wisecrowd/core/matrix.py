@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import as_arrow, is_missing, unmasked
 from wisecrowd.core.encoding import Encoded, IdColumn, encode
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.validation import labels_from_arrays
 
@@ -42,13 +43,16 @@ def labels_from_matrix(
     if not len(task):
         raise DataError("There are no annotations: every entry of the matrix is missing.")
     task_side, worker_side = _side(tasks, "tasks"), _side(workers, "workers")
-    return labels_from_arrays(
+    labels = labels_from_arrays(
         Encoded(task_side.codes[task], task_side.vocabulary),
         Encoded(worker_side.codes[worker], worker_side.vocabulary),
         label,
         classes=classes,
         frame_library=library,
     )
+    if classes is None and missing is None:
+        _warn_of_minus_one(labels)
+    return labels
 
 
 def _as_matrix(matrix: Any) -> NDArray[Any]:
@@ -79,6 +83,18 @@ def _present(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
         # Where it is missing anyway the comparison may have no answer: pandas' NA.
         present[present] = np.asarray(matrix[present] != value, dtype=bool)
     return present
+
+
+def _warn_of_minus_one(labels: CrowdLabels) -> None:
+    """Warn where -1 stands before 0, 1, 2 ...: as a rule it means that there is no label."""
+    if labels.classes.dtype.kind == "i" and labels.classes[:2].tolist() == [-1, 0]:
+        count = int(np.count_nonzero(labels.label == 0))
+        warnings.warn(
+            f"-1 counts as a class in {count} of {labels.n_annotations} entries of the matrix; if "
+            "it stands for no label, give missing=-1.",
+            WisecrowdWarning,
+            stacklevel=4,
+        )
 
 
 def _check_sides(shape: tuple[int, ...], tasks: Any, workers: Any) -> None:

@@ -14,6 +14,8 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.wording import Places
 
 Floats = NDArray[np.float64]
+# Beyond these a posterior is decided by rounding.
+LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
 _CURRENCY = "$€£¥ \t"
 
 
@@ -25,6 +27,14 @@ def as_weights(values: Any, places: Places) -> Floats:
         raise DataError(
             f"The {places.column('weight')} column is negative, infinite or missing in "
             f"{places.where(bad)}; weights must be finite and at least 0."
+        )
+    with np.errstate(over="ignore"):
+        total, largest = weights.sum(), weights.max(initial=0.0)
+    if len(weights) and not (total <= LARGEST_TOTAL and largest >= SMALLEST_WEIGHT):
+        size = "all zero" if largest == 0 else f"all at most {largest:.3g}, {total:.3g} in total"
+        raise DataError(
+            f"The {places.column('weight')} values are {size}: they say how often a row counts; "
+            "scale them to numbers around 1."
         )
     return weights
 

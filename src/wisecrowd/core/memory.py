@@ -2,17 +2,50 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+from pathlib import Path
 
 from wisecrowd.core.exceptions import DataError
 
+UNKNOWN = 1 << 62  # bytes, where a system does not tell
+# Where Linux says what a container may use, of either version of its control groups.
+CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
 
 def available_memory() -> int:
-    """Return the machine's physical memory in bytes (a very large number if it is not told)."""
+    """Return the bytes that this process may use at most: of the machine, container or process.
+
+    A very large number if nothing is told.
+    """
+    return min(_physical_memory(), _process_limit(), *map(_container_limit, CONTAINER_LIMITS))
+
+
+def _physical_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not every system tells
-        return 1 << 62
+        return UNKNOWN
+
+
+def _container_limit(file: Path) -> int:
+    try:
+        text = file.read_text().strip()
+    except OSError:
+        return UNKNOWN
+    return int(text) if text.isdigit() else UNKNOWN  # "max" is no limit
+
+
+def _process_limit() -> int:
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:  # Windows
+        return UNKNOWN
+    limit = int(resource.getrlimit(resource.RLIMIT_AS)[0])
+    return UNKNOWN if limit == resource.RLIM_INFINITY else limit
 
 
 def readable_bytes(size: float) -> str:
@@ -25,7 +58,7 @@ def readable_bytes(size: float) -> str:
 
 
 def require_memory(size: int, what: str, instead: str) -> None:
-    """Raise a DataError if ``size`` bytes exceed the machine's memory.
+    """Raise a DataError if ``size`` bytes are more than :func:`available_memory`.
 
     Examples
     --------

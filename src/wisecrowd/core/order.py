@@ -137,6 +137,9 @@ def dense_codes(
     if n == 0:
         return np.empty(0, np.int32), values
     low, high = int(values.min()), int(values.max())
+    if high > np.iinfo(np.int64).max:  # unsigned, where differences are not
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.int32), distinct
     span = high - low + 1
     if span <= max(4 * n, 1 << 16):
         return _codes_by_table(values, low, span, overwrite=overwrite)

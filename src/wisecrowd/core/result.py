@@ -84,3 +84,16 @@ def confidence_of(probas: Any, codes: NDArray[np.int32]) -> Floats:
     if hasattr(probas, "tocsr"):
         return np.asarray(probas[np.arange(len(codes)), codes], dtype=np.float64).ravel()
     return np.asarray(probas[np.arange(len(codes)), codes], dtype=np.float64)
+
+
+def dense_rows(probas: Any) -> Floats:
+    """Return probabilities as a dense array.
+
+    What a sparse row lacks to one is spread over the classes that it does not store.
+    """
+    if not hasattr(probas, "toarray"):
+        return np.asarray(probas, dtype=np.float64)
+    table = np.asarray(probas.toarray(), dtype=np.float64)
+    absent = table <= 0
+    lacking = np.clip(1 - table.sum(axis=1), 0, 1) / np.maximum(absent.sum(axis=1), 1)
+    return np.where(absent, lacking[:, None], table)

@@ -61,9 +61,25 @@ def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabel
     return TaskPrior(rows, index, given=prior is not None)
 
 
+def as_number_table(values: Any, what: str) -> NDArray[np.float64]:
+    """Return an array of floats, or say that the values are none."""
+    try:
+        table = np.asarray(values)
+        if table.dtype.kind not in "biufO":
+            raise TypeError
+        return np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(
+            f"The {what} is no table of numbers of one shape; give probabilities, one row per task "
+            "and one column per class."
+        ) from None
+
+
 def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
     is_sparse = hasattr(prior, "tocsr")
-    shape = tuple(prior.shape) if is_sparse else np.shape(prior)
+    if not is_sparse:
+        prior = as_number_table(prior, "task prior")
+    shape = tuple(prior.shape)
     allowed = ((labels.n_classes,), (labels.n_tasks, labels.n_classes))
     if shape not in allowed:
         raise DataError(
@@ -81,10 +97,13 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
     else:
         rows = np.array(prior, dtype=np.float64, ndmin=2)
         logs = bool((rows <= 0).all())
-    if np.isnan(rows).any() or ((rows > 0).any() and (rows < 0).any()):
+    bad = np.isnan(rows).any(axis=1)
+    if not bad.any() and (rows > 0).any():
+        bad = (rows < 0).any(axis=1)
+    if bad.any():
         raise DataError(
-            "The task prior is NaN somewhere or mixes positive and negative values; give "
-            "probabilities or their logarithms."
+            "The task prior is NaN somewhere or mixes positive and negative values, first in row "
+            f"{int(np.argmax(bad)) + 1}; give probabilities or their logarithms."
         )
     if not logs:
         with np.errstate(divide="ignore"):

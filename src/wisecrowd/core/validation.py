@@ -6,7 +6,7 @@ names the column, the row (counted from 1, without the header) and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import as_gold, as_pairs
 from wisecrowd.core.labels import ANNOTATION_COLUMNS, CrowdLabels
 from wisecrowd.core.measures import as_numbers, as_texts, as_timestamps, as_weights
+from wisecrowd.core.spelling import option
+from wisecrowd.core.twins import warn_of_twins
 from wisecrowd.core.wording import Places, describe_ids, suggestion
 
 __all__ = [
@@ -47,7 +49,7 @@ def as_crowd_labels(data: Any) -> CrowdLabels:
     if isinstance(data, np.ndarray | list | tuple):
         from wisecrowd.core.matrix import labels_from_matrix
 
-        if np.ndim(data[0] if len(data) else 0) != 1:
+        if (data.ndim != 2) if isinstance(data, np.ndarray) else _rank(data) != 2:
             raise DataError(
                 "An array that is not two-dimensional cannot be read as labels; give a tasks × "
                 "workers matrix, a frame, or CrowdLabels.from_arrays(task, worker, label)."
@@ -56,6 +58,11 @@ def as_crowd_labels(data: Any) -> CrowdLabels:
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         raise DataError(f"{str(data)!r} is a path; read it first with wisecrowd.read(path).")
     return labels_from_frame(data)
+
+
+def _rank(rows: Any) -> int:
+    """Return the number of dimensions of nested lists, going by the first of them."""
+    return 1 + (np.ndim(rows[0]) if len(rows) and not isinstance(rows[0], str) else 0)
 
 
 def labels_from_frame(
@@ -169,6 +176,7 @@ def labels_from_arrays(
     label_codes, class_ids, abstained = _classes(label, classes, abstain, places)
     if len(task_codes) == 0 or (abstained is not None and abstained.all()):
         raise DataError("There are no annotations: the table has no data rows with a label.")
+    notes = (*notes, *warn_of_twins(task_ids, worker_ids, class_ids))
     extra = _measures({**columns, "weight": weight}, places)
     kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
     codes, rows = (task_codes, worker_codes, label_codes), None
@@ -198,10 +206,20 @@ def _check_options(duplicates: str, columns: Mapping[str, Any]) -> None:
 
 
 def _check_lengths(columns: Mapping[str, Any]) -> None:
+    given = {
+        role: values
+        for role, values in columns.items()
+        if values is not None and not isinstance(values, Mapping)  # kinds by worker
+    }
+    for role, values in given.items():
+        if isinstance(values, str | bytes | Set) or not hasattr(values, "__len__"):
+            raise DataError(
+                f"The {role} column is a {type(values).__name__}; give a list or an array with one "
+                "value per annotation."
+            )
     sizes = {
         role: len(values.codes if isinstance(values, Encoded) else values)
-        for role, values in columns.items()
-        if values is not None and not isinstance(values, Mapping)
+        for role, values in given.items()
     }
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{role} {size}" for role, size in sizes.items())
@@ -227,9 +245,16 @@ def _complete(values: Any, role: str, places: Places, declared: Any) -> Encoded:
 
 
 def _distinct(declared: Any, what: str) -> NDArray[Any]:
+    if isinstance(declared, str | bytes) or not hasattr(declared, "__iter__"):
+        raise ParameterError(f"{what} is {declared!r}; give a list of all {what}.")
     column = encode(list(declared), what)
-    if len(column.vocabulary) != len(column.codes) or not len(column.codes):
-        raise ParameterError(f"The declared {what} must be distinct and not empty.")
+    if not len(column.codes) or column.codes.min() < 0:
+        raise ParameterError(f"The declared {what} must be distinct and not empty; name each.")
+    if len(column.vocabulary) != len(column.codes):
+        repeated = column.vocabulary[np.bincount(column.codes) > 1]
+        raise ParameterError(
+            f"The declared {what} must be distinct; {describe_ids(repeated)} is named twice."
+        )
     return np.array(column.vocabulary[column.codes])
 
 
@@ -246,9 +271,9 @@ def _recode(
             value = encoded.vocabulary[code]
             one = {"tasks": "Task", "workers": "Worker", "classes": "Label"}[what]
             raise DataError(
-                f"{one} {value!r} in {places.where(encoded.codes == code)} is not among the "
-                f"declared {what} ({describe_ids(vocabulary)}){suggestion(value, vocabulary)}; "
-                f"correct it, or add it to {what}."
+                f"{one} {value!r}{suggestion(value, vocabulary)} in "
+                f"{places.where(encoded.codes == code)} is not among the declared {what} "
+                f"({describe_ids(vocabulary)}); correct it, or add it to {what}."
             )
     return codes
 
@@ -265,7 +290,7 @@ def _classes(
     if missing.any():
         raise DataError(
             f"The {places.column('label')} column is empty in {places.where(missing)}; fill it in, "
-            "remove the row, or declare the empty label an abstention (abstain='')."
+            f"remove the row, or declare the empty label an abstention ({option('abstain', '')})."
         )
     if classes is not None:
         vocabulary = _distinct(classes, "classes")

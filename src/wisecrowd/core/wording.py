@@ -38,25 +38,25 @@ def describe_rows(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
 
 
 def suggestion(value: Any, known: Iterable[Any]) -> str:
-    """Return '; did you mean …?' when a known id is close to ``value``, else nothing.
+    """Return ' (did you mean …?)' when a known id is close to ``value``, else nothing.
 
     Examples
     --------
     >>> suggestion("wroker", ["task", "worker"])
-    "; did you mean 'worker'?"
+    " (did you mean 'worker'?)"
     """
     known = known.tolist() if isinstance(known, np.ndarray) else known
     texts = {str(x): x for x in known}
     if str(value) in texts:
         match = texts[str(value)]
         return (
-            f"; there is {match!r} of type {type(match).__name__}, "
-            f"not {type(value).__name__}: convert one of them"
+            f" (there is {match!r} of type {type(match).__name__}, "
+            f"not {type(value).__name__}: convert one of them)"
         )
     if len(texts) > _SEARCHED:
         return ""
     close = difflib.get_close_matches(str(value), list(texts), n=1)
-    return f"; did you mean {texts[close[0]]!r}?" if close else ""
+    return f" (did you mean {texts[close[0]]!r}?)" if close else ""
 
 
 class Places(NamedTuple):

@@ -203,7 +203,7 @@ class AbilityDifficulty:
         sums, mass = np.zeros((len(params.ability), 3)), np.zeros(n_classes)
         probas = np.empty((block.n_tasks, n_classes))
         precision = self.easiness.precision if self._moves else 0.0
-        log_likelihood = _kernels(block).difficulty_step(
+        log_likelihood = _kernels(block, params).difficulty_step(
             *_arguments(block, params), moved, self.easiness.mean, precision,
             n_steps if self._moves else 0, sums, mass, probas,
         )  # fmt: skip
@@ -211,7 +211,9 @@ class AbilityDifficulty:
         return moved, Stats(sums, mass, log_likelihood, log_prior), probas
 
     def _values(self, block: Block, params: Params, log_easiness: Floats) -> Floats:
-        values: Floats = _kernels(block).difficulty_values(*_arguments(block, params), log_easiness)
+        values: Floats = _kernels(block, params).difficulty_values(
+            *_arguments(block, params), log_easiness
+        )
         return values
 
     def _penalised(self, block: Block, params: Params, log_easiness: Floats) -> Floats:
@@ -219,8 +221,10 @@ class AbilityDifficulty:
         return self._values(block, params, log_easiness) - 0.5 * self.easiness.precision * away**2
 
 
-def _kernels(block: Block) -> ModuleType:
-    chosen = kernels.select(len(block.worker) // COMPILE_LATER)
+def _kernels(block: Block, params: Params) -> ModuleType:
+    # By annotations × classes: the reference makes tables of that size.
+    work = len(block.worker) * len(params.log_class) // 2
+    chosen = kernels.select(work // COMPILE_LATER)
     return importlib.import_module(f"{chosen.__name__}_difficulty")
 
 

@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 
 Floats = NDArray[np.float64]
 
-DENSE_LIMIT = 50_000_000  # numbers in a posterior; beyond, it is sparse over the received labels
 STRETCH = 1 << 20  # numbers that a step over dense rows handles at once
 
 

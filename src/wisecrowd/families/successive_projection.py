@@ -31,6 +31,7 @@ Ints = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 
 FULL_RANK = 1e-3  # least ratio of singular values of a table that tells all classes apart
+EQUAL = 1e-9  # points farther by less than this share are as far
 SWEEPS = 20  # rounds in which workers agree on an order of the classes
 
 
@@ -99,8 +100,10 @@ def corners_of(
         top = np.zeros(n_workers)
         top[present] = np.maximum.reduceat(size, begin[present])
         identified &= top > FULL_RANK**2
-        farthest = np.flatnonzero(size == top[owner])
-        at[owner[farthest[::-1]], k] = farthest[::-1]  # of equals the first
+        # Of equals the one that rests on most tasks: rounding and the order of ids must not choose.
+        farthest = np.flatnonzero(size >= (1 - EQUAL) * top[owner])[::-1]
+        farthest = farthest[np.argsort(weight[farthest], kind="stable")]
+        at[owner[farthest], k] = farthest
         direction = residual[at[:, k]] / np.sqrt(np.maximum(top, 1e-300))[:, None]
         along = np.einsum("ck,ck->c", residual, direction[owner])
         residual -= along[:, None] * direction[owner]

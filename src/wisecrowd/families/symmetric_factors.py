@@ -31,6 +31,7 @@ FULL_RANK = 1e-3  # least ratio of singular values of a block that is inverted
 SMALL_ROW = 1e-3  # rows shorter than this share of the longest say nothing about directions
 ROTATIONS = 2000  # the most alternations between non-negative and orthogonal
 SETTLED = 1e-12  # change of a rotation that ends them
+EQUAL = 1e-9  # misfits that differ by less than this share are the same
 
 
 class Factor(NamedTuple):
@@ -163,7 +164,8 @@ def nonnegative_rotation(blocks: Floats, part: Ints | None = None) -> Floats:
         return turned
     rows = blocks.reshape(-1, blocks.shape[2])
     results = [_alternate(rows, Q) for Q in (np.eye(rows.shape[1]), _extreme_rows(rows))]
-    best = min(results, key=lambda result: result[1])
+    # Where both are as good, rounding must not choose: the first, which the start's order gives.
+    best = results[1] if results[1][1] < (1 - EQUAL) * results[0][1] else results[0]
     return np.maximum(rows @ best[0], 0.0).reshape(blocks.shape)
 
 

@@ -20,6 +20,7 @@ from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.inference.monitor import Progress, report
 
 LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
+QUICK = 8  # passes within which usual crowds settle; whoever needs more must show smaller gains
 
 
 class Model(Protocol):
@@ -69,6 +70,10 @@ def run(
 ) -> Run:
     """Iterate from ``params`` until the objective's relative gain is at most ``tol``.
 
+    A slow iteration has more before it than its last gain shows: after t passes about t times that
+    gain, in several directions. From the eighth pass on the gain must be below ``tol * (8 / t)**2``
+    therefore; most crowds have settled by then and pay nothing.
+
     One iteration is one pass over the annotations. The objective of pass ``t`` belongs to the
     parameters of pass ``t``, which are also the ones returned: the posterior under them is the fit.
 
@@ -101,7 +106,8 @@ def run(
             converged = settled(stats, params)
         else:
             gain = abs(value - history[-2]) if len(history) > 1 else np.inf
-            converged = bool(gain <= tol * max(1.0, abs(value)))
+            least = tol * min(1.0, QUICK / iteration) ** 2
+            converged = bool(gain <= least * max(1.0, abs(value)))
         if converged or iteration == max_iter:
             break
         path.append(params)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["write"]
 
 _FILES = frozenset({"answers.csv", "truth.csv", "SOURCE.md"})
+_MARK = "- Simulated with wisecrowd"
 # Rows turned into text at once.
 _BLOCK = 1 << 17
 
@@ -33,8 +34,8 @@ def write(simulated: SimulatedCrowd, folder: str | os.PathLike[str]) -> None:
     simulated : SimulatedCrowd
         What to write.
     folder : str or path-like
-        Made if it is not there. A folder with the same three files is replaced; one with other
-        files is refused.
+        Made if it is not there. An earlier simulation is replaced; a folder with other files is
+        refused, also one that holds a data set of the same layout.
 
     Examples
     --------
@@ -48,7 +49,7 @@ def write(simulated: SimulatedCrowd, folder: str | os.PathLike[str]) -> None:
     """
     labels = simulated.labels
     names = [_cell(class_id) for class_id in labels.classes.tolist()]
-    with atomic_directory(folder, is_own_entry=lambda entry: entry.name in _FILES) as place:
+    with atomic_directory(folder, is_own_entry=_is_simulated) as place:
         with _new_text_file(place / "answers.csv") as file:
             file.write("task,worker,label\n")
             for start in range(0, labels.n_annotations, _BLOCK):
@@ -60,6 +61,17 @@ def write(simulated: SimulatedCrowd, folder: str | os.PathLike[str]) -> None:
             file.writelines(_rows("%d,%s\n", (labels.tasks, simulated.truth_codes), names))
         with _new_text_file(place / "SOURCE.md") as file:
             file.write(_source(simulated, Path(folder).name))
+
+
+def _is_simulated(entry: Path) -> bool:
+    """Tell whether an entry is of a simulation: real data sets have files of the same names."""
+    if entry.name not in _FILES or not entry.is_file():
+        return False
+    try:
+        source = entry.with_name("SOURCE.md").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return _MARK in source
 
 
 def _new_text_file(path: Path) -> TextIO:
@@ -85,7 +97,7 @@ def _source(simulated: SimulatedCrowd, name: str) -> str:
     lines = [
         f"# {name}",
         "",
-        f"- Simulated with wisecrowd {__version__}",
+        f"{_MARK} {__version__}",
         *(f"- {setting}: {value}" for setting, value in simulated.settings.items()),
         f"- N tasks: {labels.n_tasks}; workers: {labels.n_workers}; "
         f"classes: {labels.n_classes}; labels: {labels.n_annotations}; "

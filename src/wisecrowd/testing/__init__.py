@@ -1,5 +1,7 @@
 """The common checks of inference methods, for the package's own and for yours.
 
+``check_aggregator(YourMethod)`` runs them all and stops at the first that fails.
+
 >>> from wisecrowd.testing import CHECKS, check_aggregator
 >>> CHECKS[0].__name__
 'check_row_order'
@@ -10,5 +12,7 @@ can run every check on its own: ``check(maker(method))``.
 
 from wisecrowd.testing.checks import CHECKS, check_aggregator
 from wisecrowd.testing.foundation import maker
+from wisecrowd.testing.inputs import INPUT_CASES
+from wisecrowd.testing.inputs.check import check_inputs
 
-__all__ = ["CHECKS", "check_aggregator", "maker"]
+__all__ = ["CHECKS", "INPUT_CASES", "check_aggregator", "check_inputs", "maker"]

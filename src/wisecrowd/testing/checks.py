@@ -9,6 +9,7 @@ from unittest import SkipTest
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.testing import behaviour, contract, degenerate, invariance, priors
 from wisecrowd.testing.foundation import Check, maker
+from wisecrowd.testing.inputs.check import check_inputs
 
 CHECKS: tuple[Check, ...] = (
     invariance.check_row_order,
@@ -68,6 +69,12 @@ CHECKS: tuple[Check, ...] = (
 def check_aggregator(method: Any) -> None:
     """Run every common check on a method; a method of your own should pass them too.
 
+    These are the checks in ``CHECKS``: nothing but the labels decides the result; posteriors,
+    objective, gold labels and task priors are right; degenerate data give a finite result or a
+    clear refusal; parameters, copies, files and scikit-learn's tools behave. Then the input matrix
+    (:mod:`wisecrowd.testing.inputs`): about two hundred inputs that must be answered rightly,
+    refused with the place and the remedy, or answered with a warning.
+
     Parameters
     ----------
     method : Aggregator, or its class
@@ -82,9 +89,15 @@ def check_aggregator(method: Any) -> None:
     -----
     WisecrowdWarning
         For checks that were left out because a library is not installed.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation import MajorityVote
+    >>> from wisecrowd.testing.invariance import check_row_order
+    >>> check_row_order(maker(MajorityVote))  # one check; check_aggregator(MajorityVote) runs all
     """
     make = maker(method)
-    for check in CHECKS:
+    for check in (*CHECKS, check_inputs):
         try:
             check(make)
         except SkipTest as reason:

@@ -163,6 +163,11 @@ def tied(probas: Any) -> NDArray[np.bool_]:
 def assert_same_bits(first: Aggregator, second: Aggregator, when: str) -> None:
     """Require identical labels, posteriors, worker accuracies and history."""
     require(np.array_equal(first.labels_, second.labels_), f"the labels differ {when}")
+    assert_same_numbers(first, second, when)
+
+
+def assert_same_numbers(first: Aggregator, second: Aggregator, when: str) -> None:
+    """Require identical posteriors, worker accuracies and history, whatever the ids are."""
     for name in ("probas_", "worker_accuracy_", "worker_accuracy_error_"):
         a, b = dense(getattr(first, name)), dense(getattr(second, name))
         require(np.array_equal(a, b, equal_nan=True), f"{name} differs {when}{_largest(a, b)}")

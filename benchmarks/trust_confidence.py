@@ -1,0 +1,97 @@
+"""Whether probabilities can be believed: calibration against the oracle, who knows all parameters.
+
+``python -m benchmarks.trust_confidence``; ``python -m replays.calibration`` prints all methods.
+Belief propagation has the kind of prior that the condition calls for, not its parameters: one coin,
+Dirichlet rows for Dirichlet confusion, and an estimated class prior for 95/5 imbalance.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+from replays.calibration import dense, figures
+
+import wisecrowd as wc
+from benchmarks.conditions import CONDITIONS, Condition, oracle
+from benchmarks.rows import Row
+from wisecrowd.audit import find_temperature
+from wisecrowd.inference.priors import DirichletRows
+
+WELL_SPECIFIED = tuple(condition for condition in CONDITIONS if condition.well_specified)
+SOME_SURE = 0.01  # with fewer sure labels an error among them is not counted
+
+
+def belief_propagation(condition: Condition, made):
+    K, options = made.labels.n_classes, {}
+    if condition.name == "Dirichlet confusion":
+        options["prior"] = DirichletRows(np.ones((K, K)) + 3 * np.eye(K))
+    if "imbalance" in condition.name:
+        options["class_prior"] = "estimate"
+    return wc.aggregation.BeliefPropagation(**options).fit(made.labels).probas_
+
+
+def gibbs(condition: Condition, made):
+    return wc.aggregation.GibbsDawidSkene(n_chains=8, n_sweeps=150).fit(made.labels).probas_
+
+
+def dawid_skene(condition: Condition, made):
+    model = wc.aggregation.DawidSkene().fit(made.labels)
+    return find_temperature(made.labels, fit=model).apply(model.probas_)
+
+
+METHODS = {
+    "DawidSkene, corrected": dawid_skene,
+    "BeliefPropagation": belief_propagation,
+    "GibbsDawidSkene": gibbs,
+}
+
+
+def run(n_seeds: int = 3) -> list[Row]:
+    worst = {name: {"ece": [], "sure": [], "loss": []} for name in METHODS}
+    for condition in WELL_SPECIFIED:
+        table = {name: [] for name in ["oracle", *METHODS]}
+        for seed in range(n_seeds):
+            made = condition.make(seed)
+            table["oracle"].append(figures(oracle(made), made.truth_codes))
+            for name, method in METHODS.items():
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    probas = dense(method(condition, made))
+                table[name].append(figures(probas, made.truth_codes))
+        mean = {name: np.mean(values, axis=0) for name, values in table.items()}
+        _, ece, loss, _, _ = mean["oracle"]
+        for name in METHODS:
+            _, own_ece, own_loss, sure, wrong = mean[name]
+            error = wrong / sure if sure > SOME_SURE else 0.0
+            worst[name]["ece"].append((own_ece - ece, condition.name))
+            worst[name]["sure"].append((error, condition.name))
+            worst[name]["loss"].append((own_loss / loss, condition.name))
+            print(
+                f"... {condition.name}, {name}: ECE {own_ece:.3f} (oracle {ece:.3f}), log loss "
+                f"{own_loss:.3f} ({own_loss / loss:.2f} of {loss:.3f}), {error:.2%} wrong of "
+                f"{sure:.0%} above .99", file=sys.stderr, flush=True,
+            )  # fmt: skip
+    return [row for name in METHODS for row in _rows(name, worst[name])]
+
+
+def _rows(name: str, found: dict[str, list[tuple[float, str]]]) -> list[Row]:
+    n = len(WELL_SPECIFIED)
+    rows = []
+    for key, what, bar, form, most in (
+        ("ece", "ECE above the oracle's", "≤ .02", "{:+.3f}", 0.02),
+        ("sure", "error above .99 confidence", "≤ 1.5%", "{:.2%}", 0.015),
+        ("loss", "log loss / the oracle's", "≤ 1.35", "{:.2f}", 1.35),
+    ):
+        over = [c for value, c in found[key] if value > most]
+        value, where = max(found[key])
+        text = f"at most {form.format(value)} ({where}); {n - len(over)} of {n} conditions meet it"
+        if over:
+            text += f"; not {', '.join(over)}"
+        rows.append(Row(f"{name}, {n} well-specified conditions: {what}", bar, text, not over))
+    return rows
+
+
+if __name__ == "__main__":
+    print("\n".join(row.line() for row in run()))

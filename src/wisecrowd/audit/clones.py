@@ -1,0 +1,262 @@
+"""Copies: workers who give each other's labels, all of them or nearly, and cannot be that good."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.pruning import Pruned, changes_between, without_workers
+from wisecrowd.core.clones import (
+    CHANCE,
+    LEAST_LABELS,
+    best_accuracy,
+    log_chance,
+    vote_table,
+)
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.wording import describe_ids
+from wisecrowd.families.moments import PairMoments, pair_moments
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+COPYING = 0.95  # agreement of copies, with a slip now and then
+LEAST_AGREEMENT = 0.85  # with less, workers are alike, not copies
+LEAST_SHARED = 5
+MOST_PAIRS = 2_000_000
+MOST_VOTES = 50_000_000  # numbers in a table of votes
+SUSPECT = 3.0  # log-likelihood ratio from which on a pair may be of one group
+
+
+@dataclass(frozen=True, eq=False)
+class Clones(Part):
+    """Who gives whose labels.
+
+    Attributes
+    ----------
+    workers : (n_workers,) ids
+    group : (n_workers,)
+        Number of the group of copies, -1 for none.
+    agreement : (n_groups,)
+        Share of equal labels, comparing two members per task at a time.
+    n_comparisons : (n_groups,)
+    best_accuracy : (n_groups,)
+        The accuracy that the members may have at best, by their agreement with everybody else.
+    log_chance : (n_groups,)
+        Upper limit of the log-probability of such an agreement anywhere in a crowd of this size.
+    """
+
+    workers: NDArray[Any]
+    group: Codes
+    agreement: Floats
+    n_comparisons: Floats
+    best_accuracy: Floats
+    log_chance: Floats
+
+    @property
+    def groups(self) -> list[NDArray[Any]]:
+        """Ids of the workers of each group."""
+        return [self.workers[self.group == g] for g in range(len(self.agreement))]
+
+    def tables(self) -> dict[str, Table]:
+        """Return the group of every worker who is in one."""
+        inside = np.flatnonzero(self.group >= 0)
+        return {"clones": {"worker": self.workers[inside], "group": self.group[inside]}}
+
+    def findings(self) -> list[Finding]:
+        """Return one finding for each group."""
+        return [
+            Finding(
+                "clones", "high", float(self.agreement[g]), tuple(ids.tolist()),
+                f"{len(ids)} workers ({describe_ids(ids)}) give equal labels on "
+                f"{self.agreement[g]:.0%} of the tasks that two of them share; by their agreement "
+                f"with the others they are right in {self.best_accuracy[g]:.0%} at best, and "
+                "copies then. The score is the share of equal labels.",
+                "Count each group once: "
+                + spelled("wisecrowd.audit.collapse_clones.",
+                          "--prune clones --prune-to CLEAN.csv."),
+            )
+            for g, ids in enumerate(self.groups)
+        ]  # fmt: skip
+
+
+def find_clones(labels: CrowdLabels) -> Clones:
+    r"""Find workers whose labels are copies of one sheet, complete or not, slips allowed.
+
+    Pairs that agree like copies rather than like the average pair are put together by average
+    linkage. A group is accused if its members agree more than workers could who agree with
+    everybody else as they do: with accuracy a at best, two of them agree with probability
+    :math:`a^2 + (1 - a)^2`, so that groups of experts, who agree because they are right, are left
+    alone. The p-value is below 10⁻⁶ after all choices of members are counted.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     300, 9 * simulate.OneCoinWorkers(8, 3) + 3 * simulate.Copiers(0.98, sources=0),
+    ...     simulate.Dense(),
+    ... )
+    >>> find_clones(crowd.labels).groups
+    [array([ 0,  9, 10, 11])]
+    """
+    if labels.n_classes < 2:
+        raise NotApplicable("Copies cannot be looked for: there is only one class.")
+    if labels.n_tasks * labels.n_classes > MOST_VOTES:
+        raise NotApplicable("Copies cannot be looked for: there are too many tasks and classes.")
+    pairs = pair_moments(labels, min_shared=LEAST_SHARED, max_pairs=MOST_PAIRS)
+    if pairs.n_pairs == 0:
+        raise NotApplicable(
+            f"Copies cannot be looked for: no two workers share {LEAST_SHARED} tasks."
+        )
+    votes, suspects = vote_table(labels), _alike(pairs)
+    group = np.full(labels.n_workers, -1, dtype=np.int32)
+    rows: list[_Verdict] = []
+    while suspects:
+        verdicts = [_judge(labels, votes, members) for members in suspects]
+        worst = min(range(len(suspects)), key=lambda place: verdicts[place].log_chance)
+        if not verdicts[worst].guilty:
+            break
+        members = suspects.pop(worst)
+        group[members] = len(rows)
+        rows.append(verdicts[worst])
+        # Copies are no yardstick: beside them others who agree, because they know, look like some.
+        votes -= _votes_of(labels, members, votes.shape)
+    return Clones(labels.workers, group, *np.array(rows, dtype=np.float64).reshape(-1, 4).T)
+
+
+class _Verdict(NamedTuple):
+    """What speaks against a set of workers."""
+
+    agreement: float
+    n_comparisons: float
+    best_accuracy: float
+    log_chance: float
+
+    @property
+    def guilty(self) -> bool:
+        return self.agreement >= LEAST_AGREEMENT and self.log_chance < np.log(CHANCE)
+
+
+def _alike(pairs: PairMoments) -> list[NDArray[np.intp]]:
+    """Return sets of workers who agree with each other like copies, on average over their pairs."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    usual = float(np.average(pairs.agreement, weights=pairs.n_shared))
+    usual = min(max(usual, 0.5), LEAST_AGREEMENT)
+    equal = pairs.agreement * pairs.n_shared
+    ratio = equal * np.log(COPYING / usual)
+    ratio += (pairs.n_shared - equal) * np.log((1 - COPYING) / (1 - usual))
+    near = ratio > SUSPECT
+    shape = (pairs.n_workers, pairs.n_workers)
+    graph = coo_array((np.ones(near.sum()), (pairs.first[near], pairs.second[near])), shape=shape)
+    _, part = connected_components(graph, directed=False)
+    found = []
+    for piece in np.flatnonzero(np.bincount(part) > 1):
+        members = np.flatnonzero(part == piece)
+        m = len(members)
+        require_memory(16 * m * m, f"Comparing {m} workers", "audit without the part 'clones'")
+        place = np.full(pairs.n_workers, -1)
+        place[members] = np.arange(m)
+        inside = (place[pairs.first] >= 0) & (place[pairs.second] >= 0)
+        closeness = np.zeros((m, m))  # those who share no tasks are neither near nor far
+        closeness[place[pairs.first[inside]], place[pairs.second[inside]]] = ratio[inside]
+        largest = closeness.max()
+        if m == 2:
+            found.append(members)
+            continue
+        tree = linkage(largest - closeness[np.triu_indices(m, 1)], "average")
+        cluster = fcluster(tree, largest - 1e-9, "distance")
+        found += [members[cluster == c] for c in np.unique(cluster) if (cluster == c).sum() > 1]
+    return found
+
+
+def _rows_of(labels: CrowdLabels, members: NDArray[np.intp]) -> NDArray[np.intp]:
+    inside = np.zeros(labels.n_workers, dtype=bool)
+    inside[members] = True
+    return np.flatnonzero(inside[labels.worker])
+
+
+def _votes_of(labels: CrowdLabels, members: NDArray[np.intp], shape: tuple[int, ...]) -> Floats:
+    """(n_tasks, n_classes): votes by these workers."""
+    rows = _rows_of(labels, members)
+    cell = labels.task[rows].astype(np.int64) * labels.n_classes + labels.label[rows]
+    votes = np.bincount(cell, minlength=shape[0] * shape[1])
+    return votes.reshape(shape).astype(np.float64)
+
+
+def _judge(labels: CrowdLabels, votes: Floats, members: NDArray[np.intp]) -> _Verdict:
+    """Compare the agreement of the members with what the votes of all others let expect."""
+    rows = _rows_of(labels, members)
+    task, label = labels.task[rows], labels.label[rows]
+    # Two members of a task at a time, each once: comparisons that do not depend on each other.
+    first = np.flatnonzero(np.append(True, task[1:] != task[:-1]))
+    rank = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
+    odd = np.flatnonzero(rank % 2 == 1)
+    if len(odd) < LEAST_LABELS:
+        return _Verdict(0.0, float(len(odd)), 1.0, 0.0)
+    agreement = float(np.mean(label[odd] == label[odd - 1]))
+    rest = votes - _votes_of(labels, members, votes.shape)
+    best = best_accuracy(rest[task], label)
+    choices = len(members) * np.log(labels.n_workers)
+    log_p = log_chance(agreement, len(odd), best) + choices
+    return _Verdict(agreement, float(len(odd)), best, log_p)
+
+
+def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
+    """Return the crowd in which a group of copies is one worker, under the id of the first.
+
+    Its label of a task is what most of the group say, and in a draw what the first of them says.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    clones : Clones, optional
+        Of these labels; by default :func:`find_clones` is asked.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(
+    ...     300, 9 * simulate.OneCoinWorkers(8, 3) + 3 * simulate.Copiers(sources=0),
+    ...     simulate.Dense(),
+    ... )
+    >>> collapse_clones(crowd.labels).removed
+    array([ 9, 10, 11])
+    """
+    crowd = as_crowd_labels(labels)
+    group = (find_clones(crowd) if clones is None else clones).group
+    leader = np.arange(crowd.n_workers, dtype=np.int32)
+    for g in range(int(group.max(initial=-1)) + 1):
+        leader[group == g] = np.flatnonzero(group == g)[0]
+    rows = _one_row_each(crowd, leader, group >= 0)
+    rows = rows[np.lexsort((leader[crowd.worker[rows]], crowd.task[rows]))]
+    merged = crowd._rows(rows)
+    merged = replace(merged, worker=leader[crowd.worker[rows]])
+    gone = leader != np.arange(crowd.n_workers)
+    rest = without_workers(merged, gone)
+    return Pruned(rest, crowd.workers[gone], crowd.workers[:0], changes_between(crowd, rest))
+
+
+def _one_row_each(
+    labels: CrowdLabels, leader: Codes, in_group: NDArray[np.bool_]
+) -> NDArray[np.intp]:
+    """Return the annotations to keep: of each group and task one with the label of most members."""
+    copied = in_group[labels.worker]
+    rows = np.flatnonzero(copied)
+    pair = labels.task[rows].astype(np.int64) * labels.n_workers + leader[labels.worker[rows]]
+    said, first, times = np.unique(
+        pair * labels.n_classes + labels.label[rows], return_index=True, return_counts=True
+    )
+    order = np.lexsort((first, -times, said // labels.n_classes))
+    chosen = order[np.unique((said // labels.n_classes)[order], return_index=True)[1]]
+    return np.concatenate([np.flatnonzero(~copied), rows[first[chosen]]])

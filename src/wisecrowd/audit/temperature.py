@@ -1,0 +1,169 @@
+r"""How over-confident a fit is, without truth, and the temperature that corrects it.
+
+Estimates that are taken for the truth make posteriors too sure: mean field always, EM where workers
+or tasks have few labels. A crowd imagined from the fit, with the same workers and tasks, has a
+known truth; what the same method then claims and what is right says by how much it exaggerates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.findings import Finding
+from wisecrowd.audit.imagined import generative, imagined_crowd, refit
+from wisecrowd.audit.part import NotApplicable, Part
+from wisecrowd.core.cautions import unwatched
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator, check_integer
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.validation import as_crowd_labels
+
+if TYPE_CHECKING:
+    from wisecrowd.core.base import Aggregator
+
+Floats = NDArray[np.float64]
+
+HOTTEST = 20.0
+NOTABLE = 1.25  # temperatures from which on a finding is made of it
+
+
+@dataclass(frozen=True, eq=False)
+class Temperature(Part):
+    r"""By what to divide log-posteriors so that they are as sure as they should be.
+
+    .. math:: q_i'(k) \propto q_i(k)^{1 / T}
+
+    Attributes
+    ----------
+    temperature : float
+        1 or more: 1 where the method is not over-confident, for then nothing is changed.
+    log_loss, log_loss_after : float
+        Of the method on imagined crowds, before and after.
+    method : str
+    """
+
+    temperature: float
+    log_loss: float
+    log_loss_after: float
+    method: str
+
+    def apply(self, probas: Any) -> Floats:
+        """Return posteriors (n_tasks, n_classes) at this temperature; labels stay as they are."""
+        dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
+        return np.where(dense > 0, np.exp(_tempered(_logs(dense), self.temperature)), 0.0)
+
+    def findings(self) -> list[Finding]:
+        """Return one finding where the posteriors are much too sure."""
+        if self.temperature < NOTABLE:
+            return []
+        return [
+            Finding(
+                "over-confidence", "low", self.temperature, (),
+                f"{self.method} is too sure of itself on crowds like this one: its log-odds are "
+                f"{self.temperature:.2f} times too large, which is the score.",
+                "Correct the probabilities: "
+                + spelled("find_temperature(labels, fit=model).apply(model.probas_).",
+                          "wisecrowd aggregate --calibrate."),
+            )
+        ]  # fmt: skip
+
+
+def find_temperature(
+    labels: Any, *, fit: Aggregator | None = None, n_imagined: int = 2, random_state: Any = 0
+) -> Temperature:
+    """Choose the temperature of a fit by its log loss on crowds that the fit imagines.
+
+    Costs as many fits as crowds are imagined. What no model of independent workers explains, such
+    as copies, it does not see.
+
+    Parameters
+    ----------
+    labels : CrowdLabels or anything that it can be made of
+    fit : fitted method, optional
+        Of these labels; by default Dawid and Skene's.
+    n_imagined : int
+    random_state : int, Generator or None
+
+    References
+    ----------
+    C. Guo, G. Pleiss, Y. Sun and K. Q. Weinberger (2017). On calibration of modern neural networks.
+    ICML, PMLR 70, 1321-1330.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> from wisecrowd.aggregation import MeanField
+    >>> crowd = simulate.crowd(500, 250 * simulate.OneCoinWorkers(6, 2))
+    >>> model = MeanField().fit(crowd.labels)
+    >>> found = find_temperature(crowd.labels, fit=model)
+    >>> 1.2 < found.temperature < 2.5
+    True
+    >>> bool(found.apply(model.probas_).max(axis=1).mean() < model.confidence_.mean())
+    True
+    """
+    check_integer("n_imagined", n_imagined, 1)
+    crowd = as_crowd_labels(labels)
+    if crowd.n_classes < 2:
+        raise NotApplicable("There is only one class: nothing to be over-confident of.")
+    rng = as_generator(random_state)
+    with unwatched():
+        model = _default_fit(crowd) if fit is None else fit
+        source = generative(model, crowd)
+        logs, truths = [], []
+        for _ in range(n_imagined):
+            imagined, truth = imagined_crowd(crowd, source, rng)
+            labelled = imagined.labels_per_task > 0
+            probas = refit(model, imagined).probas_
+            dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
+            logs.append(_logs(dense[labelled]))
+            truths.append(truth[labelled])
+    scores, right = np.concatenate(logs), np.concatenate(truths)
+    temperature = best_temperature(scores, right)
+    before, after = (_log_loss(scores, right, value) for value in (1.0, temperature))
+    return Temperature(temperature, before, after, type(model).__name__)
+
+
+def _default_fit(labels: CrowdLabels) -> Aggregator:
+    from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+    return DawidSkene().fit(labels)
+
+
+def best_temperature(logs: Floats, truth: NDArray[np.integer[Any]]) -> float:
+    """Return the temperature, 1 or more, at which log-posteriors (n, K) have the least log loss.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> honest = rng.dirichlet([1, 1, 1], 5000)
+    >>> truth = (rng.random((5000, 1)) > honest.cumsum(axis=1)).sum(axis=1)
+    >>> 1.9 < best_temperature(2 * np.log(honest), truth) < 2.1
+    True
+    """
+    from scipy.optimize import minimize_scalar
+
+    found = minimize_scalar(
+        lambda x: _log_loss(logs, truth, float(np.exp(x))),
+        bounds=(0.0, np.log(HOTTEST)),
+        method="bounded",
+    )
+    best = float(np.exp(found.x))
+    return best if _log_loss(logs, truth, best) < _log_loss(logs, truth, 1.0) else 1.0
+
+
+def _logs(probas: Floats) -> Floats:
+    return np.log(np.maximum(probas, 1e-300))
+
+
+def _tempered(logs: Floats, temperature: float) -> Floats:
+    """Divide by the temperature and normalise."""
+    scores = logs / temperature
+    return np.asarray(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
+
+
+def _log_loss(logs: Floats, truth: NDArray[np.integer[Any]], temperature: float) -> float:
+    return float(-_tempered(logs, temperature)[np.arange(len(truth)), truth].mean())

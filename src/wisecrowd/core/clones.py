@@ -1,0 +1,117 @@
+r"""Workers with the same labels: how probable that is for two workers who do not know each other.
+
+Two workers of accuracy ``a`` who err independently give equal labels to a task with probability
+:math:`a^2 + (1 - a)^2` at most, for wrong labels need not be equal. How good the worker is, is told
+without truth by the agreement with the others: with skills :math:`s = (K a - 1) / (K - 1)` two
+workers agree with probability :math:`1/K + (1 - 1/K) s s'`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer[Any]]
+
+CHANCE = 1e-6  # of equal sheets anywhere in the crowd, below which they count as copies
+LEAST_LABELS = 10  # two sheets with fewer labels are not compared
+LEAST_SKILL = 0.05  # of the others, below which they cannot serve as a yardstick
+MARGIN = 3.0  # standard errors by which a worker is taken to be better than it seems
+MOST_VOTES = 1_000_000  # numbers in a table of votes: a fit must not need more memory for it
+
+
+def identical_sheets(labels: CrowdLabels) -> list[Codes]:
+    """Return groups of workers whose tasks and labels are all the same, beyond chance.
+
+    The work is O(annotations): a sheet is told by the sum of one random number per task and label.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, (300, 1))
+    >>> table = np.where(rng.random((300, 9)) < 0.8, truth, 1 - truth)
+    >>> table[:, 8] = table[:, 1]
+    >>> [group.tolist() for group in identical_sheets(CrowdLabels.from_matrix(table))]
+    [[1, 8]]
+    """
+    groups = _equal_sheets(labels)
+    if not groups or labels.n_tasks * labels.n_classes > MOST_VOTES:
+        return []
+    votes = vote_table(labels)
+    found = []
+    for group in groups:
+        rows = np.flatnonzero(labels.worker == group[0])
+        task, label = labels.task[rows], labels.label[rows]
+        rest = votes[task]
+        rest[np.arange(len(rows)), label] -= len(group)
+        log_p = log_chance(1.0, len(rows), best_accuracy(rest, label))
+        if log_p + len(group) * np.log(labels.n_workers) < np.log(CHANCE):
+            found.append(group)
+    return found
+
+
+def _equal_sheets(labels: CrowdLabels) -> list[Codes]:
+    """Return groups of workers with equal sheets, whether by chance or not."""
+    n_labels = labels.labels_per_worker
+    busy = np.flatnonzero(n_labels >= LEAST_LABELS)
+    if len(busy) < 2 or len(np.unique(n_labels[busy])) == len(busy):
+        return []
+    rng = np.random.default_rng(0)
+    of_task, of_label = rng.random(labels.n_tasks), rng.random(labels.n_classes)
+    number = of_task[labels.task] * of_label[labels.label]
+    # Annotations are in order of tasks, so that equal sheets are summed to the same bits.
+    signature = np.bincount(labels.worker, number, labels.n_workers)[busy]
+    _, kind, size = np.unique(signature, return_inverse=True, return_counts=True)
+    return [busy[kind == k] for k in np.flatnonzero(size > 1)]
+
+
+def vote_table(labels: CrowdLabels) -> Floats:
+    """(n_tasks, n_classes): how many labels of each class a task has."""
+    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
+    votes = np.bincount(cell, minlength=labels.n_tasks * labels.n_classes)
+    return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
+
+
+def best_accuracy(rest: Floats, label: Codes) -> float:
+    """Return the accuracy that workers may have at best, by their agreement with the others.
+
+    Parameters
+    ----------
+    rest : (n, n_classes)
+        Votes of all others on the task of each label.
+    label : (n,) labels by the workers in question
+    """
+    K = rest.shape[1]
+    total = rest.sum(axis=1)
+    n_others, n_pairs = float(total.sum()), float((total * (total - 1)).sum())
+    if n_others < LEAST_LABELS or n_pairs < LEAST_LABELS:
+        return 1.0  # nobody to compare with: they may all be right always
+    together = float((rest * (rest - 1)).sum()) / n_pairs
+    agreement = float(rest[np.arange(len(label)), label].sum()) / n_others
+    others = np.sqrt(max(together - 1 / K, 0.0) / (1 - 1 / K))
+    if others <= LEAST_SKILL:
+        return 1.0  # the others know nothing, so neither does the comparison
+    # Labels of one task go together: tasks, of which there are n at most, are what counts.
+    by_task = rest[np.arange(len(label)), label] / np.maximum(total, 1)
+    error = max(float(by_task[total > 0].std()), 0.1) / np.sqrt(len(label))
+    skill = (agreement + MARGIN * error - 1 / K) / ((1 - 1 / K) * others)
+    return float((1 + (K - 1) * min(max(skill, 0.0), 1.0)) / K)
+
+
+def log_chance(agreement: float, n_comparisons: float, accuracy: float) -> float:
+    """Return a bound of the log-probability of so much agreement by workers of that accuracy.
+
+    Chernoff's for the binomial law: :math:`-n KL(g, e)` with e what the accuracy explains.
+    """
+    explained = accuracy**2 + (1 - accuracy) ** 2
+    if agreement <= explained:
+        return 0.0
+    apart = agreement * np.log(agreement / explained)
+    if agreement < 1:
+        apart += (1 - agreement) * np.log((1 - agreement) / (1 - explained))
+    return float(-n_comparisons * apart)

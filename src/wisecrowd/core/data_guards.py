@@ -1,0 +1,206 @@
+"""What is odd about labels, whatever method they are for: cheap enough to look at before each fit.
+
+Everything is O(annotations), on tasks evenly chosen from all where there are very many of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.cautions import Caution
+from wisecrowd.core.clones import CHANCE, identical_sheets
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.wording import describe_ids
+
+Mask = NDArray[np.bool_]
+
+ENOUGH = 30_000  # annotations that are looked at; of more an even choice of tasks
+LEAST_TASKS = 30  # with fewer nothing can be said
+OUTSIDE = 0.01  # share of annotations outside the largest connected part
+STUFFED = 0.01  # share of tasks on which one worker has most votes by repeating them
+
+
+def evenly(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
+    """Return every m-th task with its labels, such that about ``most`` annotations remain."""
+    step = evenly_step(labels, most)
+    if step == 1:
+        return labels
+    size = labels.labels_per_task[::step]
+    end = np.cumsum(size)
+    rows = np.repeat(labels.indptr[:-1][::step] - (end - size), size) + np.arange(end[-1])
+    task = np.repeat(np.arange(len(size), dtype=np.int32), size)
+    return replace(
+        labels,
+        task=task,
+        worker=labels.worker[rows],
+        label=labels.label[rows],
+        tasks=labels.tasks[::step],
+        weight=None if labels.weight is None else labels.weight[rows],
+        columns={},
+        rows=None,
+    )
+
+
+def evenly_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
+    """Return the m of :func:`evenly`."""
+    return max(-(-labels.n_annotations // most), 1)
+
+
+def data_cautions(labels: CrowdLabels) -> Iterator[Caution]:
+    """Yield what is odd about the labels, whatever method they are for."""
+    some = evenly(labels)
+    yield from _unseen_classes(labels)
+    yield from _separate_parts(labels, some)
+    yield from _clones(some)
+    yield from _repeated_votes(some)
+    yield from _one_task_workers(labels)
+
+
+def _unseen_classes(labels: CrowdLabels) -> Iterator[Caution]:
+    unseen = labels.class_totals == 0
+    if not unseen.any() or labels.n_annotations == 0:
+        return
+    ids = labels.classes[unseen]
+    yield Caution(
+        "class-never-seen", "low", float(unseen.mean()), tuple(ids.tolist()),
+        f"No label says {describe_ids(ids)} ({len(ids)} of {labels.n_classes} classes): only a "
+        "prior could.",
+        "Leave such classes out, or let workers label tasks of them.",
+    )  # fmt: skip
+
+
+def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Caution]:
+    if labels.n_tasks < LEAST_TASKS:
+        return
+    present = labels.labels_per_worker > 0
+    if _reached(some)[0][present].all():
+        return  # all workers are connected by the chosen tasks, so all tasks are by the workers
+    workers, tasks = _reached(labels)
+    outside = float(np.mean(~tasks[labels.task]))
+    if outside <= OUTSIDE:
+        return
+    strangers = labels.workers[present & ~workers]
+    yield Caution(
+        "separate-parts", "medium", outside, tuple(strangers.tolist()),
+        f"The crowd falls into parts that share no tasks: {len(strangers)} workers "
+        f"({describe_ids(strangers)}) with {outside:.0%} of the labels are not connected with the "
+        "others, and cannot be compared with them.",
+        "Give some tasks to workers of several parts, or fit the parts one by one.",
+    )  # fmt: skip
+
+
+def _reached(labels: CrowdLabels) -> tuple[Mask, Mask]:
+    """Return the workers and tasks connected with the busiest worker, or with most of them."""
+    if labels.n_annotations == 0:
+        return np.zeros(labels.n_workers, dtype=bool), np.zeros(labels.n_tasks, dtype=bool)
+    workers = np.zeros(labels.n_workers, dtype=bool)
+    workers[int(labels.labels_per_worker.argmax())] = True
+    tasks = np.zeros(labels.n_tasks, dtype=bool)
+    for _ in range(8):  # most crowds are connected in two or three steps
+        tasks[labels.task[workers[labels.worker]]] = True
+        before = int(workers.sum())
+        workers[labels.worker[tasks[labels.task]]] = True
+        if int(workers.sum()) == before:
+            break
+    else:
+        return _largest_part(labels)
+    most = 2 * tasks.sum() >= (labels.labels_per_task > 0).sum()
+    return (workers, tasks) if most else _largest_part(labels)
+
+
+def _largest_part(labels: CrowdLabels) -> tuple[Mask, Mask]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    J, size = labels.n_workers, labels.n_workers + labels.n_tasks
+    place = labels.worker, labels.task + np.int64(J)
+    links = coo_array((np.ones(labels.n_annotations, dtype=bool), place), shape=(size, size))
+    part = connected_components(links.tocsr(), directed=False)[1]
+    largest = part == np.bincount(part[labels.worker]).argmax()
+    return largest[:J], largest[J:]
+
+
+def _clones(labels: CrowdLabels) -> Iterator[Caution]:
+    if labels.n_classes < 2:
+        return
+    groups = identical_sheets(labels)
+    if not groups:
+        return
+    copies = np.concatenate(groups)
+    ids = labels.workers[copies]
+    yield Caution(
+        "clones", "high", float(np.mean(np.isin(labels.worker, copies))), tuple(ids.tolist()),
+        f"{len(ids)} workers ({describe_ids(ids)}) gave the very labels of another one on all "
+        f"their tasks, which happens by chance in less than one of {1 / CHANCE:.0e} crowds.",
+        "Count each sheet once: "
+        + spelled("wisecrowd.audit.collapse_clones.", "wisecrowd audit FILE --prune clones "
+                  "--prune-to CLEAN.csv."),
+    )  # fmt: skip
+
+
+def _repeated_votes(labels: CrowdLabels) -> Iterator[Caution]:
+    """Somebody with most votes of a task that others labelled too, by labelling it repeatedly."""
+    task, worker = labels.task, labels.worker
+    repeated = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+    if not repeated.any():
+        return
+    first = np.flatnonzero(np.append(True, ~repeated))
+    times = np.diff(np.append(first, labels.n_annotations))
+    total = labels.labels_per_task[task[first]]
+    stuffed = (times >= 3) & (2 * times > total) & (times < total)
+    if stuffed.sum() < max(3, STUFFED * (labels.labels_per_task > 0).sum()):
+        return
+    who = np.bincount(worker[first[stuffed]], minlength=labels.n_workers)
+    ids = labels.workers[np.argsort(-who, kind="stable")[: int((who > 0).sum())]]
+    n_tasks = len(np.unique(task[first[stuffed]]))
+    yield Caution(
+        "ballot-stuffing", "high", n_tasks / labels.n_tasks, tuple(ids.tolist()),
+        f"{len(ids)} workers ({describe_ids(ids)}) have most votes of {n_tasks} tasks that others "
+        "labelled too, by labelling them three times or more.",
+        "Let only the last label of a worker count: "
+        + spelled("duplicates='last'.", "--duplicates last."),
+    )  # fmt: skip
+
+
+def _one_task_workers(labels: CrowdLabels) -> Iterator[Caution]:
+    """Tasks with many more labels than others, nearly all by workers who labelled nothing else."""
+    n = labels.labels_per_task
+    if labels.n_tasks < LEAST_TASKS:
+        return
+    some = n[:: evenly_step(labels)]
+    many = max(20.0, 5 * float(np.median(some[some > 0])) if (some > 0).any() else 0.0)
+    if n.max() < many:
+        return
+    labelled, large = n > 0, n >= many
+    once = (labels.labels_per_worker == 1)[labels.worker]
+    singles = np.bincount(labels.task[once], minlength=labels.n_tasks)
+    usual = (singles.sum() - singles) / np.maximum(labels.n_annotations - n, 1)  # elsewhere
+    suspect = np.flatnonzero(large & (singles >= 0.8 * n) & (usual < 0.4))
+    # So many where the usual share is expected: less than exp(-n KL(share, usual)) by chance.
+    share = np.minimum(singles[suspect] / n[suspect], 1 - 1e-9)
+    rate = np.maximum(usual[suspect], 0.05)
+    apart = share * np.log(share / rate) + (1 - share) * np.log((1 - share) / (1 - rate))
+    suspect = suspect[np.log(labels.n_tasks) - n[suspect] * apart < np.log(CHANCE)]
+    alike = np.array([_unanimity(labels, int(i), once) for i in suspect[:1000]])
+    suspect = suspect[:1000][alike >= 0.9] if len(suspect) else suspect
+    if len(suspect) == 0:
+        return
+    ids = labels.tasks[suspect]
+    yield Caution(
+        "ballot-stuffing", "high", len(suspect) / int(labelled.sum()), tuple(ids.tolist()),
+        f"{len(suspect)} tasks ({describe_ids(ids)}) have five times the usual labels or more, "
+        "nearly all the same and by workers who labelled nothing else.",
+        "Remove the labels of workers with a single task, or check who these are.",
+    )  # fmt: skip
+
+
+def _unanimity(labels: CrowdLabels, i: int, once: Mask) -> float:
+    """Share of the most frequent label among those by one-task workers on task ``i``."""
+    rows = slice(int(labels.indptr[i]), int(labels.indptr[i + 1]))
+    given = np.bincount(labels.label[rows][once[rows]])
+    return float(given.max(initial=0) / max(int(given.sum()), 1))

@@ -1,0 +1,76 @@
+"""What a fit needs in memory: one coefficient per size of the crowd that it grows with.
+
+The coefficients are bytes, measured on crowds of several shapes (``python -m benchmarks.fit_memory
+calibrate``) with default parameters. They count what a fit takes beyond the labels themselves, at
+the moment when it takes most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from wisecrowd.core.clones import MOST_VOTES
+from wisecrowd.core.labels import CrowdLabels
+
+DENSE_LIMIT = 50_000_000  # numbers in a posterior; beyond, it is sparse over the received labels
+
+
+class Footprint(NamedTuple):
+    """Bytes per annotation, task, and so on; a method says its own.
+
+    Attributes
+    ----------
+    label, task : float
+    cell : float
+        Per task × class.
+    dense : float
+        Per task × class of methods whose posterior is sparse beyond ``DENSE_LIMIT`` of them.
+    confusion : float
+        Per worker × class².
+    pair, pair_table : float
+        Per pair of workers who share a task, and per pair × class².
+    meeting : float
+        Per meeting of two workers at a task, however often they meet.
+    """
+
+    label: float = 0.0
+    task: float = 0.0
+    cell: float = 0.0
+    dense: float = 0.0
+    confusion: float = 0.0
+    pair: float = 0.0
+    pair_table: float = 0.0
+    meeting: float = 0.0
+
+
+def sizes_of(labels: CrowdLabels) -> Footprint:
+    """Return how many of each there are in a crowd; pairs are counted as an upper bound."""
+    per_task = labels.labels_per_task.astype(np.float64)
+    N, J, K = float(labels.n_tasks), float(labels.n_workers), float(labels.n_classes)
+    meetings = float((per_task * (per_task - 1)).sum() / 2)
+    pairs = min(meetings, J * (J - 1) / 2)
+    return Footprint(
+        label=float(labels.n_annotations),
+        task=N,
+        cell=N * K,
+        dense=N * K if N * K <= DENSE_LIMIT else 0.0,
+        confusion=J * K * K,
+        pair=pairs,
+        pair_table=pairs * K * K,
+        meeting=meetings,
+    )
+
+
+def bytes_needed(footprint: Footprint, labels: CrowdLabels, *, guarded: bool = True) -> int:
+    """Return the bytes that a fit takes at most at one time.
+
+    After the fit its posterior stays, and the guards count the votes beside it.
+    """
+    sizes = sizes_of(labels)
+    fit = float(np.dot(footprint, sizes))
+    if sizes.cell > MOST_VOTES or not guarded:
+        return int(fit)
+    afterwards = 28 * sizes.cell + (8 * sizes.confusion if footprint.confusion else 0)
+    return int(max(fit, afterwards))

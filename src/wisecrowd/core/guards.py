@@ -1,0 +1,324 @@
+"""Reasons to doubt a fit, looked for after each one: cheap, and silent on crowds without any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.cautions import Caution
+from wisecrowd.core.clones import MOST_VOTES, vote_table
+from wisecrowd.core.data_guards import LEAST_TASKS, data_cautions, evenly, evenly_step
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.result import FitResult, choose_labels
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.wording import describe_ids
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+LEAST_WORKERS = 4
+OVERRULED = 0.05  # share of tasks on which a fit may overrule the vote without being asked why
+MUCH_OVERRULED = 0.3  # and the share at which one of the two is badly wrong, whoever is likelier
+FEW_LABELS, OVERRULED_BY_FEW = 15, 0.08  # labels per worker, and what these may overrule
+TOGETHER = 0.07  # correlation of two labels of a task that the result leaves unexplained
+AGAINST = 0.25  # share of labels by workers who are wrong more often than chance
+NATS = 5.0  # by which a fit must be more probable than the same with two classes exchanged
+SWITCHED = 0.02  # share of labels that another order of the classes must explain better
+SMALLEST = 1e-3  # probabilities below this do not count as evidence of classes exchanged
+
+
+def audit_command(*options: str) -> str:
+    """Return how to audit, as the reader would type it; the options are for the shell."""
+    return spelled("wisecrowd.audit.audit_crowd", " ".join(["wisecrowd audit FILE", *options]))
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A fit as the guards see it: labels, the class chosen for each task, and the matrices.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+    codes : (n_tasks,) class chosen for each task
+    confusion : (n_workers, n_classes, n_classes), optional
+    learns_workers : bool
+        Whether anything is learned about workers; a plain vote does not.
+    """
+
+    labels: CrowdLabels
+    codes: Codes
+    confusion: Floats | None
+    learns_workers: bool
+
+    @cached_property
+    def agrees(self) -> Mask:
+        """(n_annotations,): whether the label is the class chosen for its task."""
+        return np.asarray(self.codes[self.labels.task] == self.labels.label)
+
+    @cached_property
+    def votes(self) -> Floats:
+        """(n_tasks, n_classes) weight of the labels."""
+        if self.labels.weight is None:
+            return vote_table(self.labels)
+        size = self.labels.n_tasks * self.labels.n_classes
+        cell = self.labels.task.astype(np.int64) * self.labels.n_classes + self.labels.label
+        votes = np.bincount(cell, self.labels.weight, size).astype(np.float64)
+        return votes.reshape(self.labels.n_tasks, -1)
+
+    @property
+    def one_coin(self) -> bool:
+        """Whether a worker's matrix is one number, judged by that of the busiest."""
+        if self.confusion is None:
+            return True
+        busiest = self.confusion[int(self.labels.labels_per_worker.argmax())]
+        off = busiest[~np.eye(len(busiest), dtype=bool)]
+        return bool(np.ptp(off) <= 1e-9 and np.ptp(np.diagonal(busiest)) <= 1e-9)
+
+
+def fit_cautions(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Caution]:
+    """Yield what is doubtful about a fit, for labels that ``evenly`` may have thinned."""
+    labels = fitted.labels
+    n_tasks = int((labels.labels_per_task > 0).sum())
+    n_workers = int((labels.labels_per_worker > 0).sum())
+    if n_tasks < LEAST_TASKS or labels.n_classes < 2 or not fitted.learns_workers:
+        return
+    yield from _sparse_workers(fitted, n_labels_per_worker)
+    if n_workers < LEAST_WORKERS or labels.n_tasks * labels.n_classes > MOST_VOTES:
+        return
+    yield from _labels_together(fitted)
+    against = list(_against_chance(fitted)) or list(_exchanged_classes(fitted))
+    yield from against
+    if not against:
+        yield from _overruled_vote(fitted, n_tasks, n_labels_per_worker)
+
+
+def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
+    K = fitted.labels.n_classes
+    n_free = 1 if fitted.one_coin else K * (K - 1)
+    least = max(3.0, n_free / 4)
+    if per_worker >= least:
+        return
+    few = f"{per_worker:.1f}" if per_worker < 10 else f"{per_worker:.0f}"
+    if n_free == 1:
+        remedy = spelled("MajorityVote", "-m majority-vote")
+        remedy = f"Compare with {remedy}, or let fewer workers label more tasks each."
+    else:
+        coin, vote = spelled("OneCoin", "-m one-coin"), spelled("MajorityVote", "-m majority-vote")
+        remedy = f"Compare with {coin} or {vote}, which have fewer parameters."
+    yield Caution(
+        "sparse-workers", "medium", per_worker / least, (),
+        f"Workers have {few} labels each on average for {n_free} free parameter"
+        f"{'s' if n_free > 1 else ''}: what is said of them comes from the prior.",
+        remedy,
+    )  # fmt: skip
+
+
+def _labels_together(fitted: Fitted) -> Iterator[Caution]:
+    """Labels of one task that are right or wrong together, given the result.
+
+    Independent workers are not, whatever their skills. Copies are; and where a result follows
+    copies, everybody else is, because these still agree on the truth.
+    """
+    labels = fitted.labels
+    n = np.maximum(labels.labels_per_worker, 1)
+    rate = np.bincount(labels.worker[fitted.agrees], minlength=labels.n_workers) / n
+    rest = fitted.agrees - rate[labels.worker]
+    total = np.bincount(labels.task, rest, labels.n_tasks)
+    pairs = total**2 - np.bincount(labels.task, rest**2, labels.n_tasks)  # twice their sum
+    n_pairs = float((labels.labels_per_task * (labels.labels_per_task - 1)).sum())
+    spread = float((rate * (1 - rate))[labels.worker].mean())
+    noise = float(np.sqrt((pairs**2).sum()))
+    if n_pairs == 0 or spread < 1e-3 or noise == 0:
+        return
+    correlation = float(pairs.sum()) / n_pairs / spread
+    if correlation <= TOGETHER or pairs.sum() <= 5 * noise:
+        return
+    yield Caution(
+        "dependent-labels", "medium", correlation, (),
+        f"Labels of a task go together (correlation {correlation:.2f}) beyond what the result "
+        "explains: workers copy each other and the result may follow the copies, or some tasks "
+        "are much harder than others.",
+        "Look for copies and remove them: "
+        + spelled("wisecrowd.audit.clean(labels, ['clones', 'collusion']).",
+                  "wisecrowd audit FILE --prune clones --prune collusion --prune-to CLEAN.csv."),
+    )  # fmt: skip
+
+
+def _against_chance(fitted: Fitted) -> Iterator[Caution]:
+    """Many labels by workers who disagree with the fit more often than random labels would."""
+    labels, K = fitted.labels, fitted.labels.n_classes
+    n = labels.labels_per_worker
+    right = np.bincount(labels.worker[fitted.agrees], minlength=labels.n_workers)
+    missing = n / K - right
+    opposed = missing > 2 * np.sqrt(n / K * (1 - 1 / K))
+    share = float(n[opposed].sum() / n.sum())
+    if share <= AGAINST:
+        return
+    order = np.argsort(-np.where(opposed, missing, 0), kind="stable")[: int(opposed.sum())]
+    ids = labels.workers[order]
+    yield Caution(
+        "adversarial-majority", "high", share, tuple(ids.tolist()),
+        f"{len(ids)} workers ({describe_ids(ids)}) with {share:.0%} of the labels disagree with "
+        "the result more often than chance; either they err together or everybody else does, and "
+        "the labels alone cannot tell which.",
+        f"Look for collusion ({audit_command('--part collusion')}), and give gold labels of a few "
+        "tasks.",
+    )  # fmt: skip
+
+
+def _exchanged_classes(fitted: Fitted) -> Iterator[Caution]:
+    """Another order of the classes that explains the labels better, or nearly as well."""
+    labels, K = fitted.labels, fitted.labels.n_classes
+    pooled = np.bincount(
+        fitted.codes[labels.task].astype(np.int64) * K + labels.label, minlength=K * K
+    ).reshape(K, K)
+    gap, pair = np.inf, (0, 0)
+    if fitted.confusion is not None and fitted.confusion.size <= 10_000_000:
+        gap, pair = _gap_in_nats(fitted.confusion[labels.labels_per_worker > 0])
+    better = _better_order(pooled)
+    if gap >= NATS and better <= SWITCHED:
+        return
+    ids = labels.classes[list(pair)] if gap < NATS else labels.classes[pooled.argmax(1) != range(K)]
+    how = (
+        f"a fit with them exchanged is only {max(gap, 0.0):.1f} nats less probable"
+        if gap < NATS
+        else f"another order of the classes agrees with {better:.0%} more labels"
+    )
+    yield Caution(
+        "switched-classes", "high", float(better), tuple(ids.tolist()),
+        f"Classes {describe_ids(ids)} may be exchanged: {how}.",
+        "Give gold labels of a few tasks of each, or a prior that says that workers are better "
+        "than chance.",
+    )  # fmt: skip
+
+
+def _gap_in_nats(confusion: Floats) -> tuple[float, tuple[int, int]]:
+    """Return by how much the weak prior prefers the fit to one with two classes exchanged.
+
+    The likelihood of both is the same: the prior alone says which class is which.
+    """
+    K = confusion.shape[1]
+    alpha = np.full((K, K), 2 / K) + (2 - 2 / K) * np.eye(K)
+    score = alpha @ np.log(np.maximum(confusion, SMALLEST)).sum(axis=0).T  # (K, K): k read as k'
+    same = np.diagonal(score)
+    gap = same[:, None] + same[None, :] - score - score.T
+    gap[np.diag_indices(K)] = np.inf
+    k, other = np.unravel_index(int(gap.argmin()), gap.shape)
+    return float(gap[k, other]), (int(min(k, other)), int(max(k, other)))
+
+
+def _better_order(pooled: NDArray[np.int64]) -> float:
+    """Return the share of labels by which another order of the classes agrees with more of them."""
+    K = len(pooled)
+    if (pooled.argmax(axis=1) == np.arange(K)).all() or K > 500:
+        return 0.0
+    from scipy.optimize import linear_sum_assignment
+
+    row, column = linear_sum_assignment(-pooled)
+    return float((pooled[row, column].sum() - np.trace(pooled)) / max(int(pooled.sum()), 1))
+
+
+def _overruled_vote(fitted: Fitted, n_tasks: int, per_worker: float) -> Iterator[Caution]:
+    """Many tasks whose class has fewer votes than another, without the likelihood asking for it."""
+    labels, votes = fitted.labels, fitted.votes
+    top = votes.max(axis=1)
+    overruled = votes[np.arange(labels.n_tasks), fitted.codes] < top - 1e-9
+    share = float(overruled.sum() / n_tasks)
+    if share <= OVERRULED:
+        return
+    by_vote = np.where(overruled, votes.argmax(axis=1), fitted.codes).astype(np.int32)
+    lead = explained(labels, fitted.codes) - explained(labels, by_vote)
+    # By a likelihood fitted to few labels of each worker almost anything can be justified.
+    few = per_worker < FEW_LABELS and share > OVERRULED_BY_FEW
+    if lead > -NATS and share <= MUCH_OVERRULED and not few:
+        return
+    if lead <= -NATS:
+        why = f"yet the vote explains the labels better, by {-lead:.0f} nats"
+    elif few:
+        why = f"with {per_worker:.1f} labels per worker not enough is known of them for that"
+    else:
+        why = "the likelihood asks for it, but so it does where workers copy each other"
+    yield Caution(
+        "overruled-vote", "high" if lead <= -NATS else "medium", share,
+        tuple(labels.tasks[np.flatnonzero(overruled)[:20]].tolist()),
+        f"The result overrules the majority vote on {share:.0%} of the tasks; {why}.",
+        f"Compare with {spelled('MajorityVote', '-m majority-vote')}, and audit the crowd "
+        f"({audit_command()}).",
+    )  # fmt: skip
+
+
+def explained(labels: CrowdLabels, codes: Codes) -> float:
+    """Return how well classes explain the labels: the log-likelihood less what it costs.
+
+    The larger of two: one accuracy per worker, or a matrix per worker at the usual price of half
+    the log of the sample size for each of its numbers. Classes themselves cost their entropy.
+    """
+    J, K, E = labels.n_workers, labels.n_classes, labels.n_annotations
+    chosen = codes[labels.task]
+    n = labels.labels_per_worker.astype(np.float64)
+    right = np.bincount(labels.worker[chosen == labels.label], minlength=J).astype(np.float64)
+    wrong = n - right
+    coin = _entropy(right, n) + _entropy(wrong, n) - wrong.sum() * np.log(max(K - 1, 1))
+    used = np.bincount(codes[labels.labels_per_task > 0], minlength=K).astype(np.float64)
+    classes = _entropy(used, used.sum())
+    best = coin - 0.5 * int((n > 0).sum()) * np.log(E)
+    if J * K * K <= 20 * E:
+        cell = (labels.worker.astype(np.int64) * K + chosen) * K + labels.label
+        counts = np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(np.float64)
+        rows = counts.sum(axis=2, keepdims=True)
+        n_free = int((counts > 0).sum()) - int((rows > 0).sum())
+        best = max(best, _entropy(counts, rows) - 0.5 * n_free * np.log(E))
+    return float(best + classes)
+
+
+def _entropy(part: Floats, total: Any) -> float:
+    """Return the sum of ``part * log(part / total)``, with 0 log 0 = 0."""
+    share = np.divide(part, total, out=np.ones_like(part), where=(part > 0))
+    return float((part * np.log(share)).sum())
+
+
+# ------------------------------------------------------------------------------------------- all
+
+
+def cautions_of(
+    labels: CrowdLabels, result: FitResult, settled: Mask | None = None, *, vote_counts: bool = True
+) -> list[Caution]:
+    """Return the reasons to doubt a fit.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    result : FitResult
+    settled : (n_tasks,) bool, optional
+        Tasks whose class was given, by gold; the fit has no say in them.
+    vote_counts : bool
+        Whether labels are all that the fit had; with a prior of its own for each task it may
+        overrule them.
+    """
+    found = list(data_cautions(labels))
+    some, step = evenly(labels), evenly_step(labels)
+    if settled is not None and settled.any():
+        some = some.select_annotations(~settled[::step][some.task])
+    if some.n_annotations == 0 or not vote_counts:
+        return found
+    codes = choose_labels(result.probas[::step], labels.class_totals)[0]
+    learns = result.confusion is not None or len(result.history) > 0 or result.n_iter > 1
+    fitted = Fitted(some, codes, result.confusion, learns)
+    n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
+    return [*found, *fit_cautions(fitted, labels.n_annotations / n_workers)]
+
+
+def not_converged(n_iter: int, name: str) -> Caution:
+    """Return the caution for an iteration that was cut off."""
+    more = spelled("max_iter", "-p max_iter")
+    return Caution(
+        "not-converged", "medium", float(n_iter), (),
+        f"{name} did not converge in {n_iter} iterations: what it says may still change.",
+        f"Raise {more}.",
+    )  # fmt: skip

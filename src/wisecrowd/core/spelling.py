@@ -1,0 +1,39 @@
+"""How messages spell options: for Python, or for the command line. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_FOR_A_SHELL: ContextVar[bool] = ContextVar("wisecrowd_for_a_shell", default=False)
+
+
+@contextmanager
+def shell_spelling() -> Iterator[None]:
+    """Let messages name options as the command line spells them, inside the ``with`` block."""
+    token = _FOR_A_SHELL.set(True)
+    try:
+        yield
+    finally:
+        _FOR_A_SHELL.reset(token)
+
+
+def spelled(python: str, shell: str) -> str:
+    """Return a remedy as whoever reads it would type it: in Python or in a shell."""
+    return shell if _FOR_A_SHELL.get() else python
+
+
+def option(name: str, value: str) -> str:
+    """Return an option with its value as the reader would type it.
+
+    Examples
+    --------
+    >>> option("duplicates", "keep")
+    "duplicates='keep'"
+    >>> with shell_spelling():
+    ...     option("duplicates", "keep")
+    '--duplicates keep'
+    """
+    return spelled(f"{name}={value!r}", f"--{name.replace('_', '-')} {shlex.quote(value)}")

@@ -1,0 +1,95 @@
+"""Ids that look the same and are not: ``cat`` and ``cat ``, ``Cat`` and ``cat``, é in two codings.
+
+They are legal, and nearly always one id written in two ways, so the user is told.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.spelling import spelled
+
+_BLOCK = 1 << 16  # so many texts are looked at together
+_SHOWN = 3  # pairs that a message names
+
+
+def warn_of_twins(
+    tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any]
+) -> tuple[str, ...]:
+    """Warn of ids that differ by surrounding spaces, Unicode form or, not of tasks, case.
+
+    Short random task ids differ by case alone now and then, and rightly so.
+    """
+    sentences = []
+    for what, ids, by_case in (("tasks", tasks, False), ("workers", workers, True),
+                               ("classes", classes, True)):  # fmt: skip
+        pairs = twins(ids, by_case=by_case)
+        if pairs:
+            sentences.append(_sentence(what, pairs))
+    for sentence in sentences:
+        warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
+    return tuple(sentences)
+
+
+def twins(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
+    """Return pairs of texts that differ by spaces around them, Unicode form, or case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> twins(np.array(["cat", "cat ", "dog"], dtype=object), by_case=True)
+    [('cat', 'cat ')]
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if ids.dtype != object or len(ids) < 2:
+        return []
+    blocks = [ids[i : i + _BLOCK] for i in range(0, len(ids), _BLOCK)]
+    if all(_is_plain(block.tolist(), by_case) for block in blocks):
+        return []
+    forms = pa.chunked_array([_forms(block, by_case) for block in blocks])
+    if pc.count_distinct(forms).as_py() == len(ids):
+        return []
+    first: dict[str, str] = {}
+    pairs = []
+    for text, form in zip(ids.tolist(), forms.to_pylist(), strict=True):
+        if first.setdefault(form, text) != text:
+            pairs.append((first[form], text))
+    return pairs
+
+
+def _is_plain(texts: list[str], by_case: bool) -> bool:
+    """Tell at once, and in most cases rightly, that no text has another form than its own."""
+    joined = "\n".join(["", *texts, ""])
+    if not joined.isascii() or any(mark in joined for mark in ("\n ", " \n", *"\t\r\v\f")):
+        return False
+    return not by_case or joined == joined.lower()
+
+
+def _forms(texts: NDArray[Any], by_case: bool) -> Any:
+    """Return texts, in Arrow, without spaces around them, in one Unicode form and one case."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    forms = pc.utf8_trim_whitespace(pa.array(texts, pa.large_string()))
+    if not pc.all(pc.string_is_ascii(forms)).as_py():
+        forms = pc.utf8_normalize(forms, form="NFC")
+    return pc.utf8_lower(forms) if by_case else forms
+
+
+def _sentence(what: str, pairs: list[tuple[str, str]]) -> str:
+    shown = ", ".join(f"{a!a} and {b!a}" for a, b in pairs[:_SHOWN])
+    more = f" and {len(pairs) - _SHOWN} more pairs" if len(pairs) > _SHOWN else ""
+    remedy = "make them one in the data"
+    if what == "classes":
+        declared = spelled("classes=[...]", "--classes A,B,C")
+        remedy += f", or give {declared} to have others refused"
+    return (
+        f"{shown}{more} count as different {what} and differ only by spaces, case or Unicode form; "
+        f"if they are meant to be the same, {remedy}."
+    )

@@ -1,0 +1,96 @@
+"""The temperature of an over-confident method, known beforehand, is recovered without truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import simulate
+from wisecrowd.aggregation import MeanField, OneCoin
+from wisecrowd.audit import find_temperature
+from wisecrowd.audit.part import NotApplicable
+from wisecrowd.audit.temperature import Temperature, best_temperature
+from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.result import FitResult
+from wisecrowd.families.confusion import naive_bayes
+from wisecrowd.metrics import log_loss
+
+WORKERS = np.array([[[0.8, 0.2], [0.3, 0.7]]] * 6 + [[[0.6, 0.4], [0.4, 0.6]]] * 4)
+PRIOR = np.array([0.6, 0.4])
+
+
+class Exaggerating(Aggregator):
+    """The exact posterior of known workers, to a power: over-confident by as much."""
+
+    tags = Tags(confusion=True)
+
+    def __init__(self, *, power=1.0):
+        self.power = power
+
+    def _fit(self, labels, prior, rng):
+        exact = naive_bayes(labels, prior, WORKERS, PRIOR) ** self.power
+        nothing = np.zeros(labels.n_workers)
+        probas = exact / exact.sum(axis=1, keepdims=True)
+        return FitResult(probas, nothing, nothing, class_prior=PRIOR, confusion=WORKERS)
+
+
+@pytest.fixture(scope="module")
+def made():
+    workers = simulate.FixedConfusion(WORKERS)
+    return simulate.crowd(3000, workers, simulate.PerTask(4), n_workers=10, class_prior=PRIOR)
+
+
+@pytest.mark.parametrize("power", [1.0, 1.5, 3.0])
+def test_a_known_exaggeration_is_recovered(made, power):
+    model = Exaggerating(power=power).fit(made.labels)
+    found = find_temperature(made.labels, fit=model)
+    assert found.temperature == pytest.approx(power, rel=0.12)
+    exact = Exaggerating().fit(made.labels).probas_
+    np.testing.assert_allclose(found.apply(model.probas_), exact, atol=0.03)
+    assert bool(found.findings()) == (power > 1.25)
+
+
+def test_modesty_is_left_as_it_is(made):
+    model = Exaggerating(power=0.5).fit(made.labels)
+    found = find_temperature(made.labels, fit=model)
+    assert found.temperature == 1.0
+    np.testing.assert_allclose(found.apply(model.probas_), model.probas_, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", [MeanField, OneCoin])
+def test_sparse_crowds_are_corrected_towards_the_truth(method):
+    crowd = simulate.crowd(1000, 500 * simulate.OneCoinWorkers(6, 2), random_state=1)
+    model = method().fit(crowd.labels)
+    corrected = find_temperature(crowd.labels, fit=model).apply(model.probas_)
+    classes = np.arange(2)
+    before, after = (
+        log_loss(crowd.truth_codes, p, classes=classes) for p in (model.probas_, corrected)
+    )
+    assert after < 0.95 * before
+    np.testing.assert_array_equal(corrected.argmax(axis=1), model.probas_.argmax(axis=1))
+
+
+def test_certainty_stays_certain():
+    sure = np.array([[1.0, 0.0], [0.9, 0.1]])
+    assert Temperature(2.0, 0.0, 0.0, "x").apply(sure)[0].tolist() == [1.0, 0.0]
+    assert Temperature(2.0, 0.0, 0.0, "x").apply(sure)[1, 0] == pytest.approx(0.75)
+
+
+def test_the_best_temperature_has_the_least_log_loss():
+    rng = np.random.default_rng(0)
+    logs, truth = np.log(rng.dirichlet([0.3, 0.3], 400)), rng.integers(0, 2, 400)
+    best = best_temperature(logs, truth)
+
+    def loss(temperature):
+        scores = logs / temperature
+        scores = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+        return -scores[np.arange(400), truth].mean()
+
+    grid = np.exp(np.linspace(0, np.log(20), 400))
+    assert loss(best) <= min(map(loss, grid)) + 1e-6
+
+
+def test_one_class_has_no_temperature():
+    with pytest.raises(NotApplicable):
+        find_temperature(CrowdLabels.from_matrix([[0, 0], [0, 0]]))

@@ -1,0 +1,100 @@
+"""What is odd about labels: separate parts, copies, stuffed ballots, classes nobody chose."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import simulate
+from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.core.data_guards import data_cautions
+from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels
+
+
+def found(labels):
+    return {caution.id: caution for caution in data_cautions(labels)}
+
+
+def table(n_tasks=60, n_workers=6, seed=0, accuracy=0.8):
+    """Labels (n_tasks, n_workers) of two classes."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, (n_tasks, 1))
+    return np.where(rng.random((n_tasks, n_workers)) < accuracy, truth, 1 - truth)
+
+
+def rows_of(matrix, first_worker=0, first_task=0):
+    task, worker = np.indices(matrix.shape)
+    return task.ravel() + first_task, worker.ravel() + first_worker, matrix.ravel()
+
+
+def joined(*parts, **options):
+    columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return CrowdLabels.from_arrays(*columns, **options)
+
+
+def test_nothing_is_odd_about_a_good_crowd():
+    assert found(CrowdLabels.from_matrix(table())) == {}
+
+
+def test_classes_nobody_chose_are_noted_without_a_warning():
+    labels = CrowdLabels.from_matrix(table(), classes=[0, 1, 2])
+    assert found(labels)["class-never-seen"].affected == (2,)
+    assert "No label says 2 (1 of 3 classes)" in DawidSkene().fit(labels).warnings_[0]
+
+
+def test_parts_that_share_no_tasks():
+    labels = joined(rows_of(table()), rows_of(table(seed=1)[:40, :3], 6, 60))
+    caution = found(labels)["separate-parts"]
+    assert caution.affected == (6, 7, 8)
+    assert caution.score == pytest.approx(120 / 480)
+    bridge = (np.array([0]), np.array([6]), np.array([0]))
+    connected = joined(rows_of(table()), bridge, rows_of(table(seed=1)[:40, :3], 6, 60))
+    assert "separate-parts" not in found(connected)
+
+
+def test_a_long_chain_of_workers_is_one_part():
+    task = np.repeat(np.arange(100), 2)
+    worker = np.arange(200) // 2 + np.arange(200) % 2  # worker j meets j + 1 on one task only
+    labels = CrowdLabels.from_arrays(task, worker, task % 2)
+    assert "separate-parts" not in found(labels)
+
+
+def test_the_largest_part_is_the_main_one_even_if_its_workers_are_less_busy():
+    rows = np.arange(200)
+    many = (
+        np.repeat(rows, 2),
+        (np.repeat(rows, 2) + np.tile([0, 1], 200)) % 40,
+        np.zeros(400, int),
+    )
+    one = (300 + np.arange(30), np.full(30, 99), np.zeros(30, dtype=int))
+    assert found(joined(one, many))["separate-parts"].affected == (99,)
+
+
+def test_copies_of_a_sheet():
+    matrix = table(300, 9, accuracy=0.7)
+    copies = np.column_stack([matrix, matrix[:, 4], matrix[:, 4]])
+    with pytest.warns(WisecrowdWarning, match="3 workers .4, 9, 10. gave the very labels"):
+        MajorityVote().fit(CrowdLabels.from_matrix(copies))
+
+
+def test_ballots_stuffed_by_repetition():
+    usual = rows_of(table())
+    again = (np.repeat(np.arange(10), 8), np.full(80, 3), np.ones(80, dtype=int))
+    labels = joined(usual, again, duplicates="keep")
+    assert found(labels)["ballot-stuffing"].affected == (3,)
+    three_each = joined(usual, usual, usual, duplicates="keep")  # everybody alike: no stuffing
+    assert "ballot-stuffing" not in found(three_each)
+
+
+def test_ballots_stuffed_by_strangers():
+    strangers = (np.full(40, 7), 100 + np.arange(40), np.ones(40, dtype=int))
+    caution = found(joined(rows_of(table()), strangers))["ballot-stuffing"]
+    assert caution.affected == (7,)
+    divided = (np.full(40, 7), 100 + np.arange(40), np.arange(40) % 2)  # a task of wide interest
+    assert "ballot-stuffing" not in found(joined(rows_of(table()), divided))
+
+
+def test_a_crowd_of_one_task_workers_is_usual_for_itself():
+    made = simulate.crowd(200, 1000 * simulate.OneCoinWorkers(), simulate.PerTask(5))
+    assert found(made.labels) == {}
