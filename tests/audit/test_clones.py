@@ -85,3 +85,13 @@ def test_clean_takes_copies_before_colluders():
 def test_nothing_to_compare():
     with pytest.raises(NotApplicable, match="share 5 tasks"):
         find_clones(CrowdLabels.from_matrix([[0, 1], [1, 0]]))
+
+
+@pytest.mark.parametrize("others", ["6*spammers", "3*spammers + 3*colluders", "8*colluders"])
+@pytest.mark.parametrize("seed", range(3))
+def test_experts_are_no_copies_whoever_else_there_is(others, seed):
+    crowd = simulate.crowd(
+        200, f"8*one-coin:20,1 + {others}", simulate.PerTask(8), n_classes=3, random_state=seed
+    )
+    accused = np.concatenate([[], *find_clones(crowd.labels).groups])
+    assert not np.isin(accused, np.arange(8)).any()

@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 COPYING = 0.95  # agreement of copies, with a slip now and then
-LEAST_AGREEMENT = 0.85  # with less, workers are alike, not copies
+LEAST_AGREEMENT = 0.9  # with less, workers are alike, not copies
 LEAST_SHARED = 5
 MOST_PAIRS = 2_000_000
 MOST_VOTES = 50_000_000  # numbers in a table of votes
@@ -121,9 +121,11 @@ def find_clones(labels: CrowdLabels) -> Clones:
     rows: list[_Verdict] = []
     while suspects:
         verdicts = [_judge(labels, votes, members) for members in suspects]
-        worst = min(range(len(suspects)), key=lambda place: verdicts[place].log_chance)
-        if not verdicts[worst].guilty:
+        guilty = [place for place, verdict in enumerate(verdicts) if verdict.guilty]
+        if not guilty:
             break
+        # Those who are most alike first: beside colluders even experts look guilty, who are many.
+        worst = max(guilty, key=lambda place: verdicts[place].agreement)
         members = suspects.pop(worst)
         group[members] = len(rows)
         rows.append(verdicts[worst])

@@ -146,8 +146,9 @@ class Identifiability(Part):
             found.append(Finding(
                 "unidentified-workers", "low", len(loose) / int(present.sum()),
                 tuple(loose.tolist()),
-                f"{len(loose)} workers ({describe_ids(loose)}) share too few tasks, or too little "
-                "signal, with identified ones; the score is their share of the workers.",
+                "The labels say too little about the mistakes of some workers "
+                f"({describe_ids(loose)}): they share too few tasks with others, or hardly agree "
+                "with anybody. The score is their share of the workers.",
                 "Trust their confusion matrices no more than the prior.",
             ))  # fmt: skip
         if self.n_parts > 1:
@@ -162,8 +163,8 @@ class Identifiability(Part):
             found.append(Finding(
                 "class-without-expert", "info", len(lacking) / len(self.classes),
                 tuple(lacking.tolist()),
-                f"Nobody is an expert of {describe_ids(lacking)}, giving some label on that class "
-                "only; its confusion is not identified by pairs of workers alone.",
+                f"For {describe_ids(lacking)} there is no expert, a worker who uses some label for "
+                "that class alone; pairs of workers do not tell how such classes are confused.",
                 "Prefer methods that use whole tasks (dawid-skene) or triples over pairwise ones.",
             ))  # fmt: skip
         return found

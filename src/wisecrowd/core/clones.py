@@ -88,17 +88,21 @@ def best_accuracy(rest: Floats, label: Codes) -> float:
     """
     K = rest.shape[1]
     total = rest.sum(axis=1)
-    n_others, n_pairs = float(total.sum()), float((total * (total - 1)).sum())
+    pairs = total * (total - 1)
+    n_others, n_pairs = float(total.sum()), float(pairs.sum())
     if n_others < LEAST_LABELS or n_pairs < LEAST_LABELS:
         return 1.0  # nobody to compare with: they may all be right always
-    together = float((rest * (rest - 1)).sum()) / n_pairs
+    equal = (rest * (rest - 1)).sum(axis=1)
+    together = float(equal.sum()) / n_pairs
+    # Spammers may agree a little by chance: what counts is by how much the others surely do.
+    together -= MARGIN * float(np.sqrt(((equal - together * pairs) ** 2).sum())) / n_pairs
     agreement = float(rest[np.arange(len(label)), label].sum()) / n_others
     others = np.sqrt(max(together - 1 / K, 0.0) / (1 - 1 / K))
-    if others <= LEAST_SKILL:
-        return 1.0  # the others know nothing, so neither does the comparison
     # Labels of one task go together: tasks, of which there are n at most, are what counts.
     by_task = rest[np.arange(len(label)), label] / np.maximum(total, 1)
     error = max(float(by_task[total > 0].std()), 0.1) / np.sqrt(len(label))
+    if others <= LEAST_SKILL or agreement < 1 / K - MARGIN * error:
+        return 1.0  # the others know nothing, or are against them: either may be right
     skill = (agreement + MARGIN * error - 1 / K) / ((1 - 1 / K) * others)
     return float((1 + (K - 1) * min(max(skill, 0.0), 1.0)) / K)
 

@@ -160,8 +160,8 @@ def _repeated_votes(labels: CrowdLabels) -> Iterator[Caution]:
     n_tasks = len(np.unique(task[first[stuffed]]))
     yield Caution(
         "ballot-stuffing", "high", n_tasks / labels.n_tasks, tuple(ids.tolist()),
-        f"{len(ids)} workers ({describe_ids(ids)}) have most votes of {n_tasks} tasks that others "
-        "labelled too, by labelling them three times or more.",
+        f"On {n_tasks} tasks that others labelled too most votes are by one worker who labelled "
+        f"them three times or more ({describe_ids(ids)}).",
         "Let only the last label of a worker count: "
         + spelled("duplicates='last'.", "--duplicates last."),
     )  # fmt: skip

@@ -164,9 +164,9 @@ def _against_chance(fitted: Fitted) -> Iterator[Caution]:
     ids = labels.workers[order]
     yield Caution(
         "adversarial-majority", "high", share, tuple(ids.tolist()),
-        f"{len(ids)} workers ({describe_ids(ids)}) with {share:.0%} of the labels disagree with "
-        "the result more often than chance; either they err together or everybody else does, and "
-        "the labels alone cannot tell which.",
+        f"{share:.0%} of the labels are by workers ({describe_ids(ids)}) who disagree with the "
+        "result more often than chance; either they err together or everybody else does, and the "
+        "labels alone cannot tell which.",
         f"Look for collusion ({audit_command('--part collusion')}), and give gold labels of a few "
         "tasks.",
     )  # fmt: skip

@@ -80,7 +80,7 @@ def _find(path: str) -> list[Source]:
             f"{os.path.join(path, '*.csv')}."
         )
     if not exists:
-        raise DataError(f"{path} does not exist{_near(file)}.")
+        raise DataError(f"{path} does not exist{_near(file)}")
     return [Source(file)]
 
 
@@ -88,9 +88,9 @@ def _near(file: Path) -> str:
     try:
         names = os.listdir(file.parent)
     except OSError:
-        return f", nor can its directory {file.parent} be read; check the path"
+        return f", nor can its directory {file.parent} be read; check the path."
     close = difflib.get_close_matches(file.name, names, n=1)
-    return f"; did you mean {file.parent / close[0]}?" if close else "; check the path"
+    return f"; did you mean {file.parent / close[0]}?" if close else "; check the path."
 
 
 @contextmanager

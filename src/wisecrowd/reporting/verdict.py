@@ -215,5 +215,6 @@ def flags_by_worker(study: Study) -> Mapping[int, list[str]]:
 
 WORKER_FINDINGS = (
     "extreme-spammers", "spammers", "collusion", "dependent-group", "label-distribution",
-    "agreement-below-chance", "drift", "fast-and-wrong",
+    "agreement-below-chance", "drift", "fast-and-wrong", "clones", "ballot-stuffing",
+    "adversarial-majority",
 )  # fmt: skip

@@ -48,10 +48,15 @@ def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Eve
     key = (request.asked.get("task") or "").removeprefix("data.")
     for record in records:
         task = mapping(record.get("data")).get(key) if key else record.get("id")
-        for made in mappings(record.get("annotations") or record.get("completions")):
-            if made.get("was_cancelled") or made.get("skipped"):
-                yield Dropped("cancelled or skipped")
-                continue
+        annotations = mappings(record.get("annotations") or record.get("completions"))
+        done = [
+            made for made in annotations if not (made.get("was_cancelled") or made.get("skipped"))
+        ]
+        if len(done) < len(annotations):
+            yield Dropped("cancelled or skipped", len(annotations) - len(done))
+        if not done:
+            yield Dropped("tasks that nobody labelled")
+        for made in done:
             yield from _labels(task, _worker(made), made)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
