@@ -208,7 +208,7 @@ def _judge(labels: CrowdLabels, votes: Floats, members: NDArray[np.intp]) -> _Ve
         return _Verdict(0.0, float(len(odd)), 1.0, 0.0)
     agreement = float(np.mean(label[odd] == label[odd - 1]))
     rest = votes - _votes_of(labels, members, votes.shape)
-    best = best_accuracy(rest[task], label)
+    best = best_accuracy(rest[task], label, len(first))
     choices = len(members) * np.log(labels.n_workers)
     log_p = log_chance(agreement, len(odd), best) + choices
     return _Verdict(agreement, float(len(odd)), best, log_p)

@@ -49,7 +49,7 @@ def identical_sheets(labels: CrowdLabels) -> list[Codes]:
         task, label = labels.task[rows], labels.label[rows]
         rest = votes[task]
         rest[np.arange(len(rows)), label] -= len(group)
-        log_p = log_chance(1.0, len(rows), best_accuracy(rest, label))
+        log_p = log_chance(1.0, len(rows), best_accuracy(rest, label, len(rows)))
         if log_p + len(group) * np.log(labels.n_workers) < np.log(CHANCE):
             found.append(group)
     return found
@@ -77,7 +77,7 @@ def vote_table(labels: CrowdLabels) -> Floats:
     return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
 
 
-def best_accuracy(rest: Floats, label: Codes) -> float:
+def best_accuracy(rest: Floats, label: Codes, n_tasks: int) -> float:
     """Return the accuracy that workers may have at best, by their agreement with the others.
 
     Parameters
@@ -85,6 +85,8 @@ def best_accuracy(rest: Floats, label: Codes) -> float:
     rest : (n, n_classes)
         Votes of all others on the task of each label.
     label : (n,) labels by the workers in question
+    n_tasks : int
+        How many tasks these are of: what copies get right by luck, they all do.
     """
     K = rest.shape[1]
     total = rest.sum(axis=1)
@@ -98,9 +100,8 @@ def best_accuracy(rest: Floats, label: Codes) -> float:
     together -= MARGIN * float(np.sqrt(((equal - together * pairs) ** 2).sum())) / n_pairs
     agreement = float(rest[np.arange(len(label)), label].sum()) / n_others
     others = np.sqrt(max(together - 1 / K, 0.0) / (1 - 1 / K))
-    # Labels of one task go together: tasks, of which there are n at most, are what counts.
     by_task = rest[np.arange(len(label)), label] / np.maximum(total, 1)
-    error = max(float(by_task[total > 0].std()), 0.1) / np.sqrt(len(label))
+    error = max(float(by_task[total > 0].std()), 0.1) / np.sqrt(n_tasks)
     if others <= LEAST_SKILL or agreement < 1 / K - MARGIN * error:
         return 1.0  # the others know nothing, or are against them: either may be right
     skill = (agreement + MARGIN * error - 1 / K) / ((1 - 1 / K) * others)
