@@ -34,13 +34,15 @@ def gaussian(z: np.ndarray, separation: float, rng: np.random.Generator) -> np.n
 
 
 def crowd(
-    a: float, b: float, seed: int, *, n: int = 1000, per_task: int = 3, n_spammers: int = 0
-) -> simulate.SimulatedCrowd:
+    a: float, b: float, seed: int, *, n: int = 1000, per_task: int = 3, n_spammers: int = 0,
+    truth: np.ndarray | None = None,
+) -> simulate.SimulatedCrowd:  # fmt: skip
     workers = (n * per_task // 4) * simulate.OneCoinWorkers(a, b)
     if n_spammers:
         workers = workers + n_spammers * simulate.ExtremeSpammers()
     graph = simulate.Regular(per_task, 4)
-    return simulate.crowd(n, workers, graph, n_classes=2, random_state=seed)
+    n_tasks = n if truth is None else None
+    return simulate.crowd(n_tasks, workers, graph, n_classes=2, truth=truth, random_state=seed)
 
 
 def deep(method: Any, prior: OneCoin, n: int, seed: int, clip: float = 0.9) -> Any:
@@ -98,7 +100,7 @@ def prior_sweep(seeds: range, full: bool) -> None:
         for a in (0.2, 0.5, 1.0, 2.0):
             rng = np.random.default_rng(seed)
             images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
-            made = _about(z, crowd(a, a / 2, seed))
+            made = crowd(a, a / 2, seed, truth=z)
             data = _noisy(images, rng), _noisy(test, rng), z_test
             compare(scores, f"Beta({a:g}, {a / 2:g})", made, OneCoin(a, a / 2), seed, *data)
     report("deepbp prior: accuracy against the workers' prior, digits 4 and 9", scores)
@@ -112,7 +114,7 @@ def clip_sweep(seeds: range, full: bool) -> None:
     for seed in seeds:
         rng = np.random.default_rng(seed)
         images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
-        made = _about(z, crowd(1.0, 0.5, seed))
+        made = crowd(1.0, 0.5, seed, truth=z)
         views: dict[str, tuple[np.ndarray, np.ndarray]] = {"sharp": (images, test)}
         views["blurred"] = tuple(gaussian_filter(x, (0, 4, 4)) for x in (images, test))
         views["noise"] = tuple(rng.random(x.shape) for x in (images, test))
@@ -126,16 +128,6 @@ def clip_sweep(seeds: range, full: bool) -> None:
 def _noisy(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Pixel noise: the digits alone are told apart too well for labels to matter."""
     return flat(images + 0.7 * rng.normal(size=images.shape)).astype(np.float32)
-
-
-def _about(z: np.ndarray, made: simulate.SimulatedCrowd) -> simulate.SimulatedCrowd:
-    """Return the crowd with its labels about these classes: one-coin workers do not mind which."""
-    from dataclasses import replace
-
-    flipped = (made.truth_codes != z)[made.labels.task]
-    label = np.where(flipped, 1 - made.labels.label, made.labels.label).astype(np.int32)
-    labels = wc.CrowdLabels.from_arrays(made.labels.task, made.labels.worker, label, classes=[0, 1])
-    return replace(made, labels=labels, truth_codes=z)
 
 
 def spammers(seeds: range, full: bool) -> None:
