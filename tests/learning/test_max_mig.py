@@ -9,6 +9,10 @@ import torch
 import wisecrowd as wc
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.learning import MaxMIG
+from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.max_mig import InformationModel
+from wisecrowd.learning.targets import soft_votes
+from wisecrowd.learning.weighted_vote import WeightedVote, telling_votes
 
 
 def crowd(seed=0, n=400, accuracy=(0.8, 0.7, 0.75), shift=2.0, missing=0.3):
@@ -75,6 +79,42 @@ def test_one_good_expert_among_a_hundred_copies_of_a_coin():
     tilt = model.vote_weight_[:, 1, 1] - model.vote_weight_[:, 0, 1]
     tilt += model.vote_weight_[:, 0, 0] - model.vote_weight_[:, 1, 0]
     assert abs(tilt[1:].sum()) < 0.2 * tilt[0]
+
+
+@pytest.mark.parametrize("too_sure", [1.0, 4.0])
+def test_the_vote_is_scaled_to_what_it_gains_on_other_tasks(too_sure):
+    """The gain is highest at the posteriors: a vote that is four times too sure is found out."""
+    X, labels, _ = crowd(n=1000, shift=1.0, missing=0.0)
+    network = torch.nn.Linear(4, 2, bias=False)  # the true log-odds are twice the first feature
+    with torch.no_grad():
+        network.weight.zero_()
+        network.weight[1, 0] = 2.0
+    right = np.array([0.8, 0.7, 0.75])
+    confusion = np.stack([np.array([[a, 1 - a], [1 - a, a]]) for a in right])
+    vote = WeightedVote(too_sure * np.log(confusion))
+    model = InformationModel(network, vote, 2, "kl", learn=False)
+    data = CrowdData(X.astype(np.float32), labels, np.full(1000, -1))
+    scale = model.evidence_scale(data, torch.arange(1000))
+    assert scale == pytest.approx(1 / too_sure, rel=0.35)
+    model.scale_evidence(scale)
+    assert model.evidence_scale(data, torch.arange(1000)) == 1.0
+
+
+def test_chooses_its_epoch_by_the_gain_unless_classes_are_known():
+    X, labels, z = crowd(n=60)
+    assert fast(epochs=3).fit(X, labels).selection_ == "crowd"
+    assert fast(epochs=3).fit(X, labels, valid=(X, z)).selection_ == "gold"
+    assert fast(epochs=3).fit(X[:40], labels[:40]).selection_ == "last"
+    assert fast(epochs=3, selection="last").fit(X, labels).selection_ == "last"
+
+
+def test_who_always_says_the_same_tells_nothing():
+    truth = np.arange(40) % 2
+    votes = np.column_stack([truth, truth, *5 * [np.zeros(40, dtype=int)]])
+    data = CrowdData(np.zeros((40, 1)), wc.CrowdLabels.from_matrix(votes), np.full(40, -1))
+    assert (soft_votes(data)[truth == 1, 1] < 0.5).all()
+    assert (telling_votes(data)[truth == 1, 1] > 0.7).all()
+    assert (telling_votes(data)[truth == 0, 0] > 0.99).all()
 
 
 def test_a_worker_without_labels_has_no_weight():
