@@ -73,7 +73,7 @@ def test_with_a_fixed_network_it_is_mean_field_with_a_task_prior():
     ).fit(labels, task_prior=f)
     np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-5)
     # there the uniform class prior is one more factor
-    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1] + 60 * np.log(3), abs=1e-3)
+    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1] + 60 * np.log(3), abs=1e-4)
 
 
 def test_full_steps_without_a_class_prior_are_deep_mf_step_by_step():
@@ -99,7 +99,7 @@ def test_the_bound_never_falls_while_the_network_is_fixed(estimate, known):
     elbo = method.fit(X, labels, gold=gold).elbo_
     assert len(elbo) == 40
     assert (np.diff(elbo) > -1e-8).all()
-    assert elbo[-1] > elbo[0] + 0.01
+    assert elbo[-1] > elbo[0] + 0.025
 
 
 def test_the_bound_is_the_variational_one_written_out():
@@ -168,7 +168,7 @@ def test_few_labels_gain_from_features_and_no_class_runs_away(estimate):
     X, labels, truth = crowd(n=300, missing=0.85)
     deep = BayesDGC(module="linear", lr=0.02, epochs=30, estimate_class=estimate).fit(X, labels)
     plain = MeanField(prior=PRIOR).fit(labels)
-    assert np.mean(deep.labels_ == truth) > np.mean(plain.labels_ == truth) + 0.05
+    assert np.mean(deep.labels_ == truth) > np.mean(plain.labels_ == truth) + 0.09
     assert np.bincount(deep.labels_).min() > 60  # of a hundred
 
 

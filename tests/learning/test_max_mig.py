@@ -11,8 +11,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.learning import MaxMIG
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.max_mig import InformationModel
-from wisecrowd.learning.targets import soft_votes
-from wisecrowd.learning.weighted_vote import WeightedVote, telling_votes
+from wisecrowd.learning.weighted_vote import WeightedVote
 
 
 def crowd(seed=0, n=400, accuracy=(0.8, 0.7, 0.75), shift=2.0, missing=0.3):
@@ -106,15 +105,6 @@ def test_chooses_its_epoch_by_the_gain_unless_classes_are_known():
     assert fast(epochs=3).fit(X, labels, valid=(X, z)).selection_ == "gold"
     assert fast(epochs=3).fit(X[:40], labels[:40]).selection_ == "last"
     assert fast(epochs=3, selection="last").fit(X, labels).selection_ == "last"
-
-
-def test_who_always_says_the_same_tells_nothing():
-    truth = np.arange(40) % 2
-    votes = np.column_stack([truth, truth, *5 * [np.zeros(40, dtype=int)]])
-    data = CrowdData(np.zeros((40, 1)), wc.CrowdLabels.from_matrix(votes), np.full(40, -1))
-    assert (soft_votes(data)[truth == 1, 1] < 0.5).all()
-    assert (telling_votes(data)[truth == 1, 1] > 0.7).all()
-    assert (telling_votes(data)[truth == 0, 0] > 0.99).all()
 
 
 def test_a_worker_without_labels_has_no_weight():

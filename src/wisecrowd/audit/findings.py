@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, overload
 
+from wisecrowd.core.cautions import Caution
 from wisecrowd.core.parameters import check_choice
 
 SEVERITIES = ("info", "low", "medium", "high")
@@ -18,28 +19,12 @@ def check_severity(name: str, value: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Caution):
     """One thing that is wrong with a crowd, or worth knowing about it.
 
-    Attributes
-    ----------
-    id : str
-        The kind of finding, such as "collusion".
-    severity : "info", "low", "medium" or "high"
-    score : float
-        How strong the evidence is, on the scale that the explanation names.
-    affected : tuple of ids
-        Workers, tasks or classes in the user's own spelling, most affected first.
-    explanation, remedy : str
-        One or two sentences each: what was seen, and what to do.
+    A :class:`~wisecrowd.core.cautions.Caution` whose severity may also be "info", and that can be
+    written down as JSON.
     """
-
-    id: str
-    severity: str
-    score: float
-    affected: tuple[Any, ...]
-    explanation: str
-    remedy: str
 
     def __post_init__(self) -> None:
         check_severity("severity", self.severity)

@@ -38,14 +38,7 @@ class FitDoubts(Part):
     def findings(self) -> list[Finding]:
         """Return one finding for each caution that no other part of an audit looks into."""
         return [
-            Finding(
-                caution.id,
-                caution.severity,
-                caution.score,
-                caution.affected,
-                caution.explanation,
-                caution.remedy,
-            )
+            Finding(**vars(caution))
             for caution in self.cautions
             if caution.id not in FOUND_ELSEWHERE
         ]

@@ -70,10 +70,11 @@ def _equal_sheets(labels: CrowdLabels) -> list[Codes]:
     return [busy[kind == k] for k in np.flatnonzero(size > 1)]
 
 
-def vote_table(labels: CrowdLabels) -> Floats:
-    """(n_tasks, n_classes): how many labels of each class a task has."""
+def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> Floats:
+    """(n_tasks, n_classes): how many labels of each class a task has, or their weight."""
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
-    votes = np.bincount(cell, minlength=labels.n_tasks * labels.n_classes)
+    weight = labels.weight if weighted else None
+    votes = np.bincount(cell, weight, labels.n_tasks * labels.n_classes)
     return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
 
 

@@ -64,12 +64,7 @@ class Fitted:
     @cached_property
     def votes(self) -> Floats:
         """(n_tasks, n_classes) weight of the labels."""
-        if self.labels.weight is None:
-            return vote_table(self.labels)
-        size = self.labels.n_tasks * self.labels.n_classes
-        cell = self.labels.task.astype(np.int64) * self.labels.n_classes + self.labels.label
-        votes = np.bincount(cell, self.labels.weight, size).astype(np.float64)
-        return votes.reshape(self.labels.n_tasks, -1)
+        return vote_table(self.labels, weighted=True)
 
     @property
     def one_coin(self) -> bool:

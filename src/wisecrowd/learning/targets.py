@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.clones import vote_table
 from wisecrowd.core.labels import CrowdLabels
 
 if TYPE_CHECKING:  # the data of a network need torch, what is counted here does not
@@ -18,10 +19,7 @@ Floats = NDArray[np.float64]
 
 def soft_votes(data: CrowdData | Training) -> Floats:
     """Return (N, K) shares of each task's labels; gold has its class, no labels the mean."""
-    labels = data.labels
-    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
-    counts = np.bincount(cell, labels.weight, labels.n_tasks * labels.n_classes)
-    counts = counts.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
+    counts = vote_table(data.labels, weighted=True)
     total = counts.sum(axis=1, keepdims=True)
     mean = counts.sum(axis=0) / max(counts.sum(), 1e-300)
     return with_gold(np.where(total > 0, counts / np.maximum(total, 1e-300), mean), data)

@@ -1,0 +1,43 @@
+"""Batches of tasks with all their annotations, and parts of the data that hide the rest."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+import wisecrowd as wc
+from wisecrowd.learning.data import CrowdData
+
+
+def data():
+    labels = wc.CrowdLabels.from_arrays(
+        [0, 0, 1, 2, 3, 3, 3], [0, 1, 1, 0, 0, 1, 2], [0, 1, 1, 0, 0, 0, 1], classes=[0, 1]
+    )
+    labels = labels.select_annotations(labels.task != 2)
+    return CrowdData(np.arange(8.0).reshape(4, 2), labels, np.array([-1, 1, -1, -1]))
+
+
+def test_a_batch_has_the_annotations_of_its_tasks_in_their_order():
+    batch = data().batch(torch.tensor([3, 0, 2]))
+    assert batch.x.tolist() == [[6, 7], [0, 1], [4, 5]]
+    assert batch.task.tolist() == [0, 0, 0, 1, 1]  # the third of them has no labels
+    assert batch.worker.tolist() == [0, 1, 2, 0, 1]
+    assert batch.label.tolist() == [0, 0, 1, 0, 1]
+    assert batch.gold.tolist() == [-1, -1, -1]
+    assert data().batch(torch.tensor([1])).gold.tolist() == [1]
+
+
+def test_batches_are_nearly_equal_and_together_all():
+    rows = torch.arange(4)
+    parts = list(data().batches(rows, 3))
+    assert [len(part.x) for part in parts] == [2, 2]
+    assert torch.cat([part.rows for part in parts]).tolist() == rows.tolist()
+
+
+def test_a_part_knows_nothing_of_other_tasks():
+    whole = data()
+    part = whole.only(torch.tensor([0, 2]))
+    assert part.labels.labels_per_task.tolist() == [2, 0, 0, 0]
+    assert part.gold.tolist() == [-1, -1, -1, -1]
+    assert part.whole is whole
+    assert whole.only(torch.arange(4)) is whole
