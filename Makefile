@@ -17,7 +17,7 @@ export WISECROWD_DATA ?= $(CURDIR)/../shared/data
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-deep test-grid trust browser docs screenshot format bench replays clean
+.PHONY: help demo test test-deep test-grid trust mutation browser docs screenshot format bench replays clean
 
 help: ## show this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -37,6 +37,9 @@ test-deep: $(VENV)/.installed-dev ## the property tests with 1000 examples each,
 
 trust: $(VENV)/.installed-dev ## count what goes wrong: bad inputs, invariance, crashes, files, calibration
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run trust
+
+mutation: $(VENV)/.installed-mutation ## put small mistakes into the code, and count those that the tests notice
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutation
 
 test-grid: $(GRID_VENV)/lowest/.installed-grid $(GRID_VENV)/newest/.installed-grid ## the quick tests with the lowest and the newest versions of the libraries
 	for versions in lowest newest; do \
@@ -89,6 +92,10 @@ $(VENV)/.installed-demo: $(VENV)/.created pyproject.toml
 $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and the development tools into $(VENV)"
 	$(BIN)/python $(PIP_INSTALL) '.[dev,deep,report]'
+	@touch $@
+
+$(VENV)/.installed-mutation: $(VENV)/.installed-dev
+	$(BIN)/python $(PIP_INSTALL) '.[mutation]'
 	@touch $@
 
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml

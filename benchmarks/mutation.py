@@ -1,0 +1,192 @@
+"""Mutation testing on a budget: how many small mistakes in the code the tests notice.
+
+python -m benchmarks.mutation                            what ``make mutation`` prints
+python -m benchmarks.mutation --each 30 --only margin    more mistakes, in some modules
+python -m benchmarks.mutation --seed 1                   other mistakes
+
+Every mistake is put into a copy of the project, and the tests of its module run there until one
+fails. A mistake that makes them run for too long is noticed too. Survivors are listed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter, defaultdict
+from contextlib import suppress
+from multiprocessing import get_context
+from pathlib import Path
+
+from benchmarks.mutants import Mutant, importers, mutants_of, tests_of
+from benchmarks.rows import Row
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "wisecrowd"
+GROUPS = {
+    "kernels": sorted((SOURCE / "kernels").glob("[!_]*.py")),
+    "families": sorted((SOURCE / "families").glob("[!_]*.py")),
+    "validation": [
+        SOURCE / "core" / f"{name}.py"
+        for name in (
+            "validation", "parameters", "columns", "encoding", "duplicates", "task_prior", "gold",
+            "matrix", "data_guards", "spelling", "twins",
+        )
+    ],
+}  # fmt: skip
+SCORE = 0.8
+SECONDS = 150
+# Loaded once, before the forks, so that a mistake costs its tests alone.
+LIBRARIES = (
+    "numpy", "scipy.sparse.linalg", "scipy.optimize", "scipy.special", "scipy.stats", "numba",
+    "numba.core.typed_passes", "pyarrow.csv", "pyarrow.parquet", "narwhals", "pytest",
+    "_pytest.doctest", "pandas", "polars", "sklearn.base", "sklearn.model_selection",
+)  # fmt: skip
+
+KILLED, SURVIVED, TOO_LONG = "killed", "survived", "too long"
+copy = Path()  # the tree of this process
+
+
+def set_up() -> None:
+    """Give this process a copy of the project, and load the libraries."""
+    global copy
+    copy = Path(tempfile.mkdtemp(prefix="mutation-"))
+    for folder in ("src", "tests", "examples", "docs"):
+        # Compiled kernels come along: only those with a mistake are compiled again.
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("*.pyc"))
+    for name in ("pyproject.toml", "README.md", "CONTRIBUTING.md", "Makefile", "mkdocs.yml"):
+        shutil.copy(ROOT / name, copy)
+    for name in LIBRARIES:
+        with suppress(ImportError):
+            importlib.import_module(name)
+
+
+def outcome(job: tuple[Mutant | None, list[str]]) -> tuple[str, str]:
+    """Run the tests with a mistake, or without any; say what came of it and what they printed."""
+    mutant, tests = job
+    if mutant is None:
+        return _forked(tests, seconds=3600)
+    path = copy / mutant.module
+    right = path.read_text()
+    stamp = path.stat()
+    try:
+        path.write_text(mutant.text)
+        _forget_compiled(path)
+        return _forked(tests)
+    finally:
+        path.write_text(right)
+        os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+        _forget_compiled(path)
+
+
+def _forget_compiled(path: Path) -> None:
+    """Remove what was compiled from a module, and from those that compile it into themselves."""
+    kernels = copy / "src" / "wisecrowd" / "kernels"
+    stem = "" if path.stem in {"compiling", "reference"} else path.stem
+    if path.parent == kernels:
+        for cached in (kernels / "__pycache__").glob(f"{stem}*.nb?"):
+            cached.unlink()
+
+
+def _forked(tests: list[str], seconds: float = SECONDS) -> tuple[str, str]:
+    log = copy / "pytest.log"
+    child = os.fork()
+    if child == 0:
+        _run_tests(tests, log)
+    end = time.monotonic() + seconds
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            code = os.waitstatus_to_exitcode(status)
+            return (SURVIVED if code == 0 else KILLED), log.read_text(errors="replace")[-2000:]
+        if time.monotonic() > end:
+            os.killpg(child, 9)
+            os.waitpid(child, 0)
+            return TOO_LONG, ""
+        time.sleep(0.02)
+
+
+def _run_tests(tests: list[str], log: Path) -> None:
+    import pytest
+
+    code: int = 3
+    try:
+        os.setsid()
+        sink = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(sink, 1)
+        os.dup2(sink, 2)
+        os.chdir(copy)
+        os.environ["PYTHONPATH"] = str(copy / "src")
+        sys.path.insert(0, str(copy / "src"))
+        sys.dont_write_bytecode = True
+        options = ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
+        code = int(pytest.main([*options, *tests]))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def run(
+    each: int = 12, seed: int = 0, only: list[str] | None = None, n_processes: int = 2
+) -> list[Row]:
+    chosen = {
+        path: group
+        for group, paths in GROUPS.items()
+        for path in paths
+        if not only or path.stem in only or group in only
+    }
+    users = importers(ROOT)
+    tests = {path: tests_of(path, ROOT, users) for path in chosen}
+    jobs = [(m, tests[p]) for p in chosen for m in mutants_of(p, ROOT, each, seed)]
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    survivors: list[Mutant] = []
+    with get_context("spawn").Pool(n_processes, initializer=set_up) as pool:
+        everything = sorted({file for files in tests.values() for file in files})
+        found, said = pool.apply(outcome, [(None, everything)])
+        if found != SURVIVED:
+            raise SystemExit(f"The tests fail without a mistake:\n{said}")
+        for (mutant, _), (found, _) in zip(jobs, pool.imap(outcome, jobs), strict=True):
+            counts[Path(mutant.module).as_posix()][found] += 1
+            print(f"{found}: {mutant}", file=sys.stderr, flush=True)
+            survivors += [mutant] * (found == SURVIVED)
+    return _rows(chosen, counts, survivors, seed)
+
+
+def _rows(
+    chosen: dict[Path, str], counts: dict[str, Counter[str]], survivors: list[Mutant], seed: int
+) -> list[Row]:
+    rows = []
+    for group in dict.fromkeys(chosen.values()):
+        whole: Counter[str] = Counter()
+        for path, own in chosen.items():
+            if own == group:
+                found = counts[path.relative_to(ROOT).as_posix()]
+                whole.update(found)
+                n = sum(found.values())
+                print(f"    {path.stem}: {n - found[SURVIVED]} of {n}")
+        n = whole.total()
+        score = 1 - whole[SURVIVED] / max(n, 1)
+        what = f"mutation score of {group}, {n} mistakes, seed {seed}"
+        text = f"{score:.1%} ({whole[TOO_LONG]} by running too long, {whole[SURVIVED]} survive)"
+        rows.append(Row(what, "≥ 80%", text, score >= SCORE))
+    print("\n".join(f"    survived: {mutant}" for mutant in survivors))
+    return rows
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--each", type=int, default=12, help="mistakes per module, at most")
+    parser.add_argument("--seed", type=int, default=0, help="which mistakes")
+    parser.add_argument("--only", nargs="*", help="modules or groups")
+    parser.add_argument("--processes", type=int, default=2, help="how many at once")
+    given = parser.parse_args()
+    rows = run(given.each, given.seed, given.only, given.processes)
+    print("\n".join(row.line() for row in rows))
