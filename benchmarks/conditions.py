@@ -85,8 +85,8 @@ CONDITIONS = (
 SPARSE = (
     Condition("5000 workers with 4 labels, K = 50", partial(
         crowd, n_tasks=4000, n_workers=5000, n_classes=50, honest=simulate.OneCoinWorkers(17, 3))),
-    Condition("1 to 3 labels per worker, K = 10", partial(
-        crowd, n_workers=2500, n_classes=10)),
+    Condition("5000 workers with 2 labels on average, K = 10", partial(
+        crowd, n_workers=5000, n_classes=10)),
     Condition("2 labels per task and per worker, K = 4", partial(
         crowd, n_workers=1000, per_task=2, n_classes=4)),
 )  # fmt: skip

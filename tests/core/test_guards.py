@@ -8,8 +8,14 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
-from wisecrowd.core import data_guards
+from wisecrowd.aggregation import (
+    BeliefPropagation,
+    DawidSkene,
+    MajorityVote,
+    MeanField,
+    OneCoin,
+)
+from wisecrowd.core import data_guards, guards
 from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import DoubtWarning, WisecrowdWarning
 from wisecrowd.core.guards import cautions_of, explained
@@ -23,6 +29,7 @@ HONEST = simulate.OneCoinWorkers(6, 2)
 def kinds(labels, fitted):
     result = FitResult(
         fitted.probas_, fitted.worker_accuracy_, fitted.worker_accuracy_error_,
+        class_prior=getattr(fitted, "class_prior_", None),
         confusion=getattr(fitted, "confusion_", None), n_iter=fitted.n_iter_,
     )  # fmt: skip
     return [caution.id for caution in cautions_of(labels, result)]
@@ -74,7 +81,45 @@ def test_sparse_workers_for_their_matrices():
     labels = crowd(400 * HONEST, n_classes=8).labels
     with pytest.warns(WisecrowdWarning, match="5.0 labels each on average for 56 free parameters"):
         DawidSkene().fit(labels)
-    assert OneCoin().fit(labels).warnings_ == ()  # one number each is little enough
+    labels = crowd(200 * HONEST, n_classes=8).labels
+    assert OneCoin().fit(labels).warnings_ == ()  # ten labels for one number each are enough
+
+
+@pytest.mark.parametrize(("n_workers", "found"), [(330, ["sparse-workers"]), (200, [])])
+def test_luck_with_few_labels_is_no_skill(n_workers, found):
+    labels = crowd(n_workers * simulate.OneCoinWorkers(12, 2)).labels  # 6 or 10 labels each
+    assert kinds(labels, quiet_fit(OneCoin(), labels)) == found
+
+
+@pytest.mark.parametrize(
+    ("class_prior", "method", "found"),
+    [
+        ([0.8, 0.2], BeliefPropagation(), True),
+        ([0.8, 0.2], BeliefPropagation(class_prior="estimate"), False),
+        ([0.8, 0.2], OneCoin(class_prior="uniform"), True),
+        ([0.8, 0.2], OneCoin(), False),
+        ([0.5, 0.5], BeliefPropagation(), False),
+    ],
+)
+def test_classes_taken_for_equally_frequent(class_prior, method, found):
+    made = crowd(20 * simulate.OneCoinWorkers(7, 3), graph=simulate.PerTask(3),
+                 class_prior=class_prior, random_state=1)  # fmt: skip
+    fitted = quiet_fit(method, made.labels)
+    assert ("assumed-frequencies" in kinds(made.labels, fitted)) == found
+
+
+def test_how_many_labels_depend_on_the_assumed_frequencies():
+    made = crowd(class_prior=[0.8, 0.2], graph=simulate.PerTask(3), random_state=1)
+    fitted = quiet_fit(BeliefPropagation(), made.labels)
+    result = FitResult(
+        fitted.probas_, fitted.worker_accuracy_, fitted.worker_accuracy_error_,
+        class_prior=fitted.class_prior_, confusion=fitted.confusion_, n_iter=fitted.n_iter_,
+    )  # fmt: skip
+    (caution,) = cautions_of(made.labels, result)
+    assert caution.affected == (0, 1)
+    corrected = quiet_fit(BeliefPropagation(class_prior="estimate"), made.labels)
+    assert caution.score == pytest.approx(np.mean(corrected.labels_ != fitted.labels_), abs=0.03)
+    assert "class_prior='estimate'" in caution.remedy
 
 
 def test_a_collapse_without_prior_is_told():
@@ -115,13 +160,33 @@ def test_what_explains_labels_is_the_truth():
     assert truth > noisy
 
 
-def test_one_accuracy_explains_as_its_closed_form():
+def test_classes_explain_as_the_integral_over_workers_says():
     labels = CrowdLabels.from_matrix(np.array([[0, 0, 1]] * 3 + [[1, 1, 1]] * 3))
     codes = np.array([0, 0, 0, 1, 1, 1], dtype=np.int32)
-    # Two workers are always right, one is in three of six; classes are equally frequent.
-    coin = 6 * np.log(0.5) - 0.5 * 3 * np.log(18) + 6 * np.log(0.5)
-    # As matrices the third worker always says 1: no freedom is needed to explain that.
-    assert explained(labels, codes) == pytest.approx(max(coin, 6 * np.log(0.5)))
+
+    def log_integral(*counts_and_alpha):  # of a Dirichlet, by products of integers
+        counts, alpha = np.array(counts_and_alpha).T
+        top = [a + i for n, a in zip(counts, alpha, strict=True) for i in range(n)]
+        bottom = [alpha.sum() + i for i in range(counts.sum())]
+        return np.log(top).sum() - np.log(bottom).sum()
+
+    # Two workers are always right, one is in three of six.
+    coin = 2 * log_integral((6, 2), (0, 1)) + log_integral((3, 2), (3, 1))
+    rows = 5 * log_integral((3, 4), (0, 1)) + log_integral((0, 4), (3, 1))
+    classes = log_integral((3, 1), (3, 1))
+    assert explained(labels, codes) == pytest.approx(max(coin, rows) + classes)
+
+
+def test_labels_that_go_together_count_more_where_the_vote_gives_way(monkeypatch):
+    # The fit follows copies half-heartedly, and falls ten points below the vote.
+    copies = simulate.Copiers(0.95, sources=24)
+    made = crowd(24 * HONEST + 1 * simulate.Spammers() + 9 * copies, 1000, simulate.PerTask(4),
+                 random_state=32)  # fmt: skip
+    fitted, vote = quiet_fit(MeanField(), made.labels), MajorityVote().fit(made.labels)
+    assert np.mean(fitted.labels_ == made.truth) < np.mean(vote.labels_ == made.truth) - 0.1
+    assert kinds(made.labels, fitted) == ["dependent-labels"]
+    monkeypatch.setattr(guards, "OVERRULED_BY_FEW", 0.2)  # as if that were few
+    assert kinds(made.labels, fitted) == []
 
 
 def test_exchanged_classes():

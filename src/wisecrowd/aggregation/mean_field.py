@@ -19,7 +19,7 @@ from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
     Stats,
-    accuracy_of,
+    accuracy_fitted,
     as_confusion,
     as_table,
     posterior,
@@ -210,8 +210,8 @@ class MeanField(ConfusionEM):
         class_prior = class_prior / class_prior.sum()
         # A single class: every label is right, whatever a coin's prior says.
         confusion = params.mean if labels.n_classes > 1 else np.ones_like(params.mean)
-        per_class = as_confusion(best.stats.counts).sum(axis=2)
-        accuracy, error = accuracy_of(confusion, class_prior, per_class)
+        counts = as_confusion(best.stats.counts)
+        accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
         extra = {
             "expected_log_confusion": as_confusion(params.table),
             "expected_log_class": params.log_class,

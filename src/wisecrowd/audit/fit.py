@@ -48,8 +48,8 @@ def doubt_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitDoubt
     """Look for reasons to doubt a fit: Dawid-Skene's, unless another is given.
 
     They are sparse workers, an overruled majority vote, labels that go together, workers against
-    the result, exchanged classes, stuffed ballots, classes never seen, parts of the crowd that do
-    not meet, and an iteration that was cut off.
+    the result, exchanged classes, classes taken for equally frequent, stuffed ballots, classes
+    never seen, parts of the crowd that do not meet, and an iteration that was cut off.
 
     Examples
     --------
@@ -68,6 +68,7 @@ def doubt_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitDoubt
         fit.probas_,
         fit.worker_accuracy_,
         fit.worker_accuracy_error_,
+        class_prior=getattr(fit, "class_prior_", None),
         confusion=getattr(fit, "confusion_", None),
         n_iter=fit.n_iter_,
         history=fit.history_,

@@ -25,11 +25,17 @@ Mask = NDArray[np.bool_]
 LEAST_WORKERS = 4
 OVERRULED = 0.05  # share of tasks on which a fit may overrule the vote without being asked why
 MUCH_OVERRULED = 0.3  # and the share at which one of the two is badly wrong, whoever is likelier
-FEW_LABELS, OVERRULED_BY_FEW = 15, 0.08  # labels per worker, and what these may overrule
-TOGETHER = 0.07  # correlation of two labels of a task that the result leaves unexplained
+FEW_LABELS, OVERRULED_BY_FEW = 20, 0.08  # labels per worker, and what these may overrule
+SPARSE = 8.0  # labels per worker below which luck cannot be told from skill
+COIN = np.array([2.0, 1.0])  # right and wrong, of one accuracy per worker
+SURELY = 3.0  # standard errors; honest crowds stay below 1.5, as a fit takes up what goes together
+TOGETHER = 0.07  # correlation of two labels of a task that the result leaves unexplained; tasks
+# that differ in difficulty have up to .06 in real crowds, and do no harm unless the vote gives way
 AGAINST = 0.25  # share of labels by workers who are wrong more often than chance
 NATS = 5.0  # by which a fit must be more probable than the same with two classes exchanged
 SWITCHED = 0.02  # share of labels that another order of the classes must explain better
+MOVED = 0.01  # share of labels that estimated class frequencies would change
+FEW_ROUNDS = 10  # of estimating class frequencies from a fit that took them for equal
 SMALLEST = 1e-3  # probabilities below this do not count as evidence of classes exchanged
 
 
@@ -66,6 +72,17 @@ class Fitted:
         """(n_tasks, n_classes) weight of the labels."""
         return vote_table(self.labels, weighted=True)
 
+    @cached_property
+    def overruled(self) -> Mask:
+        """(n_tasks,): whether the class chosen has fewer votes than another."""
+        own = self.votes[np.arange(self.labels.n_tasks), self.codes]
+        return np.asarray(own < self.votes.max(axis=1) - 1e-9)
+
+    @property
+    def share_overruled(self) -> float:
+        """Share of the tasks with labels on which the vote is overruled."""
+        return float(self.overruled.sum() / (self.labels.labels_per_task > 0).sum())
+
     @property
     def one_coin(self) -> bool:
         """Whether a worker's matrix is one number, judged by that of the busiest."""
@@ -90,13 +107,13 @@ def fit_cautions(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Caution
     against = list(_against_chance(fitted)) or list(_exchanged_classes(fitted))
     yield from against
     if not against:
-        yield from _overruled_vote(fitted, n_tasks, n_labels_per_worker)
+        yield from _overruled_vote(fitted, n_labels_per_worker)
 
 
 def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
     K = fitted.labels.n_classes
     n_free = 1 if fitted.one_coin else K * (K - 1)
-    least = max(3.0, n_free / 4)
+    least = max(SPARSE, n_free / 2)
     if per_worker >= least:
         return
     few = f"{per_worker:.1f}" if per_worker < 10 else f"{per_worker:.0f}"
@@ -109,7 +126,7 @@ def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
     yield Caution(
         "sparse-workers", "medium", per_worker / least, (),
         f"Workers have {few} labels each on average for {n_free} free parameter"
-        f"{'s' if n_free > 1 else ''}: what is said of them comes from the prior.",
+        f"{'s' if n_free > 1 else ''}: too few to tell how good they are.",
         remedy,
     )  # fmt: skip
 
@@ -132,7 +149,8 @@ def _labels_together(fitted: Fitted) -> Iterator[Caution]:
     if n_pairs == 0 or spread < 1e-3 or noise == 0:
         return
     correlation = float(pairs.sum()) / n_pairs / spread
-    if correlation <= TOGETHER or pairs.sum() <= 5 * noise:
+    most = TOGETHER if fitted.share_overruled <= OVERRULED_BY_FEW else TOGETHER / 2
+    if correlation <= most or pairs.sum() <= SURELY * noise:
         return
     yield Caution(
         "dependent-labels", "medium", correlation, (),
@@ -219,15 +237,12 @@ def _better_order(pooled: NDArray[np.int64]) -> float:
     return float((pooled[row, column].sum() - np.trace(pooled)) / max(int(pooled.sum()), 1))
 
 
-def _overruled_vote(fitted: Fitted, n_tasks: int, per_worker: float) -> Iterator[Caution]:
+def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
     """Many tasks whose class has fewer votes than another, without the likelihood asking for it."""
-    labels, votes = fitted.labels, fitted.votes
-    top = votes.max(axis=1)
-    overruled = votes[np.arange(labels.n_tasks), fitted.codes] < top - 1e-9
-    share = float(overruled.sum() / n_tasks)
+    labels, overruled, share = fitted.labels, fitted.overruled, fitted.share_overruled
     if share <= OVERRULED:
         return
-    by_vote = np.where(overruled, votes.argmax(axis=1), fitted.codes).astype(np.int32)
+    by_vote = np.where(overruled, fitted.votes.argmax(axis=1), fitted.codes).astype(np.int32)
     lead = explained(labels, fitted.codes) - explained(labels, by_vote)
     # By a likelihood fitted to few labels of each worker almost anything can be justified.
     few = per_worker < FEW_LABELS and share > OVERRULED_BY_FEW
@@ -248,34 +263,64 @@ def _overruled_vote(fitted: Fitted, n_tasks: int, per_worker: float) -> Iterator
     )  # fmt: skip
 
 
-def explained(labels: CrowdLabels, codes: Codes) -> float:
-    """Return how well classes explain the labels: the log-likelihood less what it costs.
+def _assumed_frequencies(
+    labels: CrowdLabels, probas: Any, class_prior: Floats | None
+) -> Iterator[Caution]:
+    """Classes taken for equally frequent that are not: many labels depend on the assumption."""
+    if class_prior is None or hasattr(probas, "tocsr") or np.ptp(class_prior) > 1e-9:
+        return
+    likelihood = np.asarray(probas)[labels.labels_per_task > 0]  # up to a factor for each task
+    n, K = likelihood.shape
+    if n < LEAST_TASKS or K < 2:
+        return
+    shares, claimed = class_prior, likelihood
+    for _ in range(FEW_ROUNDS):
+        claimed = likelihood * shares
+        claimed /= claimed.sum(axis=1, keepdims=True)
+        shares = claimed.mean(axis=0)
+    gain = float(np.log(likelihood @ shares / (likelihood @ class_prior)).sum())
+    moved = float(np.mean(claimed.argmax(axis=1) != likelihood.argmax(axis=1)))
+    if moved <= MOVED or gain <= NATS + 0.5 * (K - 1) * np.log(n):
+        return
+    ids = labels.classes[np.argsort(-shares, kind="stable")]
+    yield Caution(
+        "assumed-frequencies", "medium", moved, tuple(ids.tolist()),
+        f"Classes were taken for equally frequent, yet {shares.max():.0%} of the tasks seem to be "
+        f"{describe_ids(ids[:1])} and {shares.min():.0%} {describe_ids(ids[-1:])}; with that, "
+        f"{moved:.0%} of the labels would differ.",
+        "Estimate the frequencies: "
+        + spelled("class_prior='estimate'.", "-p class_prior=estimate."),
+    )  # fmt: skip
 
-    The larger of two: one accuracy per worker, or a matrix per worker at the usual price of half
-    the log of the sample size for each of its numbers. Classes themselves cost their entropy.
+
+def explained(labels: CrowdLabels, codes: Codes) -> float:
+    """Return how well classes explain the labels: the log evidence of both, workers averaged.
+
+    The larger of two: one accuracy per worker, Beta(2, 1), or a matrix per worker with Dirichlet
+    rows, 4 on the diagonal and 1 elsewhere. Class frequencies are uniform on the simplex.
     """
     J, K, E = labels.n_workers, labels.n_classes, labels.n_annotations
     chosen = codes[labels.task]
     n = labels.labels_per_worker.astype(np.float64)
     right = np.bincount(labels.worker[chosen == labels.label], minlength=J).astype(np.float64)
-    wrong = n - right
-    coin = _entropy(right, n) + _entropy(wrong, n) - wrong.sum() * np.log(max(K - 1, 1))
-    used = np.bincount(codes[labels.labels_per_task > 0], minlength=K).astype(np.float64)
-    classes = _entropy(used, used.sum())
-    best = coin - 0.5 * int((n > 0).sum()) * np.log(E)
+    by_coin = np.stack([right, n - right], axis=1)
+    best = _log_evidence(by_coin, COIN) - float((n - right).sum()) * np.log(max(K - 1, 1))
     if J * K * K <= 20 * E:
         cell = (labels.worker.astype(np.int64) * K + chosen) * K + labels.label
         counts = np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(np.float64)
-        rows = counts.sum(axis=2, keepdims=True)
-        n_free = int((counts > 0).sum()) - int((rows > 0).sum())
-        best = max(best, _entropy(counts, rows) - 0.5 * n_free * np.log(E))
-    return float(best + classes)
+        best = max(best, _log_evidence(counts, 1 + 3 * np.eye(K)))
+    used = np.bincount(codes[labels.labels_per_task > 0], minlength=K).astype(np.float64)
+    return float(best + _log_evidence(used, np.ones(K)))
 
 
-def _entropy(part: Floats, total: Any) -> float:
-    """Return the sum of ``part * log(part / total)``, with 0 log 0 = 0."""
-    share = np.divide(part, total, out=np.ones_like(part), where=(part > 0))
-    return float((part * np.log(share)).sum())
+def _log_evidence(counts: Floats, alpha: Floats) -> float:
+    """Return the log evidence of counts (..., L) with Dirichlet(alpha) probabilities, summed."""
+    from scipy.special import gammaln
+
+    def log_beta(x: Floats) -> Floats:
+        return np.asarray(gammaln(x).sum(axis=-1) - gammaln(x.sum(axis=-1)))
+
+    return float((log_beta(counts + alpha) - log_beta(alpha)).sum())
 
 
 # ------------------------------------------------------------------------------------------- all
@@ -306,7 +351,10 @@ def cautions_of(
     learns = result.confusion is not None or len(result.history) > 0 or result.n_iter > 1
     fitted = Fitted(some, codes, result.confusion, learns)
     n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
-    return [*found, *fit_cautions(fitted, labels.n_annotations / n_workers)]
+    found += fit_cautions(fitted, labels.n_annotations / n_workers)
+    if learns:
+        found += _assumed_frequencies(some, result.probas[::step], result.class_prior)
+    return found
 
 
 def not_converged(n_iter: int, name: str) -> Caution:

@@ -27,6 +27,7 @@ from wisecrowd.inference.loop import Run, best_of, run, squarem
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # a probability of zero, with a finite logarithm
+CHUNK = 1 << 16  # annotations that are looked at together
 
 
 def safe_log(probabilities: Floats) -> Floats:
@@ -208,8 +209,8 @@ class ConfusionEM(Aggregator):
         confusion = self._confusion_of(params)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
-        per_class = as_confusion(best.stats.counts).sum(axis=2)  # (J, K) labels on each class
-        accuracy, error = accuracy_of(confusion, class_prior, per_class)
+        counts = as_confusion(best.stats.counts)
+        accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
         return FitResult(
             probas,
             accuracy,
@@ -330,6 +331,61 @@ def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tu
     variance = np.minimum(spread / (per_class + 1), 0.25)
     accuracy = diagonal @ class_prior
     return accuracy, np.sqrt(variance @ class_prior**2)
+
+
+def accuracy_fitted(
+    labels: CrowdLabels, probas: Floats, confusion: Floats, class_prior: Floats, counts: Floats
+) -> tuple[Floats, Floats]:
+    r"""Worker accuracy and its standard error where the classes are themselves only believed.
+
+    A label that is right with probability :math:`r` says less of its worker than one whose class is
+    known. Louis' formula for one accuracy :math:`a` per worker: of the information of ``n`` labels
+    the share
+
+    .. math:: 1 - \frac{1}{n} \sum \frac{r (1 - r)}{a (1 - a)}
+
+    is there, and the rest is missing with the classes. To the variance comes the square of what the
+    prior pulls the accuracy away from that of the expected counts alone.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    probas : (n_tasks, n_classes) posterior
+    confusion : (n_workers, n_classes, n_classes)
+    class_prior : (n_classes,)
+    counts : (n_workers, n_classes, n_classes)
+        Expected labels of each worker, true class second.
+
+    References
+    ----------
+    T. A. Louis (1982). Finding the observed information matrix when using the EM algorithm.
+    Journal of the Royal Statistical Society B 44(2), 226-233.
+    """
+    per_class = counts.sum(axis=2)
+    total = np.maximum(per_class.sum(axis=1), TINY)
+    right = np.einsum("jkk->j", counts) / total
+    expected = (per_class * np.diagonal(confusion, axis1=1, axis2=2)).sum(axis=1) / total
+    spread = np.maximum(expected * (1 - expected), TINY)
+    unsure = _unsure_labels(labels, probas) / total
+    known = np.clip(1 - unsure / spread, 0.0, 1.0)
+    accuracy, error = accuracy_of(confusion, class_prior, per_class * known[:, None])
+    return accuracy, np.hypot(error, right - expected)
+
+
+def _unsure_labels(labels: CrowdLabels, probas: Floats) -> Floats:
+    """(n_workers,): sum of r (1 - r) over the labels of each worker, r their chance of being right.
+
+    In chunks, so that a fit needs no more memory for it.
+    """
+    found = np.zeros(labels.n_workers)
+    for start in range(0, labels.n_annotations, CHUNK):
+        rows = slice(start, start + CHUNK)
+        r = probas[labels.task[rows], labels.label[rows]]
+        r *= 1 - r
+        if labels.weight is not None:
+            r *= labels.weight[rows]
+        found += np.bincount(labels.worker[rows], r, labels.n_workers)
+    return found
 
 
 def extrapolate_tables(

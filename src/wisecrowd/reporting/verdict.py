@@ -24,6 +24,7 @@ COMMANDS = {
     "adversarial-majority": "audit {file} --part collusion -o audit",
     "switched-classes": "audit {file} --part collusion -o audit",
     "overruled-vote": "aggregate {file} -m majority-vote -o labels.csv",
+    "assumed-frequencies": "aggregate {file} -m dawid-skene -o labels.csv",
     "sparse-workers": "aggregate {file} -m one-coin -o labels.csv",
     "ballot-stuffing": "inspect {first}",
     "over-confidence": "aggregate {file} --calibrate -o labels.csv",
