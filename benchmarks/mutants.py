@@ -20,6 +20,8 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
+from wisecrowd.core.registry import get_method, method_names
+
 ARITHMETIC, BITS = "Add|Sub|Mul|Div|FloorDiv|Mod|Pow", "BitOr|BitAnd|BitXor|LShift|RShift"
 LIKELY = re.compile(
     rf"core/(ReplaceBinaryOperator_(({ARITHMETIC})_(Add|Sub|Mul|Div)|({BITS})_({BITS}))"
@@ -30,7 +32,7 @@ LIKELY = re.compile(
     r"|NumberReplacer|ZeroIterationForLoop)"
 )
 DISTANCE = 2  # how far up the imports the tests of a module are looked for
-MOST_FILES = 10
+MOST_FILES = 8
 # Kernels are not imported but chosen while a fit runs, by these modules.
 CHOSEN_BY = {
     "": "families.confusion",
@@ -61,11 +63,17 @@ class Mutant:
 
 
 def unseen(source: str) -> set[Place]:
-    """Return the places within annotations, decorators and what only the type checker reads."""
+    """Return the places within annotations, decorators and what only the type checker reads.
+
+    ``zip(..., strict=True)`` is a promise to the reader, which right code never needs, and
+    ``einsum(..., optimize=True)`` changes the order of the sums alone.
+    """
     nodes: list[ast.AST] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation:
             nodes.append(node.annotation)
+        if isinstance(node, ast.keyword) and node.arg in {"strict", "optimize"}:
+            nodes.append(node.value)
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             nodes += node.decorator_list
             nodes += [node.returns] if isinstance(node, ast.FunctionDef) and node.returns else []
@@ -149,6 +157,19 @@ def importers(root: Path) -> dict[str, set[str]]:
         for kind in ("fast", "reference"):
             users[f"wisecrowd.kernels.{kind}{end}"].add(f"wisecrowd.{user}")
     return users
+
+
+def method_of(path: Path, root: Path, users: dict[str, set[str]]) -> str:
+    """Return the name of a method that uses a module, for the common checks."""
+    names = {get_method(name).__module__: name for name in method_names()}
+    ring = seen = {_dotted(path, root)}
+    for _ in range(4):
+        ring = {user for module in ring for user in users[module]} - seen
+        seen = seen | ring
+        found = [name for module, name in names.items() if module in ring]
+        if found:
+            return found[0]
+    return "majority-vote"
 
 
 def _dotted(path: Path, root: Path) -> str:

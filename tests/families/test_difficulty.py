@@ -207,3 +207,13 @@ def test_abilities_from_counts_maximise_the_posterior():
     for j in range(3):
         best = optimize.minimize_scalar(loss, args=(j,)).x
         assert found[j] == pytest.approx(best, abs=0.01)
+
+
+def test_log_density_of_a_normal_prior_is_zero_at_its_mean():
+    values = np.array([0.0, 1.0, 4.0])
+    at = Normal(1.0, 2.5)
+    normal = stats.norm(1.0, 2.5**-0.5)
+    expected = normal.logpdf(values) - normal.logpdf(1.0)
+    assert at.log_density(values) == pytest.approx(expected.sum())
+    assert Normal(1.0, 0.0).log_density(values) == 0.0
+    assert Normal(1.0, np.inf).log_density(values) == 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.families.moments import PairMoments, population_moments
-from wisecrowd.families.successive_projection import multi_spa
+from wisecrowd.families.successive_projection import conditional_shares, multi_spa
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
@@ -81,3 +81,15 @@ def test_nobody_shares_a_task(experts):
     found = multi_spa(population_moments(confusion, prior, n_shared=np.zeros((4, 4))))
     assert not found.identified.any()
     np.testing.assert_array_equal(found.class_prior, [0.5, 0.5])
+
+
+def test_shares_given_each_label_of_a_partner_by_hand():
+    counts = np.array([[[3.0, 1.0], [1.0, 4.0]]])
+    pairs = PairMoments(
+        np.array([0], np.int32), np.array([1], np.int32), counts, counts.sum(axis=(1, 2)), 2, 2,
+        np.full((2, 2), 1 / 2),
+    )  # fmt: skip
+    owner, points, weight = conditional_shares(pairs)
+    assert owner.tolist() == [0, 0, 1, 1]
+    np.testing.assert_allclose(points, [[0.75, 0.25], [0.2, 0.8], [0.75, 0.25], [0.2, 0.8]])
+    np.testing.assert_allclose(weight, [4, 5, 4, 5])

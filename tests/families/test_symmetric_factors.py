@@ -8,6 +8,7 @@ import pytest
 from wisecrowd.families.moment_fit import inner_start
 from wisecrowd.families.moments import population_moments
 from wisecrowd.families.symmetric_factors import (
+    _extreme_rows,
     fitted_factor,
     imputed_blocks,
     imputed_factor,
@@ -84,3 +85,13 @@ def test_the_fit_has_no_slope_left(experts):
     rng = np.random.default_rng(1)
     for _ in range(50):
         assert misfit(factor.blocks + rng.normal(0, 1e-3, factor.blocks.shape)) > best
+
+
+def test_rows_of_rounding_alone_are_no_corners():
+    """The extreme rows of a cone are its axes here; a tiny row points beyond them."""
+    rng = np.random.default_rng(0)
+    rows = np.vstack([np.eye(3), rng.dirichlet(np.ones(3), 20)])
+    tiny = 1e-6 * np.array([[2.0, -0.9, -0.9]])
+    found = _extreme_rows(np.vstack([rows, tiny]))
+    np.testing.assert_allclose(np.abs(found), np.abs(_extreme_rows(rows)), atol=1e-4)
+    np.testing.assert_allclose(np.sort(np.abs(found).ravel()), [0] * 6 + [1] * 3, atol=1e-4)
