@@ -96,8 +96,8 @@ def judged(job: tuple[Mutant, list[str]]) -> tuple[Mutant, str]:
 def _forget_compiled(path: Path) -> None:
     """Remove what was compiled from a module, and from those that compile it into themselves."""
     kernels = copy / "src" / "wisecrowd" / "kernels"
-    stem = "" if path.stem in {"compiling", "reference"} else path.stem
     if path.parent == kernels:
+        stem = "" if path.stem == "compiling" else path.stem.replace("reference", "fast")
         for cached in (kernels / "__pycache__").glob(f"{stem}*.nb?"):
             cached.unlink()
 

@@ -64,3 +64,16 @@ def test_it_stops_at_a_fixed_point_that_further_rounds_keep():
 def test_parameters_are_checked(bad):
     with pytest.raises(ParameterError, match=next(iter(bad))):
         ZeroBasedSkill(**bad).fit(CrowdLabels.from_matrix([[0, 1]]))
+
+
+def test_the_step_after_a_given_start_is_the_first_one():
+    matrix = random_matrix(3)
+    start = np.random.default_rng(0).dirichlet(np.ones(3), len(matrix))
+    model = ZeroBasedSkill(max_iter=1, learning_rate=0.4, reduce_every=1, reduce_factor=0.5)
+    model.fit(CrowdLabels.from_matrix(matrix), init=start)
+    given = matrix[:, :, None] == np.arange(3)
+    skill = 1 / 3 + 0.2 * ((given * start[:, None]).sum(axis=2).mean(axis=0) - 1 / 3)
+    best = (given * skill[:, None]).sum(axis=1)
+    best = best >= best.max(axis=1, keepdims=True) - 1e-9
+    won = (given * (best / best.sum(axis=1, keepdims=True))[:, None]).sum(axis=2).mean(axis=0)
+    np.testing.assert_allclose(model.vote_weight_, skill + 0.2 * (won - skill))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.core.columns import find_columns
+from wisecrowd.core.columns import ALIASES, find_columns
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import shell_spelling
 
@@ -86,3 +86,9 @@ def test_a_name_that_two_columns_have_is_refused():
         find_columns(["task", "worker", "label", "label"], {**ASKED, "label": "label"})
     with pytest.raises(DataError, match=r"2 columns named 'label'; rename one"):
         find_columns(["task", "worker", "label", "label"], ASKED)
+
+
+def test_a_missing_column_is_told_with_four_usual_names():
+    with pytest.raises(DataError) as told:
+        find_columns(["worker", "label", "x"], ASKED)
+    assert str(told.value).endswith(f"or call it one of {', '.join(ALIASES['task'][:4])}.")

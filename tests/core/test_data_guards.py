@@ -83,6 +83,13 @@ def test_ballots_stuffed_by_repetition():
     again = (np.repeat(np.arange(10), 8), np.full(80, 3), np.ones(80, dtype=int))
     labels = joined(usual, again, duplicates="keep")
     assert found(labels)["ballot-stuffing"].affected == (3,)
+    few = table(40, 1)
+    thrice = (np.repeat(np.arange(10), 3), np.full(30, 3), np.ones(30, dtype=int))
+    assert found(joined(rows_of(few), thrice, duplicates="keep"))["ballot-stuffing"].affected == (
+        3,
+    )
+    twice = (np.repeat(np.arange(10), 2), np.full(20, 3), np.ones(20, dtype=int))
+    assert "ballot-stuffing" not in found(joined(rows_of(few), twice, duplicates="keep"))
     three_each = joined(usual, usual, usual, duplicates="keep")  # everybody alike: no stuffing
     assert "ballot-stuffing" not in found(three_each)
 

@@ -13,7 +13,13 @@ from wisecrowd import simulate
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
-from wisecrowd.families.difficulty import AbilityDifficulty, Normal, Params, State
+from wisecrowd.families.difficulty import (
+    AbilityDifficulty,
+    Normal,
+    Params,
+    State,
+    _kernels,
+)
 from wisecrowd.kernels import fast_difficulty, reference_difficulty
 
 STANDARD = AbilityDifficulty(Normal(1.0, 1.0), Normal(1.0, 1.0), None)
@@ -217,3 +223,12 @@ def test_log_density_of_a_normal_prior_is_zero_at_its_mean():
     assert at.log_density(values) == pytest.approx(expected.sum())
     assert Normal(1.0, 0.0).log_density(values) == 0.0
     assert Normal(1.0, np.inf).log_density(values) == 0.0
+
+
+@pytest.mark.parametrize(("n", "module"), [(99, reference_difficulty), (100, fast_difficulty)])
+def test_kernels_are_compiled_for_large_blocks_only(monkeypatch, n, module):
+    """By annotations × classes / 2, and five times as many as elsewhere."""
+    monkeypatch.setattr("wisecrowd.kernels.COMPILE_FROM", 40)
+    labels = CrowdLabels.from_arrays(np.arange(n), np.zeros(n, dtype=int), np.arange(n) % 4)
+    (block,) = MemoryEngine(labels, TaskPrior(np.zeros((1, 4))), table_size=4).shards()
+    assert _kernels(block, Params(np.ones(1), np.zeros(4))) is module

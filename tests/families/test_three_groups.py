@@ -8,6 +8,7 @@ import pytest
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.three_groups import (
     GroupMoments,
+    _misfit,
     as_probabilities,
     balanced_groups,
     busiest_first,
@@ -130,3 +131,24 @@ def test_small_parts():
     np.testing.assert_allclose(class_shares(labels, np.array([1.0, 3.0])), [0.25, 0.75])
     assert unidentified_warning(labels, np.zeros(2, dtype=bool)) == ()
     assert unidentified_warning(labels, np.array([True, False]))[0].startswith("1 of 2 workers")
+
+
+def test_misfit_is_one_minus_the_squared_cosine_of_every_moment(experts):
+    confusion, prior = experts(6, 3, 5, n_experts=0)
+    moments, _ = population(confusion, prior, np.array([0, 1, 2, 0, 1, 2]), scale=0.3)
+    exact = np.array([confusion[[0, 3]].sum(axis=0), confusion[[1, 4]].sum(axis=0),
+                      confusion[[2, 5]].sum(axis=0)])  # fmt: skip
+    assert _misfit(moments, prior, exact) == pytest.approx(0, abs=1e-12)
+    means = np.random.default_rng(1).random((3, 3, 3))
+    expected = 0.0
+    for given, order in ((moments.pairs[0, 1], (0, 1)), (moments.pairs[0, 2], (0, 2)),
+                         (moments.pairs[1, 2], (1, 2)), (moments.triple, (0, 1, 2))):  # fmt: skip
+        fitted = np.zeros_like(given)
+        for k in range(3):
+            product = prior[k] * means[order[0]][k]
+            for g in order[1:]:
+                product = np.multiply.outer(product, means[g][k])
+            fitted += product
+        cosine = (given * fitted).sum() / np.sqrt((given**2).sum() * (fitted**2).sum())
+        expected += 1 - cosine**2
+    assert _misfit(moments, prior, means) == pytest.approx(expected)
