@@ -33,7 +33,7 @@ CALIBRATION: tuple[Size, ...] = (
 WARM: Size = (120_000, 60, 2, 5)
 TINY: Size = (2_000, 20, 3, 5)
 SMALL = 20e6  # bytes that come and go with the libraries; below, there is nothing to refuse
-TIME_LIMIT = 150  # seconds for one fit
+TIME_LIMIT = 150  # seconds of processor time for one fit
 LIMIT = 6 << 30  # bytes that a fit may ask for here
 
 
@@ -57,7 +57,7 @@ def crowd(size: Size, seed: int = 0) -> wc.CrowdLabels:
 def method(name: str) -> Any:
     """Return a method that stops soon: the most memory is in use from the first iterations on."""
     model = get_method(name)()
-    few = {"max_iter": 3, "n_init": 1, "n_samples": 6, "n_burn_in": 2, "burn_in": 2}
+    few = {"max_iter": 3, "n_init": 1, "n_sweeps": 6, "n_burn_in": 2}
     known = model.get_params(deep=False)
     return model.set_params(**{key: value for key, value in few.items() if key in known})
 
@@ -75,7 +75,7 @@ def peak(name: str, labels: wc.CrowdLabels) -> float | str:
             import resource
             import signal
 
-            signal.alarm(TIME_LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
             answer = str(_peak_here(name, labels))
         except WisecrowdError as error:
