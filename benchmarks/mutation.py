@@ -5,8 +5,9 @@ python -m benchmarks.mutation --each 30 --only margin    more mistakes, in some 
 python -m benchmarks.mutation --seed 1                   other mistakes
 
 Every mistake is put into a copy of the project, and the tests of its module run there until one
-fails: its own tests, those of its users, and the common checks of a method that uses it. A mistake
-that makes them run for too long is noticed too. Survivors are listed.
+fails: its own tests, those of its users, and the common checks of a method that uses it. Survivors
+are listed, with a reason where benchmarks/explained_mutants.py has one. A mistake with which the
+tests do not end counts neither way: it may hang, or be slow to compile.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
+from benchmarks.explained_mutants import reason
 from benchmarks.mutants import Mutant, importers, method_of, mutants_of, tests_of
 from benchmarks.rows import Row
 
@@ -183,14 +185,23 @@ def _rows(
             if own == group:
                 found = counts[path.relative_to(ROOT).as_posix()]
                 whole.update(found)
-                n = sum(found.values())
-                print(f"    {path.stem}: {n - found[SURVIVED]} of {n}")
-        n = whole.total()
-        score = 1 - whole[SURVIVED] / max(n, 1)
+                print(f"    {path.stem}: {found[KILLED]} of {found[KILLED] + found[SURVIVED]}")
+        n = whole[KILLED] + whole[SURVIVED]
+        same = sum(
+            reason(m.module, m.before, m.after) is not None
+            for m in survivors
+            if chosen[ROOT / m.module] == group
+        )
+        score = whole[KILLED] / max(n, 1)
+        text = (
+            f"{score:.1%}; {whole[KILLED] / max(n - same, 1):.1%} without {same} survivors that "
+            f"change nothing; {whole[TOO_LONG]} undecided after {SECONDS} s"
+        )
         what = f"mutation score of {group}, {n} mistakes, seed {seed}"
-        text = f"{score:.1%} ({whole[TOO_LONG]} by running too long, {whole[SURVIVED]} survive)"
         rows.append(Row(what, "≥ 80%", text, score >= SCORE))
-    print("\n".join(f"    survived: {mutant}" for mutant in survivors))
+    for mutant in survivors:
+        why = reason(mutant.module, mutant.before, mutant.after)
+        print(f"    survived: {mutant}" + (f" ({why})" if why else ""))
     return rows
 
 

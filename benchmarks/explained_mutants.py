@@ -1,0 +1,38 @@
+"""Mistakes that survive the tests because they change nothing that a test should pin.
+
+``python -m benchmarks.mutation`` names the reason beside such a survivor. Each entry is a module, a
+part of the line as it was, a part of what it became, and why.
+"""
+
+from __future__ import annotations
+
+EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
+    ("families/three_groups.py", "np.full(labels.n_tasks, -1)", "- 2", "any negative code is none"),
+    ("families/pair_likelihood.py", "np.where(seen, tables, 1.0)", "2.0", "not used where unseen"),
+    ("families/tensor_power.py", "WORK = 20_000_000", "20000001", "a limit on time alone"),
+    ("families/tensor_power.py", "WORK // size**3", "size** 2", "a limit on time alone"),
+    ("families/margin.py", "order[former] = 0", "-1", "first of the order either way"),
+    ("families/margin.py", "break", "continue", "further rounds change nothing, and end"),
+    ("families/confusion.py", "np.zeros((1, labels.n_classes))", "( 2,", "row 0 counts for all"),
+    ("families/rank_one_fit.py", "LONGEST, False", "True", "set again in the first round"),
+    ("families/dependence.py", "len(factors), -1)", "- 2", "NumPy takes both for the rest"),
+    ("families/averaging.py", "np.diff(block.indptr) > 0", "!= 0", "counts are never negative"),
+    ("families/agreement.py", "not top > 0", "!= 0", "an absolute value is never negative"),
+    ("families/successive_projection.py", "weight > 0", "-1", "full rank leaves no empty column"),
+    ("families/moments.py", "(per_task**2).sum()", "** 3", "a bound on memory, not exact"),
+    ("families/minimax.py", "1.0 if self.moves_workers", "not", "a shorter or longer step only"),
+    ("families/groups.py", "require_memory(8 * m * m", "m + m", "a bound on memory"),
+    ("kernels/fast_difficulty.py", "ROUNDING * (1.0 + abs(value))", "/", "a rounding tolerance"),
+    ("kernels/fast.py", "AHEAD = 8", "AHEAD", "how far ahead memory is asked for"),
+    ("kernels/compiling.py", "for line in (0, 64)", "for line", "which memory is asked for early"),
+    ("core/encoding.py", "else -1", "- 2", "any negative code is none"),
+    ("core/validation.py", "np.int32(-1)", "- 2", "any negative code is none"),
+)
+
+
+def reason(module: str, before: str, after: str) -> str | None:
+    """Return why a mistake is none, if it is known."""
+    for where, was, became, why in EXPLAINED:
+        if module.endswith(where) and was in before and became in after:
+            return why
+    return None
