@@ -67,7 +67,11 @@ def test_ctrl_c_is_quiet_and_leaves_nothing(many_answers, tmp_path):
         *COMMAND, "aggregate", str(many_answers), "-o", str(tmp_path / "labels.csv"),
         "-p", "n_init=100000000",
     ]  # fmt: skip
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    # A shell that runs the tests in the background lets its children ignore Ctrl-C.
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    signal.signal(signal.SIGINT, former)
+    with process:
         assert process.stderr is not None
         # The note on the columns comes after reading and before the fit, which never ends.
         assert b"columns recognised" in process.stderr.readline()

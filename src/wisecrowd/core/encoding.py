@@ -267,6 +267,8 @@ class _Plain:
         self._chunks = chunks = []
         if pa.types.is_integer(column.type) and not column.null_count:
             return Encoded(*dense_codes(column.to_numpy()))
+        if pa.types.is_float16(column.type):
+            column = column.cast(pa.float32())  # not every pyarrow encodes halves
         if pa.types.is_dictionary(column.type):
             column = column.unify_dictionaries()
         else:

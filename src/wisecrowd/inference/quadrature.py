@@ -138,7 +138,9 @@ def sobol_rule(alpha: Floats, size: int, counts: Floats, seed: int) -> Rule:
     K = len(alpha)
     dimension = max(K * (K - 1), 1)
     power = max(1, math.ceil(math.log2(size)))
-    uniform = qmc.Sobol(dimension, scramble=True, rng=seed).random_base2(power)
+    # As ``seed``, which every version of SciPy takes; a generator draws the same in all of them.
+    generator = np.random.default_rng(seed)
+    uniform = qmc.Sobol(dimension, scramble=True, seed=generator).random_base2(power)
     shape = alpha + counts
     nodes = np.empty((len(uniform), K, K))
     column = 0
