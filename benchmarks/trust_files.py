@@ -6,6 +6,7 @@ import gzip
 import io
 import resource
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import pyarrow.parquet as pq
 
 import wisecrowd as wc
 from benchmarks.rows import Row
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.testing.damaged_files import Outcomes, fingerprint, fuzz_file, fuzz_model
 
 DAMAGED = {"aggregator": 5000, "classifier": 4500, "checkpoint": 500}
@@ -58,10 +59,12 @@ def model_rows() -> list[Row]:
                 lambda: fingerprint(learner.fit(X, labels, resume=True)),
             )
         )
-        forged = [
-            fuzz_model(folder / name, n, seed=1, forge=True, use=use[name])
-            for name, n in FORGED.items()
-        ]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WisecrowdWarning)  # a forged model may well know less
+            forged = [
+                fuzz_model(folder / name, n, seed=1, forge=True, use=use[name])
+                for name, n in FORGED.items()
+            ]
         grown = megabytes() - before
     return [
         _row("model files and checkpoints damaged", "typed error or equal model", damaged, False),
@@ -103,11 +106,15 @@ def parquet_of_long_text(path: Path) -> None:
     pq.write_table(table, path, store_schema=False, compression="zstd")
 
 
-def gzip_of_rows(path: Path) -> None:
-    with gzip.open(path, "wb", compresslevel=1) as file:
-        file.write(b"task,worker,label\n")
-        for _ in range(320):
-            file.write(b"1,a,x\n" * 1_700_000)
+def gzip_of(first: bytes, then: bytes) -> Callable[[Path], None]:
+    """Return how to write what unpacks to 3.2 GB: a beginning, and one part again and again."""
+
+    def make(path: Path) -> None:
+        part = then * ((1 << 25) // len(then))
+        # Gzip files may follow each other in one file, so a part need not be packed twice.
+        path.write_bytes(gzip.compress(first) + 96 * gzip.compress(part))
+
+    return make
 
 
 def zip_of_spaces(path: Path) -> None:
@@ -117,6 +124,13 @@ def zip_of_spaces(path: Path) -> None:
     ):
         for _ in range(100):
             file.write(b" " * (1 << 25))
+
+
+def zip_that_understates(path: Path) -> None:
+    """Write an archive whose directory says that 3.2 GB are 1000 bytes."""
+    zip_of_spaces(path)
+    true, told = ((n).to_bytes(8, "little") for n in (100 << 25, 1000))
+    path.write_bytes(path.read_bytes().replace(true, told))
 
 
 def array_of_a_bold_header(path: Path) -> None:
@@ -130,8 +144,11 @@ def array_of_a_bold_header(path: Path) -> None:
 BOMBS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "parquet of equal rows": ("rows.parquet", parquet_of_equal_rows),
     "parquet of one long text": ("text.parquet", parquet_of_long_text),
-    "csv.gz": ("rows.csv.gz", gzip_of_rows),
-    "zip": ("spaces.zip", zip_of_spaces),
+    "csv.gz of equal rows": ("rows.csv.gz", gzip_of(b"task,worker,label\n", b"1,a,x\n")),
+    "csv.gz of one row": ("row.csv.gz", gzip_of(b"task,worker,label\n1,a,", b"x")),
+    "jsonl.gz of one text": ("text.jsonl.gz", gzip_of(b'{"task": 1, "worker": "', b"x")),
+    "zip of spaces": ("spaces.zip", zip_of_spaces),
+    "zip that understates its size": ("small.zip", zip_that_understates),
     "npy": ("features.npy", array_of_a_bold_header),
 }
 

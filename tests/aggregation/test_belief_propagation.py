@@ -142,7 +142,7 @@ def test_an_extreme_spammer_is_seen_through(prior):
     assert model.labels_per_worker_[-1] == 1000
     assert abs(model.worker_accuracy_[-1] - 0.5) < 0.07
     assert np.mean(model.labels_ == made.truth) > 0.72
-    assert not model.warnings_
+    assert all("labels each on average" in told for told in model.warnings_)  # four, by most
 
 
 def test_three_classes_and_a_spammer_with_a_thousand_labels():
@@ -240,3 +240,9 @@ def test_weights_that_messages_cannot_carry_are_refused():
         BeliefPropagation().fit(CrowdLabels.from_arrays(*votes, weight=[1.0, 1000.0, 1.0]))
     fitted = BeliefPropagation().fit(CrowdLabels.from_arrays(*votes, weight=[500.0, 1.0, 1.0]))
     assert np.isfinite(fitted.probas_).all()
+
+
+def test_far_too_many_classes_are_refused_before_any_work():
+    labels = CrowdLabels.from_arrays([0, 0, 1], [0, 1, 1], [3, 3, 5], classes=np.arange(300_000))
+    with pytest.raises(DataError, match=r"300000 classes would need .* TB .*; use one-coin"):
+        BeliefPropagation().fit(labels)

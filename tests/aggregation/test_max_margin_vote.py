@@ -99,9 +99,10 @@ def test_classes_are_those_of_the_weighted_vote():
     votes = votes_of(labels, model.margin_weight_)
     best = votes[np.arange(15), np.searchsorted(labels.classes, model.labels_)]
     np.testing.assert_allclose(best, votes.max(axis=1), atol=1e-9)
-    scale = model.vote_weight_ @ model.margin_weight_ / (model.margin_weight_**2).sum()
+    weight = model.margin_weight_ + 1e-3 * model.margin_weight_.max()
+    scale = model.vote_weight_ @ weight / (weight**2).sum()
     assert scale > 0
-    np.testing.assert_allclose(model.vote_weight_, scale * model.margin_weight_)
+    np.testing.assert_allclose(model.vote_weight_, scale * weight)
 
 
 def test_not_below_the_vote_among_spammers():
@@ -137,3 +138,14 @@ def test_real_crowds(data_directory, name, bar):
     truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
     labels = CrowdLabels.from_arrays(*columns)
     assert MaxMarginVote().fit(labels).score(labels, dict(truth.tolist())) >= bar
+
+
+def test_workers_without_weight_decide_where_the_others_balance():
+    votes = np.tile([[0] * 4, [1] * 4], (6, 1))
+    for task, worker in ((0, 3), (3, 2), (5, 3), (8, 0)):
+        votes[task, worker] = 1 - votes[task, worker]
+    # By gold the first three workers err on task 0, and the machine rests on workers 1 and 3 alone.
+    model = MaxMarginVote().fit(CrowdLabels.from_matrix(votes), gold={0: 1, 1: 1})
+    np.testing.assert_allclose(model.margin_weight_, [0, 0.5, 0, 0.5], atol=1e-3)
+    # These two disagree on task 5, and the two without weight both say 1.
+    assert model.labels_.tolist() == [1, 1, *[0, 1] * 5]

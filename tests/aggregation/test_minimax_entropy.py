@@ -181,6 +181,30 @@ def test_new_tasks_are_treated_as_the_fitted_ones():
     np.testing.assert_allclose(alone[0], model.probas_[2], atol=1e-9)
 
 
+def test_workers_with_one_task_each_are_taken_for_one():
+    votes = CrowdLabels.from_matrix([[0, 0, 0, 1], [1, 1, 1, 1], [0] * 4, [1, 1, 0, 1]] * 3)
+    single = CrowdLabels.from_arrays(votes.task, np.arange(votes.n_annotations), votes.label)
+    model = MinimaxEntropy().fit(single)
+    assert model.labels_.tolist() == [0, 1] * 6
+    assert model.confidence_.min() > 0.75
+    assert np.ptp(model.worker_logits_, axis=0).max() == 0
+    # As if one worker had given all the labels.
+    one = CrowdLabels.from_arrays(
+        votes.task, np.zeros(votes.n_annotations), votes.label, duplicates="keep"
+    )
+    np.testing.assert_allclose(model.probas_, MinimaxEntropy().fit(one).probas_, atol=1e-9)
+
+
+def test_workers_with_several_tasks_are_their_own_beside_those_with_one():
+    labels = small_crowd(6)
+    task = np.concatenate([labels.task, np.arange(6)])
+    worker = np.concatenate([labels.worker, 4 + np.arange(6)])
+    label = np.concatenate([labels.label, [0, 1, 2, 0, 1, 2]])
+    logits = MinimaxEntropy().fit(CrowdLabels.from_arrays(task, worker, label)).worker_logits_
+    assert np.ptp(logits[4:], axis=0).max() == 0
+    assert np.ptp(logits[:4], axis=0).max() > 0.1
+
+
 @pytest.mark.parametrize(
     "options", [{"worker_penalty": -1}, {"task_penalty": 0.0}, {"task_penalty": "x"}]
 )

@@ -144,3 +144,40 @@ def test_real_crowds(data_directory, name, bar):
     truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
     labels = CrowdLabels.from_arrays(*columns)
     assert 1 - RankOne().fit(labels).score(labels, dict(truth.tolist())) <= bar
+
+
+def one_worker_per_label(matrix) -> CrowdLabels:
+    labels = CrowdLabels.from_matrix(matrix)
+    return CrowdLabels.from_arrays(labels.task, np.arange(labels.n_annotations), labels.label)
+
+
+@pytest.mark.parametrize("statistic", ["covariance", "agreement"])
+def test_workers_with_a_task_each_vote_alike(statistic):
+    labels = one_worker_per_label([[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 1]])
+    with pytest.warns(WisecrowdWarning, match="12 of 12 workers share too little"):
+        model = RankOne(statistic=statistic).fit(labels)
+    assert model.labels_.tolist() == [0, 1, 0, 1]
+    assert not model.identified_.any()
+    np.testing.assert_allclose(model.skill_, 0.5)
+
+
+def test_workers_with_a_task_each_have_the_mean_skill():
+    made = crowd(200, 6 * OneCoinWorkers(6, 2), PerTask(3), n_classes=2, random_state=0)
+    own = made.labels
+    task = np.concatenate([own.task, np.repeat(np.arange(200), 4)])
+    worker = np.concatenate([own.worker, 6 + np.arange(800)])
+    label = np.concatenate([own.label, np.repeat(made.truth, 4)])
+    with pytest.warns(WisecrowdWarning, match="800 of 806 workers share too little"):
+        both = RankOne(tol=1e-12).fit(CrowdLabels.from_arrays(task, worker, label))
+    alone = RankOne(tol=1e-12).fit(own)
+    np.testing.assert_allclose(both.skill_[:6], alone.skill_, atol=1e-9)
+    # The newcomers are all right, and with the mean skill each they outvote the others' errors.
+    assert (both.labels_ == made.truth).mean() > 0.95 > (alone.labels_ == made.truth).mean()
+
+
+def test_where_nobody_ever_varies_the_vote_decides():
+    labels = CrowdLabels.from_matrix([[0, 0, 1, -1], [-1, 0, 1, 1], [0, 0, -1, 1], [0, -1, 1, 1]],
+                                     missing=-1)  # fmt: skip
+    with pytest.warns(WisecrowdWarning, match="4 of 4 workers share too little"):
+        model = RankOne().fit(labels)
+    assert model.labels_.tolist() == [0, 1, 0, 1]

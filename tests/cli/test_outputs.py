@@ -45,8 +45,20 @@ def test_values_as_json_has_them(capfd, value, expected):
     assert type(json.loads(printed)["value"]) is type(expected)
 
 
-def test_rows_of_a_table():
-    table = {"task": np.array(["a", "b"], dtype=object), "confidence": np.array([0.5, np.nan])}
-    rows = rows_of(table)
-    assert [list(row) for row in rows] == [["task", "confidence"]] * 2
-    assert rows[0] == {"task": "a", "confidence": 0.5}
+def test_rows_of_a_table_are_what_the_values_are_one_by_one(capfd):
+    table = {
+        "task": np.array(["a", np.int64(7)], dtype=object),
+        "day": np.array(["2024-02-29", "2024-03-01"], dtype="datetime64[D]"),
+        "name": np.array(["x", "é"]),
+        "n": np.array([1, 2], dtype=np.uint8),
+        "sure": np.array([True, False]),
+        "confidence": np.array([np.nan, 0.5]),
+        "soft": np.array([[0.25, np.inf], [1.0, 0.0]], dtype=np.float32),
+    }
+    one_by_one = [{name: values[i] for name, values in table.items()} for i in range(2)]
+    print_json({"rows": rows_of(table)})
+    print_json({"rows": [row | {"day": str(row["day"])} for row in one_by_one]})
+    rows, expected = (json.loads(line)["rows"] for line in capfd.readouterr().out.splitlines())
+    assert rows == expected
+    assert rows[0]["confidence"] is None
+    assert rows[0]["soft"] == [0.25, None]

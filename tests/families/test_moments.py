@@ -10,7 +10,7 @@ import pytest
 from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.agreement import pair_agreement
-from wisecrowd.families.moments import closest_pairs, pair_moments
+from wisecrowd.families.moments import agreed_classes, closest_pairs, pair_moments
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 
 
@@ -157,3 +157,13 @@ def test_kernels_count_only_the_pairs_asked_for(name):
     counts = kernel.pair_counts(*columns, first, second, labels.n_workers, labels.n_classes)
     for p in range(2):
         np.testing.assert_array_equal(counts[p], brute_force(labels, first[p], second[p]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_that_two_workers_agreed_on_by_looking_at_all_pairs(seed):
+    labels = random_labels(n=25, n_tasks=12, n_workers=4, n_classes=5, seed=seed)
+    agreed = np.zeros(labels.n_classes, dtype=bool)
+    for a in range(labels.n_workers):
+        for b in range(a):
+            agreed |= np.diagonal(brute_force(labels, a, b)) > 0
+    np.testing.assert_array_equal(agreed_classes(labels), agreed)

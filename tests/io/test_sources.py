@@ -4,11 +4,14 @@ import gzip
 import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io import sources
 from wisecrowd.io.sources import Source, clear_errors, find_sources, is_plain, opened
 
 
@@ -119,3 +122,18 @@ def test_standard_input(monkeypatch):
     with opened(Source(None)) as stream:
         assert stream.read() == b"abc"
         assert not is_plain(stream)
+
+
+def test_a_gzip_bomb_is_known_by_its_beginning(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "SMALL_TEXT", 1 << 20)
+    packed = tmp_path / "a.csv.gz"
+    # A hundred times a million zeros, then noise that makes the file as large as a table would.
+    noise = np.random.default_rng(0).bytes(2_000_000)
+    packed.write_bytes(100 * gzip.compress(bytes(1_000_000)) + gzip.compress(noise))
+    seen: list[bytes] = []
+    with (
+        pytest.raises(DataError, match=r"a\.csv\.gz would unpack from .* raise the limit"),
+        opened(Source(packed)) as stream,
+    ):
+        seen.extend(iter(partial(stream.read, 1 << 18), b""))
+    assert 0 < sum(map(len, seen)) <= 3 << 20

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.families.moment_fit import (
@@ -76,6 +77,7 @@ class CoupledNMF(PairMethod):
     tags: ClassVar[Tags] = Tags(
         monotone=True, inductive=True, confusion=True, likelihood=True, pooled=True
     )
+    footprint = Footprint(label=42.6, cell=34.0, confusion=100.0, pair_table=34.8)
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
@@ -84,6 +85,7 @@ class EBCC(VariationalConfusion):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
+    footprint = Footprint(label=10.9, task=82.7, cell=90.7, confusion=569.0)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.grouped_confusion import GroupedConfusionEM
 from wisecrowd.inference.priors import as_row_prior
 
@@ -62,7 +63,8 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
 
     Examples
     --------
-    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> from wisecrowd.core.footprint import Footprint
+    from wisecrowd.core.labels import CrowdLabels
     >>> votes = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 0]])
     >>> copied = np.hstack([votes, np.repeat(votes[:, :1], 9, axis=1)])
     >>> groups = [0, 1, 2] + [0] * 9
@@ -71,6 +73,7 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=8.4, cell=18.4, confusion=100.0, pair_table=91.6)
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
@@ -69,6 +70,7 @@ class GroupAwareMajorityVote(Aggregator):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=30.0, cell=45.0, pair_table=48.0)
 
     def __init__(self, *, groups: Any = "auto", smoothing: float = 0.0) -> None:
         self.groups = groups

@@ -18,6 +18,8 @@ from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]
 
+EVEN = 1e-3  # what everybody's vote counts beyond the weights, as a share of the greatest
+
 
 class MaxMarginVote(SkillVote):
     r"""Weighted vote whose winner leads every other class by a margin, as far as it can (M³V).
@@ -47,7 +49,7 @@ class MaxMarginVote(SkillVote):
     margin_weight_ : (n_workers,)
         :math:`\eta_j`; the classes are those of the vote with these weights.
     vote_weight_ : (n_workers,)
-        The same, times the scale of the probabilities.
+        The same plus a thousandth of the greatest one, times the scale of the probabilities.
     C_ : float
     history_ : tuple of float
         Minus the objective after each round; it never decreases.
@@ -58,6 +60,10 @@ class MaxMarginVote(SkillVote):
     classes, the vote for fixed weights; neither can raise the objective. They start at the majority
     vote. The machine is solved in the dual by accelerated projected gradients with one step length
     per task, and the best weights so far are kept.
+
+    The machine gives workers whom it does not need no weight at all. So that their labels decide
+    where those of the others balance, each vote counts a thousandth of the greatest weight more,
+    which is about how closely the weights are known.
 
     A margin is no probability. Probabilities are those of the weighted vote times the one scale
     under which the labels are most likely for one-coin workers. Gold tasks keep their class in
@@ -114,7 +120,7 @@ class MaxMarginVote(SkillVote):
             if converged := bool((former == chosen).all()) or self._settled(history):
                 break
         return Skills(
-            weight,
+            weight + EVEN * float(np.abs(weight).max(initial=0.0)),
             n_iter=number,
             converged=converged,
             history=tuple(history),

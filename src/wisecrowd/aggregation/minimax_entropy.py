@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,7 +17,12 @@ from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.minimax import LogitModel, Params, State, Stats
-from wisecrowd.families.received import accuracy_error, share_of, worker_weights
+from wisecrowd.families.received import (
+    accuracy_error,
+    share_of,
+    single_task_workers,
+    worker_weights,
+)
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.initial import condition, vote_posterior
 from wisecrowd.inference.loop import run
@@ -76,7 +82,8 @@ class MinimaxEntropy(Aggregator):
     real crowds this changes hardly any label. The posterior counts a task's own logits as known, so
     it is surer than one that would integrate over them. The mirror image of a crowd fits as well:
     the start, the soft vote, decides between them. Nothing ties a class to the label of its name
-    either, so a class that nobody chose is left out unless a prior or gold names it.
+    either, so a class that nobody chose is left out unless a prior or gold names it. Workers who
+    labelled one task only are taken for one worker: alone, each would explain its label by itself.
 
     References
     ----------
@@ -143,13 +150,18 @@ class MinimaxEntropy(Aggregator):
             f"MinimaxEntropy with {labels.n_tasks} tasks and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
-        penalties = self._penalties(labels)
+        single = np.flatnonzero(single_task_workers(labels))
+        code = np.arange(J, dtype=np.int32)
+        code[single] = single[:1]
+        pooled = replace(labels, worker=code[labels.worker])
+        penalties = self._penalties(pooled)
         model = LogitModel(*penalties, self._fixed_class(labels, prior))
-        engine = MemoryEngine(labels, prior, table_size=2 * J * K * K)
+        engine = MemoryEngine(pooled, prior, table_size=2 * J * K * K)
         params, states = self._begin(model, engine, J, K)
         done = run(model, engine, params, max_iter=self.max_iter, tol=self.tol, states=states)
-        probas, logits, right = _settled(model, engine, done.params, labels.n_tasks)
-        fitted: Params = done.params
+        fitted = Params(done.params.logits[code], done.params.log_class)
+        engine = MemoryEngine(labels, prior, table_size=2 * J * K * K)
+        probas, logits, right = _settled(model, engine, fitted, labels.n_tasks)
         class_prior = np.exp(fitted.log_class - fitted.log_class.max())
         total = worker_weights(labels)
         accuracy = share_of(right, total, 1 / K)

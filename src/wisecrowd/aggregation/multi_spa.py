@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod
@@ -65,6 +66,7 @@ class MultiSPA(PairMethod):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
+    footprint = Footprint(label=43.2, cell=30.7, confusion=100.0, pair_table=35.1)
 
     def __init__(
         self,

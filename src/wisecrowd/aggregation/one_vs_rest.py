@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_choice
 from wisecrowd.core.registry import get_method
@@ -72,6 +73,7 @@ class OneVsRest(Aggregator):
     """
 
     tags: ClassVar[Tags] = Tags()
+    footprint = Footprint(cell=63.4)
 
     def __init__(self, method: Any = DEFAULT, *, class_prior: Any = "auto") -> None:
         self._use(method)

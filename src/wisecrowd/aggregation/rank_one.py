@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.result import FitResult
@@ -18,12 +19,13 @@ from wisecrowd.families.coin import coin_confusion
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, on_simplex
 from wisecrowd.families.moments import PairMoments
 from wisecrowd.families.rank_one_fit import rank_one_fit
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.received import single_task_workers, worker_weights
 from wisecrowd.families.three_groups import class_shares, unidentified_warning
 
 Floats = NDArray[np.float64]
 
-ALONE = "share no task with others", "they have the mean skill"
+ALONE = "share too little with others to compare them", "they have the mean skill"
+LEAST = 1e-9  # the least skill of anybody by which a part of the crowd can be told from chance
 
 
 class RankOne(PairMethod):
@@ -64,7 +66,8 @@ class RankOne(PairMethod):
     class_prior_ : (n_classes,)
         What makes the workers' label frequencies most plausible, by least squares.
     identified_ : (n_workers,) bool
-        Whether the worker is in a pair that counts; the others have the mean skill.
+        Whether the worker is in a pair that counts, in a part of the crowd where anybody agrees
+        with others beyond chance; the rest have the mean skill, or 1/2 if nobody is.
     history_ : tuple of float
         The objective after each step; it never rises.
 
@@ -77,9 +80,10 @@ class RankOne(PairMethod):
 
     Both statistics are exact for one-coin workers. Under the paper's, spammers who favour the same
     label agree, and pass for skilled; their covariance is zero. Where a class is rare, the paper's
-    has less noise. The class prior is the one that fits the workers' label frequencies
-    :math:`m_j(l) = s_j \pi_l + (1 - s_j) / K` best. Where some workers are
-    adversaries, MMSR leaves out what they say of others.
+    has less noise. Workers who labelled a single task are in no pair: one label, right or wrong by
+    the others, would make them perfect or hopeless. The class prior is the one that fits the
+    workers' label frequencies :math:`m_j(l) = s_j \pi_l + (1 - s_j) / K` best. Where some workers
+    are adversaries, MMSR leaves out what they say of others.
 
     References
     ----------
@@ -99,6 +103,8 @@ class RankOne(PairMethod):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=70.0, cell=20.0, confusion=100.0, pair_table=5.0)
+    tells_classes_apart = False
 
     def __init__(
         self,
@@ -134,6 +140,8 @@ class RankOne(PairMethod):
     def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
         J, K = labels.n_workers, labels.n_classes
         pairs = self._pairs(labels, rng)
+        single = single_task_workers(labels)
+        pairs = pairs.select(~(single[pairs.first] | single[pairs.second]))
         total = worker_weights(labels)
         start = np.full(J, 0.5)
         if self._start is not None and K > 1:
@@ -145,7 +153,9 @@ class RankOne(PairMethod):
         part, n_parts = pairs.parts()
         agreement = vote_agreement(labels, np.full(labels.n_tasks, -1))
         factor = orient(fit.factor, agreement, part, n_parts)
-        identified = np.diff(pairs.partners[0]) > 0
+        largest = np.zeros(n_parts)
+        np.maximum.at(largest, part, np.abs(factor))
+        identified = (np.diff(pairs.partners[0]) > 0) & (largest[part] > LEAST)
         weight = np.where(identified, total, 0.0)
         prior, scale = coin_class_prior(labels, pairs.marginals, factor, weight, self.statistic)
         skill = fill_in((factor / scale).clip(low, 1.0), identified, total)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.aggregation.dawid_skene import DawidSkene
 from wisecrowd.core.base import Tags
+from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
@@ -93,6 +94,7 @@ class SpectralDawidSkene(MomentMethod):
     """
 
     tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=80.0, cell=75.0, confusion=100.0)
 
     def __init__(
         self,

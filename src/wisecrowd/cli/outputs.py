@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from wisecrowd.storage.atomic import clear_write_errors, together, when_complete
 from wisecrowd.storage.manifest import Manifest, manifest_path, write_manifest
 
 Table = Mapping[str, NDArray[Any]]
+_AS_IT_IS = frozenset({str, int, bool, type(None)})
 
 
 def check_outputs(
@@ -155,13 +157,33 @@ def _explained() -> Iterator[None]:
             raise error
 
 
-def rows_of(table: Table) -> list[dict[str, Any]]:
-    """Return a table as one mapping per row, for JSON."""
-    columns = [values.tolist() for values in table.values()]
-    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+class PlainRows(list[dict[str, Any]]):
+    """Rows of values that are as JSON has them, millions of which need no second look."""
+
+
+def rows_of(table: Table) -> PlainRows:
+    """Return a table as one mapping per row, for JSON; NaN becomes None."""
+    columns = [_plain_column(values) for values in table.values()]
+    return PlainRows(dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True))
+
+
+def _plain_column(values: NDArray[Any]) -> list[Any]:
+    column: list[Any] = values.tolist()
+    if values.ndim > 1 or values.dtype.kind not in "biufU":
+        return [_plain(value) for value in column]
+    if values.dtype.kind == "f":
+        for row in np.flatnonzero(~np.isfinite(values)).tolist():
+            column[row] = None
+    return column
 
 
 def _plain(value: Any) -> Any:
+    """Return a value as JSON has it; tables have millions, so the usual types are asked first."""
+    kind = type(value)
+    if kind in _AS_IT_IS or kind is PlainRows:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -169,7 +191,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    if value is None or isinstance(value, bool | int | str):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, int | str):
         return value
     return str(value)

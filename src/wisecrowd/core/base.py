@@ -183,7 +183,8 @@ class Aggregator(Estimator):
         """
         if self.footprint is None:
             return 0
-        return bytes_needed(self.footprint, as_crowd_labels(labels))
+        max_pairs = getattr(self, "max_pairs", None)
+        return bytes_needed(self.footprint, as_crowd_labels(labels), max_pairs=max_pairs)
 
     def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
         raise TypeError(f"{type(self).__name__} must define _fit.")

@@ -45,8 +45,11 @@ class Footprint(NamedTuple):
     meeting: float = 0.0
 
 
-def sizes_of(labels: CrowdLabels) -> Footprint:
-    """Return how many of each there are in a crowd; pairs are counted as an upper bound."""
+def sizes_of(labels: CrowdLabels, max_pairs: int | None = None) -> Footprint:
+    """Return how many of each there are in a crowd; pairs are counted as an upper bound.
+
+    Of ``max_pairs`` pairs at most a method keeps the tables.
+    """
     per_task = labels.labels_per_task.astype(np.float64)
     N, J, K = float(labels.n_tasks), float(labels.n_workers), float(labels.n_classes)
     meetings = float((per_task * (per_task - 1)).sum() / 2)
@@ -58,17 +61,19 @@ def sizes_of(labels: CrowdLabels) -> Footprint:
         dense=N * K if N * K <= DENSE_LIMIT else 0.0,
         confusion=J * K * K,
         pair=pairs,
-        pair_table=pairs * K * K,
+        pair_table=(pairs if max_pairs is None else min(pairs, max_pairs)) * K * K,
         meeting=meetings,
     )
 
 
-def bytes_needed(footprint: Footprint, labels: CrowdLabels, *, guarded: bool = True) -> int:
+def bytes_needed(
+    footprint: Footprint, labels: CrowdLabels, *, guarded: bool = True, max_pairs: int | None = None
+) -> int:
     """Return the bytes that a fit takes at most at one time.
 
     After the fit its posterior stays, and the guards count the votes beside it.
     """
-    sizes = sizes_of(labels)
+    sizes = sizes_of(labels, max_pairs)
     fit = float(np.dot(footprint, sizes))
     if sizes.cell > MOST_VOTES or not guarded:
         return int(fit)

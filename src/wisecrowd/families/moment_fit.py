@@ -7,6 +7,8 @@ follows is the same for all of them, and written here once:
 * **Permutation.** Moments say nothing of the classes' names. In each connected part of the crowd
   the classes are named so that the workers, weighted by their number of labels, are right as often
   as possible: the assignment of the greatest trace of their mean confusion matrix.
+* **Classes on which no two workers ever agreed** are to tables of agreement the errors of some
+  other class. What is said of them is what the soft vote says, and the rest is estimated without.
 * **Unidentified workers** have the confusion matrix that fits their tables with identified ones
   best (least squares), else the one that the soft vote gives.
 * **Caution.** A row says no more than its labels allow: it has ``SMOOTHING`` pseudo-labels.
@@ -18,7 +20,7 @@ For EM after it: ``DawidSkene().fit(labels, init=method)``.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +33,7 @@ from wisecrowd.core.result import FitResult
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import known_classes
 from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments import PairMoments, agreed_classes, pair_moments
 from wisecrowd.families.received import worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.priors import WeakDiagonal
@@ -93,6 +95,7 @@ class MomentMethod(Aggregator):
     """
 
     class_prior: Any = "auto"
+    tells_classes_apart: ClassVar[bool] = True  # what is found of a worker has a row per class
 
     def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
         raise TypeError(f"{type(self).__name__} must define _estimate.")
@@ -129,17 +132,11 @@ class MomentMethod(Aggregator):
 
     def _used_classes(self, crowd: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
         """Return the completed estimate; a class that nobody ever gave as a label has no share."""
-        K, start = crowd.n_classes, self._start
+        K = crowd.n_classes
         used = np.flatnonzero(crowd.class_totals > 0)
         used = used if len(used) else np.arange(K)
-        if len(used) < K:
-            code = np.searchsorted(used, crowd.label).clip(0, len(used) - 1).astype(np.int32)
-            crowd = replace(crowd, label=code, classes=crowd.classes[used])
-            if start is not None:
-                given = start[:, used] + 1e-300
-                self._start = given / given.sum(axis=1, keepdims=True)
-        votes = vote_confusion(crowd, self._start)
-        estimate = completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
+        crowd = self._narrowed(crowd, used)
+        estimate = self._agreed_classes(crowd, rng)
         if len(used) == K:
             return estimate
         confusion = np.full((crowd.n_workers, K, K), 1 / K)
@@ -148,6 +145,32 @@ class MomentMethod(Aggregator):
         class_prior = np.zeros(K)
         class_prior[used] = estimate.class_prior
         return replace(estimate, confusion=confusion, class_prior=class_prior)
+
+    def _agreed_classes(self, crowd: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+        """Return the completed estimate; classes that moments cannot see are the soft vote's."""
+        agreed = agreed_classes(crowd)
+        if not self.tells_classes_apart or agreed.all() or agreed.sum() < 2:
+            votes = vote_confusion(crowd, self._start)
+            return completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
+        confusion, class_prior = start_from(crowd, self._start, None)
+        kept = np.flatnonzero(agreed)
+        crowd = self._narrowed(crowd.select_annotations(agreed[crowd.label]), kept)
+        votes = vote_confusion(crowd, self._start)
+        estimate = completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
+        block = np.ix_(np.arange(crowd.n_workers), kept, kept)
+        confusion[block] = estimate.confusion * confusion[block].sum(axis=2, keepdims=True)
+        class_prior[kept] = estimate.class_prior * class_prior[kept].sum()
+        return replace(estimate, confusion=confusion, class_prior=class_prior)
+
+    def _narrowed(self, crowd: CrowdLabels, kept: Ints) -> CrowdLabels:
+        """Return the labels with these classes only, and narrow the start to them."""
+        if len(kept) == crowd.n_classes:
+            return crowd
+        if self._start is not None:
+            given = self._start[:, kept] + 1e-300
+            self._start = given / given.sum(axis=1, keepdims=True)
+        code = np.searchsorted(kept, crowd.label).clip(0, len(kept) - 1).astype(np.int32)
+        return replace(crowd, label=code, classes=crowd.classes[kept])
 
     def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
         return naive_bayes(labels, self._counting(prior), self.confusion_, self.class_prior_)

@@ -287,6 +287,25 @@ def counted_annotations(labels: CrowdLabels) -> tuple[Ints, Ints, Ints, Floats]:
     return labels.task[kept], labels.worker[kept], labels.label[kept], labels.weight[kept]
 
 
+def agreed_classes(labels: CrowdLabels) -> NDArray[np.bool_]:
+    """Return on which classes (K,) two workers ever agreed, that is, gave them to the same task.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 2, 1], [2, 0, 0]])
+    >>> agreed_classes(labels)
+    array([ True,  True, False])
+    """
+    task, worker, label, _ = counted_annotations(labels)
+    cell = task.astype(np.int64) * labels.n_classes + label
+    order = np.lexsort((worker, cell))
+    cell, worker = cell[order], worker[order]
+    both = (cell[1:] == cell[:-1]) & (worker[1:] != worker[:-1])
+    agreed = np.zeros(labels.n_classes, dtype=bool)
+    agreed[cell[1:][both] % labels.n_classes] = True
+    return agreed
+
+
 def label_shares(labels: CrowdLabels) -> Floats:
     """Return the share (n_workers, K) of each label among a worker's; uniform without labels."""
     J, K = labels.n_workers, labels.n_classes

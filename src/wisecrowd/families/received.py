@@ -203,6 +203,23 @@ def worker_weights(labels: CrowdLabels) -> Floats:
     return weights.astype(np.float64, copy=False)
 
 
+def single_task_workers(labels: CrowdLabels) -> NDArray[np.bool_]:
+    """Return which workers (n_workers,) labelled one task only, however often.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays([0, 0, 1, 1], ["a", "b", "b", "c"], [1, 1, 0, 0])
+    >>> single_task_workers(labels)
+    array([ True, False,  True])
+    """
+    task, worker = labels.task, labels.worker
+    if labels.weight is not None:
+        task, worker = task[labels.weight > 0], worker[labels.weight > 0]
+    first = np.ones(len(task), dtype=bool)  # of the labels that a worker gave to a task
+    first[1:] = (task[1:] != task[:-1]) | (worker[1:] != worker[:-1])
+    return np.asarray(np.bincount(worker[first], minlength=labels.n_workers) == 1)
+
+
 def share_of(correct: Floats, total: Floats, otherwise: float) -> Floats:
     """Return ``correct / total``, and ``otherwise`` for workers without labels."""
     return np.where(total > 0, correct / np.where(total > 0, total, 1.0), otherwise)

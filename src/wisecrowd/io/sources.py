@@ -22,6 +22,7 @@ from wisecrowd.io.limits import require_size
 PathLike = str | os.PathLike[str]
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
+SMALL_TEXT = 64 << 20  # below this many unpacked bytes no ratio is suspicious
 # A folder is an export of its own where it holds one of these.
 EXPORT_FOLDERS = ("annotations/worker-response", "dataset_info.json")
 
@@ -103,17 +104,20 @@ def opened(source: Source) -> Iterator[BinaryIO]:
             return
         with source.path.open("rb") as file:
             if file.peek(2)[:2] == _GZIP_MAGIC:
-                size = os.fstat(file.fileno()).st_size
                 with gzip.open(file, "rb") as unpacked:
-                    yield io.BufferedReader(_Unpacked(unpacked, size, source), 1 << 20)
+                    yield io.BufferedReader(_Unpacked(unpacked, file, source), 1 << 20)
             else:
                 yield file
 
 
 class _Unpacked(io.RawIOBase):
-    """Gzip data that stop where they grow as no table does."""
+    """Gzip data that stop where they grow as no table does.
 
-    def __init__(self, stream: gzip.GzipFile, packed: int, source: Source) -> None:
+    What is unpacked counts against what was read for it, not against the whole file: a bomb is
+    known by its beginning, before memory has to hold hundreds of times its size.
+    """
+
+    def __init__(self, stream: gzip.GzipFile, packed: BinaryIO, source: Source) -> None:
         super().__init__()
         self._stream = stream
         self._packed = packed
@@ -134,7 +138,8 @@ class _Unpacked(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         part = self._stream.read(len(buffer))
-        self._context.run(require_size, self._source.name, self._stream.tell(), self._packed)
+        sizes = self._stream.tell(), self._packed.tell()
+        self._context.run(require_size, self._source.name, *sizes, SMALL_TEXT)
         buffer[: len(part)] = part
         return len(part)
 

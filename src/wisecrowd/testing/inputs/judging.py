@@ -276,9 +276,9 @@ def _is_warned(messages: list[str], words: tuple[str, ...]) -> bool:
 
 
 def _wrong_labels(expected: Mapping[Any, Any], found: Mapping[Any, Any], shell: bool) -> str:
+    known = found if not shell else {str(key): value for key, value in found.items()}
     for task, label in expected.items():
         asked = plain(task) if not shell else str(plain(task))
-        known = found if not shell else {str(key): value for key, value in found.items()}
         if asked not in known:
             return f"task {asked!r} is not among {list(known)[:5]}"
         got, want = known[asked], plain(label)
