@@ -25,6 +25,13 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("kernels/fast_difficulty.py", "ROUNDING * (1.0 + abs(value))", "/", "a rounding tolerance"),
     ("kernels/fast.py", "AHEAD = 8", "AHEAD", "how far ahead memory is asked for"),
     ("kernels/compiling.py", "for line in (0, 64)", "for line", "which memory is asked for early"),
+    ("families/moments.py", "float(J) ** 2) / 2", "/ 1", "a bound on memory, not exact"),
+    ("families/difficulty.py", "SETTLING_STEPS = 30", "31", "settled before"),
+    ("families/difficulty.py", "value > best", ">=", "equal values climb to the same top"),
+    ("families/triples.py", "np.empty((0, 3)", "(0, 4)", "an empty table of either width"),
+    ("families/rank_one_fit.py", "1e-300)", "1.0)", "a floor below all curvatures that occur"),
+    ("families/grouped_confusion.py", "8 * (6 * J * K * K", "7 * J", "a bound on memory"),
+    ("core/columns.py", "close[0]", "close[ -1]", "there is one"),
     ("core/encoding.py", "else -1", "- 2", "any negative code is none"),
     ("core/validation.py", "np.int32(-1)", "- 2", "any negative code is none"),
 )

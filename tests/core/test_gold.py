@@ -58,6 +58,10 @@ def test_integers_that_became_floats_are_integers(gold):
             pd.DataFrame({"task": ["t1", "t1"], "label": ["cat", "dog"]}),
             "two classes, 'cat' and 'dog'",
         ),
+        (
+            pd.DataFrame({"task": ["t1", "t1"], "label": ["dog", "cat"]}),
+            "two classes, 'dog' and 'cat'",
+        ),
         (pd.DataFrame({"task": ["t1"], "x": ["cat"]}), "No column looks like the label"),
     ],
 )
@@ -77,3 +81,8 @@ def test_pairs_keep_unknown_tasks():
     codes, (ids, classes) = as_pairs({"t3": "a", "t7": "b"}, LABELS, "truth")
     assert codes.tolist() == [2, -1]
     assert (ids, classes) == (["t3", "t7"], ["a", "b"])
+
+
+def test_classes_that_are_no_whole_numbers_stay_what_they_are():
+    halves = CrowdLabels.from_arrays([1, 2, 3], ["w"] * 3, [0.5, 1.5, 1.0])
+    assert as_gold([0.5, None, 1.0], halves).tolist() == [0, -1, 1]

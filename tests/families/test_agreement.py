@@ -14,6 +14,7 @@ from wisecrowd.families.agreement import (
     fill_in,
     known_classes,
     orient,
+    pair_agreement,
     signed_labels,
     vote_agreement,
 )
@@ -114,3 +115,13 @@ def test_workers_who_meet_nobody():
     skill = fill_in(np.array([0.8, 0.2, 0.0]), known, np.array([1.0, 3.0, 5.0]))
     np.testing.assert_allclose(skill, [0.8, 0.2, 0.35])
     assert fill_in(np.zeros(1), np.array([False]), np.ones(1)).tolist() == [0.5]
+
+
+def test_agreement_of_pairs_is_zero_by_chance_and_one_at_best():
+    matrix = np.array([[0, 0, 1], [1, 1, 2], [2, 2, 0], [0, 1, 1]])
+    pairs = pair_agreement(CrowdLabels.from_matrix(matrix), np.full(4, -1))
+    found = dict(zip(zip(pairs.first, pairs.second, strict=True), pairs.agreement, strict=True))
+    for (i, j), value in found.items():
+        share = np.mean(matrix[:, i] == matrix[:, j])
+        assert value == pytest.approx((3 * share - 1) / 2)  # K share - 1 over K - 1
+    assert len(found) == 6

@@ -73,7 +73,7 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
     """
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
-    footprint = Footprint(label=8.4, cell=18.4, confusion=100.0, pair_table=91.6)
+    footprint = Footprint(label=8.4, cell=18.4, confusion=100.0, pair_table=80.0)
 
     def __init__(
         self,
