@@ -292,8 +292,10 @@ def test_impossible_size_is_refused_at_once():
         np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32),
         (np.arange(n) % 1000).astype(np.int32), np.arange(n), np.arange(n), np.arange(1000),
     )  # fmt: skip
-    with pytest.raises(DataError, match=r"need .* TB .* fewer subtypes"):
+    with pytest.raises(DataError, match=r"need .* TB .* use one-coin"):
         EBCC().fit(labels)
+    with pytest.raises(DataError, match=r"need .* TB .* fewer subtypes"):
+        EBCC(n_subtypes=10**9).fit(small_crowd().labels)
 
 
 # --------------------------------------------------------------------------------------- real data

@@ -63,8 +63,7 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
 
     Examples
     --------
-    >>> from wisecrowd.core.footprint import Footprint
-    from wisecrowd.core.labels import CrowdLabels
+    >>> from wisecrowd.core.labels import CrowdLabels
     >>> votes = np.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [1, 1, 1], [0, 1, 1], [1, 0, 0]])
     >>> copied = np.hstack([votes, np.repeat(votes[:, :1], 9, axis=1)])
     >>> groups = [0, 1, 2] + [0] * 9

@@ -16,7 +16,7 @@ import zlib
 import pytest
 
 from wisecrowd.core.exceptions import DataError, WisecrowdError
-from wisecrowd.io import limits, untrusted
+from wisecrowd.io import limits, sources, untrusted
 from wisecrowd.io.tables import read
 
 JSON = {
@@ -221,7 +221,7 @@ def test_a_folder_with_a_link_to_outside(tmp_path):
 
 
 def test_gzip_bomb(written, monkeypatch):
-    monkeypatch.setattr(limits, "SMALL", 1 << 20)
+    monkeypatch.setattr(sources, "SMALL_TEXT", 1 << 20)
     packed = gzip.compress(b"task,worker,label\n" + b"1,a,x\n" * (1 << 20))
     path = written("a.csv.gz", packed)
     with limits.limits(ratio=100), pytest.raises(DataError, match=r"limits\(ratio=\d+\)"):
