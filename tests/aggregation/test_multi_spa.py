@@ -9,6 +9,8 @@ from wisecrowd.aggregation import BeliefPropagation, DawidSkene, MeanField, Mult
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
+from wisecrowd.testing.crowds import simulated
+from wisecrowd.testing.relations import RELATIONS, compare
 
 
 def expert_crowd(n_tasks, seed=0, n_workers=12):
@@ -79,3 +81,14 @@ def test_published_errors(data_directory, name, alone, then_em, slack):
         assert 1 - model.score(labels, truth) <= alone + slack
     after = DawidSkene(prior=None).fit(labels, init=model)
     assert 1 - after.score(labels, truth) <= then_em + slack
+
+
+@pytest.mark.parametrize("seed", [1, 4, 5])
+def test_the_order_of_workers_does_not_choose_among_equal_corners(seed):
+    """In a small crowd many points are equally far out and rest on equally many tasks."""
+    (renaming,) = (relation for relation in RELATIONS if relation.name == "renaming of workers")
+    n_tasks = int(np.random.default_rng(seed).integers(8, 40))
+    labels = simulated(n_tasks, 7, 3, 4, seed).labels
+    found = compare(MultiSPA, renaming, labels, np.random.default_rng(seed))
+    assert found.labels == 0
+    assert found.probas < 1e-9

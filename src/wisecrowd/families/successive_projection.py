@@ -95,14 +95,16 @@ def corners_of(
     identified[present] = True
     at = np.zeros((n_workers, K), dtype=np.int64)  # which point each corner is
     residual = points.copy()
+    usual = _likeness(owner, points, weight, n_workers)
     for k in range(K if len(present) else 0):
         size = np.einsum("ck,ck->c", residual, residual)
         top = np.zeros(n_workers)
         top[present] = np.maximum.reduceat(size, begin[present])
         identified &= top > FULL_RANK**2
-        # Of equals the one that rests on most tasks: rounding and the order of ids must not choose.
+        # Of equals the one that rests on most tasks, then the usual one: neither rounding nor the
+        # order of ids must choose.
         farthest = np.flatnonzero(size >= (1 - EQUAL) * top[owner])[::-1]
-        farthest = farthest[np.argsort(weight[farthest], kind="stable")]
+        farthest = farthest[np.lexsort((usual[farthest], weight[farthest]))]
         at[owner[farthest], k] = farthest
         direction = residual[at[:, k]] / np.sqrt(np.maximum(top, 1e-300))[:, None]
         along = np.einsum("ck,ck->c", residual, direction[owner])
@@ -112,6 +114,13 @@ def corners_of(
     if noise > 0:
         corners = _averaged(owner, points, weight, corners, at, noise)
     return corners, identified
+
+
+def _likeness(owner: Ints, points: Floats, weight: Floats, n_workers: int) -> Floats:
+    """Return (n_points,) how alike each point and all of its worker's together are, rounded."""
+    mean = np.stack([np.bincount(owner, weight * x, n_workers) for x in points.T], axis=1)
+    total = np.maximum(mean.sum(axis=1), 1e-300)
+    return np.asarray(np.round((points * mean[owner]).sum(axis=1) / total[owner], 9))
 
 
 def _averaged(
