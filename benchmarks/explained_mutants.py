@@ -1,4 +1,4 @@
-"""Mistakes that survive the tests because they change nothing that a test should pin.
+"""Mistakes that survive the tests and may: no result changes, or only a bound on time or memory.
 
 ``python -m benchmarks.mutation`` names the reason beside such a survivor. Each entry is a module, a
 part of the line as it was, a part of what it became, and why.
@@ -12,7 +12,6 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("families/tensor_power.py", "WORK = 20_000_000", "20000001", "a limit on time alone"),
     ("families/tensor_power.py", "WORK // size**3", "size** 2", "a limit on time alone"),
     ("families/margin.py", "order[former] = 0", "-1", "first of the order either way"),
-    ("families/margin.py", "break", "continue", "further rounds change nothing, and end"),
     ("families/confusion.py", "np.zeros((1, labels.n_classes))", "( 2,", "row 0 counts for all"),
     ("families/rank_one_fit.py", "LONGEST, False", "True", "set again in the first round"),
     ("families/dependence.py", "len(factors), -1)", "- 2", "NumPy takes both for the rest"),
@@ -20,7 +19,6 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("families/agreement.py", "not top > 0", "!= 0", "an absolute value is never negative"),
     ("families/successive_projection.py", "weight > 0", "-1", "full rank leaves no empty column"),
     ("families/moments.py", "(per_task**2).sum()", "** 3", "a bound on memory, not exact"),
-    ("families/minimax.py", "1.0 if self.moves_workers", "not", "a shorter or longer step only"),
     ("families/groups.py", "require_memory(8 * m * m", "m + m", "a bound on memory"),
     ("kernels/fast_difficulty.py", "ROUNDING * (1.0 + abs(value))", "/", "a rounding tolerance"),
     ("kernels/fast.py", "AHEAD = 8", "AHEAD", "how far ahead memory is asked for"),

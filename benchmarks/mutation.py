@@ -194,8 +194,8 @@ def _rows(
         )
         score = whole[KILLED] / max(n, 1)
         text = (
-            f"{score:.1%}; {whole[KILLED] / max(n - same, 1):.1%} without {same} survivors that "
-            f"change nothing; {whole[TOO_LONG]} undecided after {SECONDS} s"
+            f"{score:.1%}; {whole[KILLED] / max(n - same, 1):.1%} without {same} explained "
+            f"survivors; {whole[TOO_LONG]} undecided after {SECONDS} s"
         )
         what = f"mutation score of {group}, {n} mistakes, seed {seed}"
         rows.append(Row(what, "≥ 80%", text, score >= SCORE))

@@ -64,17 +64,3 @@ def test_published_errors(data_directory, name, bar):
     assert 1 - model.score(labels, truth) <= bar
     after = DawidSkene().fit(labels, init=model)
     assert 1 - after.score(labels, truth) <= {"bluebird": 0.1112, "dog": 0.169, "rte": 0.08}[name]
-
-
-def test_a_class_on_which_no_two_workers_agree_is_not_made_up():
-    votes = np.tile([[0] * 4, [1] * 4], (6, 1))
-    for task, worker in ((0, 3), (3, 2), (5, 3), (8, 0)):
-        votes[task, worker] = 1 - votes[task, worker]
-    plain = CoupledNMF().fit(CrowdLabels.from_matrix(votes))
-    votes[1, 3] = 2
-    model = CoupledNMF().fit(CrowdLabels.from_matrix(votes))
-    assert model.labels_.tolist() == [0, 1] * 6
-    # One label of 48 says so; that is all that the class has.
-    assert model.class_prior_[2] == pytest.approx(0.25 / 12)
-    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
-    np.testing.assert_allclose(model.confusion_[:3, :2, :2], plain.confusion_[:3], atol=0.15)

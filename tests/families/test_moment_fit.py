@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd.aggregation import CoupledNMF, SymmetricNMF
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.moment_fit import (
     MomentEstimate,
@@ -105,3 +106,18 @@ def test_rows_are_no_surer_than_their_labels():
     found = cautious(confusion, np.array([0.5, 0.5]), np.array([0.0, 198.0]))
     np.testing.assert_allclose(found[0], 0.5)
     np.testing.assert_allclose(found[1, 0], [99.5 / 100, 0.5 / 100])
+
+
+@pytest.mark.parametrize("method", [CoupledNMF, SymmetricNMF])
+def test_a_class_on_which_no_two_workers_agree_is_not_made_up(method):
+    votes = np.tile([[0] * 4, [1] * 4], (6, 1))
+    for task, worker in ((0, 3), (3, 2), (5, 3), (8, 0)):
+        votes[task, worker] = 1 - votes[task, worker]
+    plain = method().fit(CrowdLabels.from_matrix(votes))
+    votes[1, 3] = 2
+    model = method().fit(CrowdLabels.from_matrix(votes))
+    assert model.labels_.tolist() == [0, 1] * 6
+    # One label of 48 says so; that is all that the class has.
+    assert model.class_prior_[2] == pytest.approx(0.25 / 12)
+    np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
+    np.testing.assert_allclose(model.confusion_[:3, :2, :2], plain.confusion_[:3], atol=0.15)
