@@ -12,8 +12,8 @@ PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints
 GRID_TESTS := tests/core tests/io tests/storage tests/metrics tests/kernels tests/engines \
 	tests/inference tests/simulate tests/cli tests/test_api.py tests/test_grid.py
 
-# Where the real data sets are; the tests marked `data` are skipped when there are none.
-export WISECROWD_DATA ?= $(CURDIR)/../shared/data
+# The real data sets, where they lie beside the project; without them their tests are skipped.
+export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.comparing import NumberChecker, same_output
 
 import wisecrowd
 from wisecrowd.cli.main import run
@@ -75,14 +76,16 @@ def shell(tmp_path, monkeypatch):
 def check_console(block: Block, shell) -> None:
     for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
         command, _, shown = part.partition("\n")
-        assert without_times(shell(command)) == without_times(shown), command
+        printed = shell(command)
+        assert same_output(without_times(shown), without_times(printed)), f"{command}\n{printed}"
 
 
 def check_python(block: Block, names: dict[str, object], page: Path) -> dict[str, object]:
     """Run a block after those before it, and return all names that are then known."""
     assert ">>> " in block.text, f"line {block.line} of {page}: write it as a session, with >>>"
     test = doctest.DocTestParser().get_doctest(block.text, names, page.name, str(page), block.line)
-    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(NumberChecker(), optionflags=flags)
     out: list[str] = []
     runner.run(test, out=out.append, clear_globs=False)
     assert runner.summarize(verbose=False).failed == 0, "".join(out)

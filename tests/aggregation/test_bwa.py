@@ -179,15 +179,12 @@ def test_bad_parameters(bad):
         BWA(**bad).fit(small_crowd().labels)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "published"), [
     ("bluebird", 0.759259), ("dog", 0.831475), ("rte", 0.9275), ("trec", 0.604396),
     ("cf", 0.893333), ("music_genre", 0.785714), ("sentiment_polarity", 0.916983),
     ("sp_amt", 0.946), ("product", 0.919423), ("face", 0.618151),
 ])  # fmt: skip
-def test_published_accuracies(data_directory, name, published):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    reached = BWA().fit(labels).score(labels, dict(truth.tolist()))
+def test_published_accuracies(real_crowd, name, published):
+    labels, truth = real_crowd(name)
+    reached = BWA().fit(labels).score(labels, truth)
     assert reached == pytest.approx(published, abs=0.001)

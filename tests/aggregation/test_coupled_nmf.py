@@ -7,7 +7,6 @@ import pytest
 
 from wisecrowd.aggregation import CoupledNMF, DawidSkene, MajorityVote
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 
 
@@ -54,12 +53,9 @@ def test_wrong_parameters_are_refused():
         CoupledNMF(weights="few").fit(labels)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "bar"), [("bluebird", 0.1297), ("dog", 0.1747), ("rte", 0.0875)])
-def test_published_errors(data_directory, name, bar):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    known = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels, truth = CrowdLabels.from_arrays(*columns), dict(known.tolist())
+def test_published_errors(real_crowd, name, bar):
+    labels, truth = real_crowd(name)
     model = CoupledNMF().fit(labels)
     assert 1 - model.score(labels, truth) <= bar
     after = DawidSkene().fit(labels, init=model)

@@ -90,12 +90,9 @@ def test_refuses_no_triples():
         CoupledTensor(max_triples=0).fit(CrowdLabels.from_matrix([[0, 1], [1, 1]]))
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "bar"), [("bluebird", 0.1204), ("rte", 0.0813)])
-def test_real_crowds(data_directory, name, bar):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels, known = CrowdLabels.from_arrays(*columns), dict(truth.tolist())
+def test_real_crowds(real_crowd, name, bar):
+    labels, known = real_crowd(name)
     model = CoupledTensor(max_triples=10**5 if name == "bluebird" else 2000)
     if name == "rte":
         with pytest.warns(WisecrowdWarning, match="Triples"):

@@ -243,11 +243,8 @@ def test_impossible_size_is_refused_at_once_with_the_memory_it_needs():
 # ---------------------------------------------------------------------------------------- real data
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "bar"), [("bluebird", 0.888), ("dog", 0.840), ("rte", 0.925)])
-def test_real_crowds(data_directory, name, bar):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
+def test_real_crowds(real_crowd, name, bar):
+    labels, truth = real_crowd(name)
     model = DawidSkene().fit(labels)
-    assert model.score(labels, dict(truth.tolist())) >= bar
+    assert model.score(labels, truth) >= bar

@@ -306,30 +306,20 @@ FROM_THE_AUTHORS_SEED = [
 ]  # fmt: skip
 
 
-def read(folder, name):
-    columns = np.loadtxt(folder / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(folder / name / "truth.csv", int, delimiter=",", skiprows=1)
-    return CrowdLabels.from_arrays(*columns), dict(truth.tolist())
-
-
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "published"), FROM_THE_AUTHORS_SEED)
-def test_published_accuracies_from_the_published_start(
-    data_directory, monkeypatch, name, published
-):
+def test_published_accuracies_from_the_published_start(real_crowd, monkeypatch, name, published):
     """The authors' code splits all classes with the old generator at seed 1234: so does this."""
     old = np.random.RandomState(1234)
     monkeypatch.setattr(base, "as_generator", lambda _: old)
     monkeypatch.setattr("wisecrowd.aggregation.ebcc.TASKS_PER_SUBTYPE", 1e-9)
-    labels, truth = read(data_directory, name)
+    labels, truth = real_crowd(name)
     reached = EBCC(n_init=1).fit(labels).score(labels, truth)
     assert reached == pytest.approx(published, abs=0.0055)  # published with three digits
 
 
-@pytest.mark.data
 @pytest.mark.filterwarnings("ignore:.*repeat a .task, worker. pair")
-def test_workers_who_err_together_on_real_data(data_directory):
+def test_workers_who_err_together_on_real_data(real_crowd):
     """Mean field stays below the vote's .861 here, which two subtypes of a class explain."""
-    labels, truth = read(data_directory, "zc_us")
+    labels, truth = real_crowd("zc_us")
     assert MeanField().fit(labels).score(labels, truth) <= 0.86
     assert EBCC().fit(labels).score(labels, truth) >= 0.905

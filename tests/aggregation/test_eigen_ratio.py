@@ -135,7 +135,6 @@ def test_three_classes_and_other_refusals():
 # ---------------------------------------------------------------------------------------- real data
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "variant", "error"),
     [
@@ -145,9 +144,7 @@ def test_three_classes_and_other_refusals():
         ("rte", "ghosh-svd", 0.4913),
     ],
 )
-def test_published_error_rates(data_directory, name, variant, error):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
+def test_published_error_rates(real_crowd, name, variant, error):
+    labels, truth = real_crowd(name)
     model = EigenRatio(variant=variant).fit(labels)
-    assert 1 - model.score(labels, dict(truth.tolist())) == pytest.approx(error, abs=1e-4)
+    assert 1 - model.score(labels, truth) == pytest.approx(error, abs=1e-4)

@@ -154,7 +154,6 @@ def test_refuses_bad_priors(options):
         GLAD(**options).fit(crowd(5).labels)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "published"),
     [("rte", 0.925), ("dog", 0.834), ("cf", 0.880), ("music_genre", 0.789), ("sp_amt", 0.946),

@@ -155,7 +155,6 @@ def test_new_tasks_with_the_svd_variant():
 # ---------------------------------------------------------------------------------------- real data
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "variant", "error"),
     [
@@ -166,11 +165,9 @@ def test_new_tasks_with_the_svd_variant():
         ("sp_amt", "messages", 0.058),
     ],
 )
-def test_published_error_rates(data_directory, name, variant, error):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
+def test_published_error_rates(real_crowd, name, variant, error):
+    labels, truth = real_crowd(name)
     model = KOS(variant=variant).fit(labels)
     found = dict(zip(model.tasks_.tolist(), model.labels_.tolist(), strict=True))
-    wrong = np.mean([found[task] != label for task, label in truth.tolist()])
+    wrong = np.mean([found[task] != label for task, label in truth.items()])
     assert wrong == pytest.approx(error, abs=1e-3)

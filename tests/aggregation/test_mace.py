@@ -202,7 +202,6 @@ def test_variational_bayes_needs_proper_priors(options):
         MACE(**options).fit(TINY)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "accuracy"),
     [("zc_us", 0.8044), ("dog", 0.8302), ("bluebird", 0.8611), ("face", 0.6438), ("rte", 0.9263)],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import tracemalloc
 
 import numpy as np
@@ -98,17 +97,11 @@ def test_very_many_classes_need_little_memory():
     assert (model.confidence_ > 0.3).all()
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "expected"), [("bluebird", 0.7593), ("rte", 0.8969), ("dog", 0.8222)]
 )
-def test_accuracy_on_real_data_with_fractional_ties(data_directory, name, expected):
-    with (data_directory / name / "answers.csv").open() as file:
-        rows = list(csv.DictReader(file))
-        columns = ([row[c] for row in rows] for c in ("task", "worker", "label"))
-        labels = CrowdLabels.from_arrays(*columns)
-    with (data_directory / name / "truth.csv").open() as file:
-        truth = {row["task"]: row["label"] for row in csv.DictReader(file)}
+def test_accuracy_on_real_data_with_fractional_ties(real_crowd, name, expected):
+    labels, truth = real_crowd(name)
     probas = MajorityVote().fit(labels).probas_
     best = probas >= probas.max(axis=1, keepdims=True) - 1e-9
     right = labels.classes == np.array([truth[t] for t in labels.tasks.tolist()])[:, None]

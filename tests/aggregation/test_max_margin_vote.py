@@ -131,13 +131,10 @@ def test_bad_cost(cost):
 # ---------------------------------------------------------------------------------------- real data
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "bar"), [("bluebird", 0.78), ("dog", 0.81), ("rte", 0.89)])
-def test_real_crowds(data_directory, name, bar):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    assert MaxMarginVote().fit(labels).score(labels, dict(truth.tolist())) >= bar
+def test_real_crowds(real_crowd, name, bar):
+    labels, truth = real_crowd(name)
+    assert MaxMarginVote().fit(labels).score(labels, truth) >= bar
 
 
 def test_workers_without_weight_decide_where_the_others_balance():

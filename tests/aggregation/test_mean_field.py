@@ -349,7 +349,6 @@ def test_the_task_prior_multiplies_what_the_labels_say():
     np.testing.assert_allclose(fitted.probas_, expected, atol=1e-12)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "published"),
     [("bluebird", 0.889), ("dog", 0.839), ("rte", 0.928), ("sp_amt", 0.944), ("cf", 0.883),

@@ -216,19 +216,14 @@ def test_bad_penalties(options):
 # ---------------------------------------------------------------------------------------- real data
 
 
-def error_on(folder, name: str) -> float:
-    columns = np.loadtxt(folder / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(folder / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    return 1 - MinimaxEntropy().fit(labels).score(labels, dict(truth.tolist()))
+def error_of(labels, truth) -> float:
+    return 1 - MinimaxEntropy().fit(labels).score(labels, truth)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "error"), [("bluebird", 0.0833), ("rte", 0.0750)])
-def test_published_error_rates(data_directory, name, error):
-    assert error_on(data_directory, name) == pytest.approx(error, abs=0.002)
+def test_published_error_rates(real_crowd, name, error):
+    assert error_of(*real_crowd(name)) == pytest.approx(error, abs=0.002)
 
 
-@pytest.mark.data
-def test_dog_has_no_published_rate_and_must_not_get_worse(data_directory):
-    assert error_on(data_directory, "dog") <= 0.166
+def test_dog_has_no_published_rate_and_must_not_get_worse(real_crowd):
+    assert error_of(*real_crowd("dog")) <= 0.166

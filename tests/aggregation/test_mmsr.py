@@ -145,13 +145,8 @@ PUBLISHED = {  # accuracy of crowd-kit 1.4.2
 }  # fmt: skip
 
 
-@pytest.mark.data
 @pytest.mark.filterwarnings("ignore:.*repeat a .task, worker. pair")
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_not_below_the_published_implementation(data_directory, name):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    known = set(labels.tasks.tolist())
-    truth = {task: label for task, label in truth.tolist() if task in known}
+def test_not_below_the_published_implementation(real_crowd, name):
+    labels, truth = real_crowd(name)
     assert MMSR().fit(labels).score(labels, truth) >= PUBLISHED[name] - 0.005

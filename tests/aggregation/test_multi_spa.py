@@ -7,7 +7,6 @@ import pytest
 
 from wisecrowd.aggregation import BeliefPropagation, DawidSkene, MeanField, MultiSPA
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.relations import RELATIONS, compare
@@ -63,7 +62,6 @@ def test_wrong_parameters_are_refused(wrong):
         MultiSPA(**wrong).fit(made.labels)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "alone", "then_em", "slack"),
     [
@@ -72,10 +70,8 @@ def test_wrong_parameters_are_refused(wrong):
         ("rte", None, 0.07, 0.01),
     ],
 )
-def test_published_errors(data_directory, name, alone, then_em, slack):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    known = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels, truth = CrowdLabels.from_arrays(*columns), dict(known.tolist())
+def test_published_errors(real_crowd, name, alone, then_em, slack):
+    labels, truth = real_crowd(name)
     model = MultiSPA().fit(labels)
     if alone is not None:  # on rte published code has .0838, this one .121: noise of few labels
         assert 1 - model.score(labels, truth) <= alone + slack

@@ -137,13 +137,10 @@ def test_refuses_what_is_not_there():
         RankOne(min_shared=-1).fit(CrowdLabels.from_matrix([[0, 1], [1, 1]]))
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "bar"), [("bluebird", 0.1389), ("rte", 0.08)])
-def test_real_crowds(data_directory, name, bar):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    assert 1 - RankOne().fit(labels).score(labels, dict(truth.tolist())) <= bar
+def test_real_crowds(real_crowd, name, bar):
+    labels, truth = real_crowd(name)
+    assert 1 - RankOne().fit(labels).score(labels, truth) <= bar
 
 
 def one_worker_per_label(matrix) -> CrowdLabels:

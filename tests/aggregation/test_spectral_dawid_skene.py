@@ -151,12 +151,9 @@ def test_refuses_what_is_no_flag():
         SpectralDawidSkene(em="yes").fit(CrowdLabels.from_matrix([[0, 1], [1, 1]]))
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(("name", "error", "within"), [("bluebird", 0.1019, 2 / 108),
                                                        ("rte", 0.0713, 0.01)])  # fmt: skip
-def test_published_error_rates(data_directory, name, error, within):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    truth = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels = CrowdLabels.from_arrays(*columns)
-    reached = 1 - SpectralDawidSkene().fit(labels).score(labels, dict(truth.tolist()))
+def test_published_error_rates(real_crowd, name, error, within):
+    labels, truth = real_crowd(name)
+    reached = 1 - SpectralDawidSkene().fit(labels).score(labels, truth)
     assert reached <= error + within + 1e-4

@@ -7,7 +7,6 @@ import pytest
 
 from wisecrowd.aggregation import DawidSkene, SymmetricNMF
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 
 
@@ -41,16 +40,13 @@ def test_wrong_parameters_are_refused():
         SymmetricNMF(impute="yes").fit(labels)
 
 
-@pytest.mark.data
 @pytest.mark.parametrize("impute", [False, True])
 @pytest.mark.parametrize(
     ("name", "alone", "then_em"),
     [("bluebird", 0.1204, 0.1205), ("dog", 0.1648, 0.1686), ("rte", 0.0788, 0.0813)],
 )
-def test_published_errors(data_directory, name, alone, then_em, impute):
-    columns = np.loadtxt(data_directory / name / "answers.csv", int, delimiter=",", skiprows=1).T
-    known = np.loadtxt(data_directory / name / "truth.csv", int, delimiter=",", skiprows=1)
-    labels, truth = CrowdLabels.from_arrays(*columns), dict(known.tolist())
+def test_published_errors(real_crowd, name, alone, then_em, impute):
+    labels, truth = real_crowd(name)
     model = SymmetricNMF(impute=impute).fit(labels)
     assert 1 - model.score(labels, truth) <= alone + 0.005 * impute
     after = DawidSkene().fit(labels, init=model)

@@ -1,9 +1,5 @@
 from __future__ import annotations
 
-import csv
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -112,30 +108,8 @@ def test_what_cannot_be_audited():
 # ------------------------------------------------------------------------------- real crowds
 
 
-@pytest.fixture
-def real():
-    folder = os.environ.get("WISECROWD_DATA")
-    if not folder:
-        pytest.skip("set WISECROWD_DATA to the folder of the real data sets")
-
-    def read(name):
-        def rows(file):
-            with (Path(folder) / name / file).open(encoding="utf-8") as lines:
-                return list(csv.DictReader(lines))
-
-        answers = rows("answers.csv")
-        columns = ([row[key] for row in answers] for key in ("task", "worker", "label"))
-        labels = CrowdLabels.from_arrays(*columns)
-        known = set(labels.tasks.tolist())
-        truth = {r["task"]: r["label"] for r in rows("truth.csv") if r["task"] in known}
-        return labels, truth
-
-    return read
-
-
-@pytest.mark.data
-def test_bluebird_as_published(real):
-    labels, truth = real("bluebird")
+def test_bluebird_as_published(real_crowd):
+    labels, truth = real_crowd("bluebird")
     pruned = prune(labels)
     assert len(pruned.removed) == 22
     before, after = MajorityVote().fit(labels), MajorityVote().fit(pruned.labels)
@@ -144,10 +118,9 @@ def test_bluebird_as_published(real):
     assert DawidSkene().fit(pruned.labels).score(pruned.labels, truth) >= 0.898
 
 
-@pytest.mark.data
 @pytest.mark.parametrize(
     ("name", "volumes"), [("temp", [442, 452, 462]), ("rte", [540, 700, 760, 800])]
 )
-def test_extreme_spammers_by_volume(real, name, volumes):
-    report = find_spammers(real(name)[0])
+def test_extreme_spammers_by_volume(real_crowd, name, volumes):
+    report = find_spammers(real_crowd(name)[0])
     assert set(volumes) <= set(report.n_labels[report.extreme].tolist())

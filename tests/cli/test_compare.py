@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 import wisecrowd as wc
 from wisecrowd import metrics
@@ -114,7 +113,6 @@ def test_unknown_method_is_a_usage_error(cli, answers):
     assert "'gald'" in err
 
 
-@pytest.mark.data
 def test_dog_reaches_the_published_accuracy(cli, data_directory):
     folder = data_directory / "dog"
     out = cli(

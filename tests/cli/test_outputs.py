@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.cli.outputs import print_json, rows_of
+from wisecrowd.cli.outputs import print_json, rounded_estimates, rows_of
 
 
 class Percent(float):
@@ -62,3 +62,24 @@ def test_rows_of_a_table_are_what_the_values_are_one_by_one(capfd):
     assert rows == expected
     assert rows[0]["confidence"] is None
     assert rows[0]["soft"] == [0.25, None]
+
+
+def test_estimates_have_six_digits_and_ids_keep_theirs():
+    table = {
+        "task": np.array([0.123456789, 2.5]),
+        "p": np.array([0.123456789, 1.23456789e-7]),
+        "weight": np.array([-123456.789, np.inf]),
+        "n": np.array([1234567, 2]),
+    }
+    rounded = rounded_estimates(table)
+    assert rounded["task"] is table["task"]
+    assert rounded["n"] is table["n"]
+    assert rounded["p"].tolist() == [0.123457, 1.23457e-7]
+    assert rounded["weight"].tolist() == [-123457.0, np.inf]
+
+
+def test_rounding_makes_nothing_certain():
+    values = np.array([1 - 1e-12, 1.0, 0.0, 1e-300, np.nan])
+    rounded = rounded_estimates({"confidence": values})["confidence"]
+    assert rounded[:4].tolist() == [0.999999, 1.0, 0.0, 1e-300]
+    assert np.isnan(rounded[4])

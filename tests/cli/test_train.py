@@ -60,7 +60,7 @@ def test_train_then_predict(cli, problem, rows):
     assert np.mean([row["label"] == t for row, t in zip(found, truth, strict=True)]) > 0.9
     model = wc.load(problem / "model")
     expected = model.predict_proba(np.load(problem / "x.npy"))
-    assert [float(row["p_cat"]) for row in found] == expected[:, 0].tolist()
+    np.testing.assert_allclose([float(row["p_cat"]) for row in found], expected[:, 0], rtol=5e-6)
 
 
 def test_predict_with_labels_listens_to_them(cli, problem, rows):

@@ -225,7 +225,9 @@ def _write(
             names = ", ".join(f"{name}.csv" for name in tables)
             when_complete(lambda: notes(f"wrote {folder} ({names})"))
         if pruned is not None:
-            write_result(pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw)
+            write_result(
+                pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw, estimates=False
+            )
 
 
 def _is_csv(entry: Path) -> bool:

@@ -63,7 +63,7 @@ def convert(
         if gold is not None:
             known = read_gold(source, format, task=task, label=label, encoding=encoding)
         with together():
-            write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv)
+            write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:
                 columns = {name: known[name].to_numpy() for name in known.column_names}
-                write_result(columns, gold, manifest, notes, raw=raw_csv)
+                write_result(columns, gold, manifest, notes, raw=raw_csv, estimates=False)

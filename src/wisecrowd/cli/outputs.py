@@ -27,6 +27,8 @@ from wisecrowd.storage.manifest import Manifest, manifest_path, write_manifest
 
 Table = Mapping[str, NDArray[Any]]
 _AS_IT_IS = frozenset({str, int, bool, type(None)})
+_DIGITS = 6  # of an estimate in csv; other formats keep all of them
+_IDS = frozenset({"task", "worker", "label"})  # may be fractional numbers, and are no estimates
 
 
 def check_outputs(
@@ -80,25 +82,67 @@ def is_standard(output: str | None) -> bool:
 
 
 def write_result(
-    table: Table, output: str | None, manifest: Manifest, notes: Notes, *, raw: bool = False
+    table: Table,
+    output: str | None,
+    manifest: Manifest,
+    notes: Notes,
+    *,
+    raw: bool = False,
+    estimates: bool = True,
 ) -> None:
     """Write a table to a file, with its manifest beside it, or as csv to standard output.
 
-    With ``raw`` the cells of csv are what they are, also those that look like formulas.
+    With ``raw`` the cells of csv are what they are, also those that look like formulas. The
+    numbers of ``estimates`` have six significant digits in csv and tsv.
     """
     from wisecrowd.io.tables import write_table
 
     if is_standard(output):
-        print_csv(table, raw=raw)
+        print_csv(rounded_estimates(table) if estimates else table, raw=raw)
         return
     assert output is not None
     # A device or a pipe has no suffix that could tell a format.
     kind = "csv" if _is_device(output) else "auto"
+    if estimates and (kind == "csv" or _is_delimited(output)):
+        table = rounded_estimates(table)
     with together():
         write_table(output, table, kind, neutralise_formulas=not raw)
         write_manifest(output, manifest)
         n_rows = len(next(iter(table.values())))
         when_complete(lambda: notes(f"wrote {output} ({n_rows} rows)"))
+
+
+def _is_delimited(output: str) -> bool:
+    from wisecrowd.io.formats import SUFFIXES
+    from wisecrowd.io.sources import Source
+
+    return SUFFIXES.get(Source(Path(output)).suffix) in ("csv", "tsv")
+
+
+def rounded_estimates(table: Table) -> Table:
+    """Round the fractional columns of a table, except ids, to six significant digits.
+
+    The remaining digits of an estimate are noise, and differ between processors. A number below
+    one stays below one: no probability is rounded up to certainty.
+
+    Examples
+    --------
+    >>> rounded_estimates({"confidence": np.array([0.92046142, 0.99999998, 1.0])})["confidence"]
+    array([0.920461, 0.999999, 1.      ])
+    """
+    return {
+        name: _rounded(values) if values.dtype.kind == "f" and name not in _IDS else values
+        for name, values in table.items()
+    }
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    size = np.abs(values)
+    known = np.isfinite(size) & (size > 1e-16)  # powers of ten up to 1e22 are exact
+    exponent = np.floor(np.log10(np.where(known, size, 1.0)))
+    scale = 10.0 ** np.clip(_DIGITS - 1 - exponent, 0, None)
+    rounded = np.where(known, np.round(values * scale) / scale, values)
+    return np.where((values < 1) & (rounded >= 1), 1 - 10.0**-_DIGITS, rounded)
 
 
 def print_csv(table: Table, *, raw: bool = False) -> None:
