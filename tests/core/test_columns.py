@@ -92,3 +92,50 @@ def test_a_missing_column_is_told_with_four_usual_names():
     with pytest.raises(DataError) as told:
         find_columns(["worker", "label", "x"], ASKED)
     assert str(told.value).endswith(f"or call it one of {', '.join(ALIASES['task'][:4])}.")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("item_id", "rater", "category"),
+        ("question_id", "judge", "category"),
+        ("document_id", "rater_id", "label"),
+        ("doc id", "judge_id", "rating"),
+        ("imageId", "userId", "Category"),
+        ("documentid", "coder", "answer"),
+        ("gizmo_id", "worker", "label"),
+    ],
+)
+def test_ids_judges_and_categories_are_recognised(names):
+    found, note = find_columns(["text", *names, "assignment_id"], ASKED)
+    assert found == dict(zip(ASKED, names, strict=True))
+    assert f"task = {names[0]!r}" in note
+
+
+def test_surer_names_come_first():
+    header = ["id", "image_id", "survey_id", "worker", "judge", "label", "category"]
+    found, _ = find_columns(header, ASKED)
+    assert found == {"task": "image_id", "worker": "worker", "label": "label"}
+    found, _ = find_columns(["id", "survey_id", "worker", "label"], ASKED)
+    assert found["task"] == "id"
+    found, _ = find_columns(["question", "question_id", "worker", "label"], ASKED)
+    assert (found["task"], found["question"]) == ("question_id", "question")
+
+
+@pytest.mark.parametrize(
+    ("header", "candidates"),
+    [
+        (["document_id", "sentence_id", "worker", "label"], "'document_id', 'sentence_id'"),
+        (["gizmo_id", "widget_id", "worker", "label"], "'gizmo_id', 'widget_id'"),
+        (["task", "judge", "coder", "label"], "'judge', 'coder'"),
+    ],
+)
+def test_ids_between_which_nothing_decides_are_an_error(header, candidates):
+    with pytest.raises(DataError, match=rf"The columns {candidates} could each be the"):
+        find_columns(header, ASKED)
+
+
+@pytest.mark.parametrize("name", ["annotation_id", "worker id", "label_id", "session_id", "paid"])
+def test_an_id_of_something_else_is_not_the_task(name):
+    with pytest.raises(DataError, match="No column looks like the task"):
+        find_columns([name, "worker", "label"], ASKED)

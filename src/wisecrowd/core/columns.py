@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import option, spelled
@@ -22,9 +23,25 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "question": ("question",),
     "worker_kind": ("workerkind", "kind"),
 }  # fmt: skip
+# Names that count only where no alias is there: beside a `label` a `category` is the task's own.
+SECOND_CHOICE: dict[str, tuple[str, ...]] = {
+    "task": ("question", "document", "doc", "image", "sentence", "text", "tweet", "comment", "post",
+             "sample", "instance", "video", "clip", "utterance", "passage", "pair", "prompt",
+             "query", "article", "review", "record", "object", "photo", "picture", "page"),
+    "worker": ("judge", "coder", "labeler", "labeller", "assessor", "grader", "evaluator",
+               "contributor", "turker", "crowdworker", "participant", "respondent"),
+    "label": ("category",),
+}  # fmt: skip
 # Names that mean the task only where nothing better is there: an `id` beside a `task_id` is the
 # annotation's own, a `question` beside a `task` is the question asked.
 LAST_RESORT = {"task": ("question", "id")}
+# Ids of something else than a task: of the annotation itself, of who made it, of where it was made.
+_OTHER_IDS = (
+    "annotation", "assignment", "judgment", "judgement", "submission", "response", "answer",
+    "label", "class", "category", "row", "session", "batch", "job", "project", "dataset", "campaign",
+    "round", "group", "team", "device", "account", "model", "run", "client", "reviewer",
+)  # fmt: skip
+_ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
 REQUIRED_ROLES = ("task", "worker", "label")
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
@@ -88,9 +105,9 @@ def _plain(name: str) -> str:
 
 
 def _guess(role: str, columns: Sequence[str]) -> str | None:
-    candidates = [c for c in columns if _plain(c) in ALIASES[role]]
-    if not candidates:
-        candidates = [c for c in columns if _plain(c) in LAST_RESORT.get(role, ())]
+    candidates: list[str] = []
+    for means_it in _choices(role):
+        candidates = candidates or [c for c in columns if means_it(c)]
     if len(set(candidates)) < len(candidates):
         raise DataError(f"There are {len(candidates)} columns named {candidates[0]!r}; rename one.")
     if len(candidates) > 1:
@@ -99,6 +116,36 @@ def _guess(role: str, columns: Sequence[str]) -> str | None:
             f"{option(role, candidates[0])}."
         )
     return candidates[0] if candidates else None
+
+
+def _choices(role: str) -> Iterator[Callable[[str], bool]]:
+    """Yield what makes a column's name mean the role, the surest sign first."""
+    second = SECOND_CHOICE.get(role, ())
+    ids = [f"{noun}id" for noun in second]
+    yield lambda name: _plain(name) in ALIASES[role]
+    if role == "task":  # the noun alone is as a rule the content: `text`, `image`
+        yield lambda name: _plain(name) in ids
+        yield lambda name: _plain(name) in LAST_RESORT[role]
+        yield lambda name: id_of(name) is not None and not _is_other_id(id_of(name))
+    else:
+        yield lambda name: _plain(name) in (*second, *ids)
+
+
+def id_of(name: str) -> str | None:
+    """Return what a column has the ids of, going by its name; None where it names no id.
+
+    Examples
+    --------
+    >>> id_of("document_id"), id_of("imageId"), id_of("Tweet ID"), id_of("paid"), id_of("id")
+    ('document', 'image', 'tweet', None, None)
+    """
+    match = _ID.fullmatch(name.strip())
+    return (_plain(match[1]) or None) if match else None
+
+
+def _is_other_id(noun: str | None) -> bool:
+    workers = (*ALIASES["worker"], *SECOND_CHOICE["worker"])
+    return noun in _OTHER_IDS or noun in workers or noun in ALIASES["label"]
 
 
 def _not_found(role: str, columns: Sequence[str]) -> str:
