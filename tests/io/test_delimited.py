@@ -55,6 +55,11 @@ def given(request, tmp_path, monkeypatch):
         ROWS.replace("\n", "\r\n"),
         b"\xef\xbb\xbf" + ROWS.encode(),
         "\n\n" + ROWS,
+        ROWS.replace("\n", "\r"),
+        "\r\r" + ROWS.replace("\n", "\r"),
+        "\r" + ROWS.replace("\n", "\r").rstrip("\r"),
+        "\r\n\r\n" + ROWS.replace("\n", "\r\n"),
+        "\n\r" + ROWS,
         ROWS.replace("\n", "\n\n"),
         '"task","worker","label"\n"t1","ann","cat"\n"t1","bob","dog"\n',
         "x,label,worker,task\n1,cat,ann,t1\n2,dog,bob,t1\n",
@@ -73,6 +78,11 @@ def test_another_separator_is_detected_and_said(given, separator, said):
     labels = read(given(ROWS.replace(",", separator)))
     assert table_of(labels) == EXPECTED
     assert labels.notes[0].endswith(f"is separated by {said}s")
+
+
+def test_the_separator_of_a_header_that_ends_with_a_carriage_return(given):
+    labels = read(given("task;worker;label\rt1;ann;a,b\rt1;bob;c,d\r"))
+    assert labels.to_dict()["label"].tolist() == ["a,b", "c,d"]
 
 
 def test_tabs_are_no_surprise_in_a_tsv(tmp_path):

@@ -63,6 +63,10 @@ def aggregate(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
@@ -80,6 +84,7 @@ def aggregate(
     The result has one row per task: task, label, confidence, tie, n_labels.
     """
     reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
         pseudonymize=pseudonymize,

@@ -80,6 +80,10 @@ def audit(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
@@ -97,6 +101,7 @@ def audit(
     Prints the findings, most severe first; exit code 1 is for --fail-on only.
     """
     reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
         pseudonymize=pseudonymize,

@@ -57,6 +57,10 @@ def compare(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
@@ -77,6 +81,7 @@ def compare(
     either, by the held-out likelihood.
     """
     reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip

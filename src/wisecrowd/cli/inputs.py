@@ -64,6 +64,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             classes=None if classes is None else [name.strip() for name in classes.split(",")],
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
+            **reading.layout,
         )
     for note in labels.notes:
         notes(note)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wisecrowd.cli import options
+from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
@@ -17,6 +18,10 @@ def inspect(
     task: options.TaskColumn = None,
     worker: options.WorkerColumn = None,
     label: options.LabelColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
@@ -26,7 +31,12 @@ def inspect(
     from wisecrowd.cli.terminal import harmless
     from wisecrowd.io.inspection import inspect as look
 
-    seen = look(files, format, task=task, worker=worker, label=label, encoding=encoding)
+    reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns
+    )
+    seen = look(
+        files, format, task=task, worker=worker, label=label, encoding=encoding, **reading.layout
+    )
     if as_json:
         print_json(seen.to_dict())
         return

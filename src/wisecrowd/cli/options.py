@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,12 +43,32 @@ TimestampColumn = Annotated[
 WeightColumn = Annotated[
     str | None, typer.Option("--weight", metavar="COLUMN", help="Column of how often a row counts.")
 ]
+NoHeader = Annotated[
+    bool,
+    typer.Option("--no-header", help="The first row is data; --columns names the columns."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns", metavar="A,B,C", help="Names of all columns of a file without a header."
+    ),
+]
+Wide = Annotated[
+    bool,
+    typer.Option("--wide", help="A wide table: one row per task, one column of labels per worker."),
+]
+WorkerColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--worker-columns", metavar="A,B,C", help="Columns of the workers in a wide table."
+    ),
+]
 Format = Annotated[
     str,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="csv, tsv, jsonl, parquet or a platform such as label-studio; auto: by content.",
+        help="csv, tsv, jsonl, parquet, wide or a platform such as label-studio; auto: by content.",
     ),
 ]
 Encoding = Annotated[
@@ -103,6 +124,20 @@ Threads = Annotated[
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing but the result and errors.")]
 
 
+def names_of(text: str | None) -> list[str] | None:
+    """Return names separated by commas; one with a comma in it stands in double quotes.
+
+    Examples
+    --------
+    >>> names_of('ann, bob,"Smith, J."')
+    ['ann', 'bob', 'Smith, J.']
+    """
+    if text is None:
+        return None
+    names = next(csv.reader([text], skipinitialspace=True), [])
+    return [name.strip() for name in names]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Reading:
     """How a file of annotations is to be read, as the options say it."""
@@ -112,12 +147,26 @@ class Reading:
     label: str | None = None
     timestamp: str | None = None
     weight: str | None = None
+    no_header: bool = False
+    columns: str | None = None
+    wide: bool = False
+    worker_columns: str | None = None
     format: str = "auto"
     encoding: str = "utf-8"
     classes: str | None = None
     abstain: list[str] | None = None
     duplicates: str = "last"
     pseudonymize: str | None = None
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """What ``wisecrowd.read`` is told about the layout of the table."""
+        return {
+            "header": not self.no_header,
+            "columns": names_of(self.columns),
+            "wide": self.wide,
+            "worker_columns": names_of(self.worker_columns),
+        }
 
     @property
     def key_files(self) -> list[str]:

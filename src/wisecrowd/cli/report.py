@@ -50,6 +50,10 @@ def report(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
@@ -66,6 +70,7 @@ def report(
     It needs no network: accuracy, what to do next, workers, hard tasks, collusion and more.
     """
     reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
         pseudonymize=pseudonymize,
@@ -170,11 +175,12 @@ def _reading_options(reading: Reading) -> list[str]:
     found = []
     for name in (
         "task", "worker", "label", "timestamp", "weight", "format", "encoding", "classes",
-        "duplicates",
+        "duplicates", "no_header", "columns", "wide", "worker_columns",
     ):  # fmt: skip
         value = getattr(reading, name)
         if value != getattr(default, name):
-            found += [f"--{name}", value]
+            option = f"--{name.replace('_', '-')}"
+            found += [option] if value is True else [option, value]
     for label in reading.abstain or []:
         found += ["--abstain", label]
     return found

@@ -38,10 +38,12 @@ LAST_RESORT = {"task": ("question", "id")}
 # Ids of something else than a task: of the annotation itself, of who made it, of where it was made.
 _OTHER_IDS = (
     "annotation", "assignment", "judgment", "judgement", "submission", "response", "answer",
-    "label", "class", "category", "row", "session", "batch", "job", "project", "dataset", "campaign",
-    "round", "group", "team", "device", "account", "model", "run", "client", "reviewer",
+    "label", "class", "category", "row", "session", "batch", "job", "project", "dataset",
+    "campaign", "round", "group", "team", "device", "account", "model", "run", "client", "reviewer",
 )  # fmt: skip
 _ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
+# What the column of classes may be called in a file of known classes, besides the names of labels.
+TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 REQUIRED_ROLES = ("task", "worker", "label")
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
@@ -69,9 +71,9 @@ def find_columns(
         free = [column for column in columns if column not in found.values()]
         if role in found or (role in REQUIRED_ROLES and role not in asked):
             continue
-        guess = _guess(role, free)
-        if guess is not None:
-            found[role] = guessed[role] = guess
+        name = guess(role, free)
+        if name is not None:
+            found[role] = guessed[role] = name
         elif role in REQUIRED_ROLES:
             raise DataError(_not_found(role, columns))
     renamed = [f"{role} = {name!r}" for role, name in guessed.items() if role != name]
@@ -96,15 +98,17 @@ def _exact(name: str, role: str, columns: Sequence[str]) -> str:
     if name in columns:
         return name
     close = difflib.get_close_matches(name, columns, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"there are {_listed(columns)}."
+    hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(columns)}."
     raise DataError(f"There is no column {name!r} for the {role}; {hint}")
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return a name in lower case, without spaces, underscores and hyphens."""
     return "".join(c for c in name.strip().lower() if c not in " _-")
 
 
-def _guess(role: str, columns: Sequence[str]) -> str | None:
+def guess(role: str, columns: Sequence[str]) -> str | None:
+    """Return the column whose name means the role, None if there is none; two are an error."""
     candidates: list[str] = []
     for means_it in _choices(role):
         candidates = candidates or [c for c in columns if means_it(c)]
@@ -112,7 +116,7 @@ def _guess(role: str, columns: Sequence[str]) -> str | None:
         raise DataError(f"There are {len(candidates)} columns named {candidates[0]!r}; rename one.")
     if len(candidates) > 1:
         raise DataError(
-            f"The columns {_listed(candidates)} could each be the {role}; say which one with "
+            f"The columns {listed(candidates)} could each be the {role}; say which one with "
             f"{option(role, candidates[0])}."
         )
     return candidates[0] if candidates else None
@@ -122,13 +126,13 @@ def _choices(role: str) -> Iterator[Callable[[str], bool]]:
     """Yield what makes a column's name mean the role, the surest sign first."""
     second = SECOND_CHOICE.get(role, ())
     ids = [f"{noun}id" for noun in second]
-    yield lambda name: _plain(name) in ALIASES[role]
+    yield lambda name: plain_name(name) in ALIASES[role]
     if role == "task":  # the noun alone is as a rule the content: `text`, `image`
-        yield lambda name: _plain(name) in ids
-        yield lambda name: _plain(name) in LAST_RESORT[role]
+        yield lambda name: plain_name(name) in ids
+        yield lambda name: plain_name(name) in LAST_RESORT[role]
         yield lambda name: id_of(name) is not None and not _is_other_id(id_of(name))
     else:
-        yield lambda name: _plain(name) in (*second, *ids)
+        yield lambda name: plain_name(name) in (*second, *ids)
 
 
 def id_of(name: str) -> str | None:
@@ -140,7 +144,7 @@ def id_of(name: str) -> str | None:
     ('document', 'image', 'tweet', None, None)
     """
     match = _ID.fullmatch(name.strip())
-    return (_plain(match[1]) or None) if match else None
+    return (plain_name(match[1]) or None) if match else None
 
 
 def _is_other_id(noun: str | None) -> bool:
@@ -149,19 +153,20 @@ def _is_other_id(noun: str | None) -> bool:
 
 
 def _not_found(role: str, columns: Sequence[str]) -> str:
-    close = difflib.get_close_matches(role, [_plain(c) for c in columns], n=1, cutoff=0.7)
+    close = difflib.get_close_matches(role, [plain_name(c) for c in columns], n=1, cutoff=0.7)
     hint = ""
     if close:
-        name = next(c for c in columns if _plain(c) == close[0])
+        name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"
     usual = ", ".join(ALIASES[role][:4])
     given = spelled(f"{role}='...'", f"--{role} NAME")
     return (
-        f"No column looks like the {role}: there are {_listed(columns)}{hint}; name it with "
+        f"No column looks like the {role}: there are {listed(columns)}{hint}; name it with "
         f"{given} or call it one of {usual}."
     )
 
 
-def _listed(columns: Sequence[str]) -> str:
+def listed(columns: Sequence[str]) -> str:
+    """Return the first names, in quotes."""
     shown = ", ".join(repr(c) for c in columns[:12])
     return shown + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
 from wisecrowd.io.formats import Request
 from wisecrowd.io.formulas import restored
+from wisecrowd.io.layout import require_names
 from wisecrowd.io.sources import Source, is_plain, opened, require_content
 
 _BLOCK = 1 << 20
 _END = 1 << 16
+_SAMPLE = 1000  # rows that are looked at where the header does not name the columns
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _OTHER_SEPARATORS = {";": "semicolon", "\t": "tab", ",": "comma", "|": "bar"}
 
 
@@ -38,7 +44,9 @@ def _read(source: Source, request: Request, separator: str) -> Iterator[dict[str
         try:
             text = _ended(_look(stream, source, request.encoding))
             header = _header(text.start, source, request, separator)
-            found = request.choose(header.names, source)
+            found = request.choose(
+                header.names, source, header.sample, text=request.layout.columns is None
+            )
             if header.has_rows or len(text.start) == _BLOCK:
                 yield from _batches(text, header, found, source)
         except UnicodeDecodeError as error:
@@ -106,7 +114,20 @@ class _Header(NamedTuple):
     names: list[str]
     separator: str
     blank_lines: int
-    has_rows: bool
+    own_lines: int  # 0 where the file has no header, and the names are the user's
+    rows: str  # the start of what follows it
+
+    @property
+    def has_rows(self) -> bool:
+        return bool(self.rows.strip())
+
+    def sample(self) -> list[list[str]]:
+        """Return the fields of the first rows, column by column."""
+        lines = csv.reader(io.StringIO(self.rows, newline=""), delimiter=self.separator)
+        with suppress(csv.Error):
+            rows = [row for row in islice(lines, _SAMPLE) if len(row) == len(self.names)]
+            return [list(column) for column in zip(*rows, strict=True)] or [[] for _ in self.names]
+        return [[] for _ in self.names]
 
 
 def _header(start: bytes, source: Source, request: Request, separator: str) -> _Header:
@@ -114,28 +135,34 @@ def _header(start: bytes, source: Source, request: Request, separator: str) -> _
         raise explain_encoding(io.BytesIO(start), source, request.encoding)
     require_content(source, start.removeprefix(b"\xef\xbb\xbf"))
     # A block may end within a character, never the header's: cut at the last line end.
-    text = start[: start.rfind(b"\n") + 1 or len(start)].decode("utf-8-sig")
+    end = max(start.rfind(b"\n"), start.rfind(b"\r")) + 1
+    text = start[: end or len(start)].decode("utf-8-sig")
     blank = len(text) - len(text.lstrip("\r\n"))
-    blank_lines = text[:blank].replace("\r\n", "\n").count("\n")
-    first_line = text[blank:].split("\n", 1)[0]
+    # A lone CR ends a line as well.
+    blank_lines = len(text[:blank].splitlines())
+    first_line = _LINE_END.split(text[blank:], 1)[0]
     used = separator
     if separator not in first_line:
         used = next((s for s in _OTHER_SEPARATORS if s in first_line), separator)
     lines = io.StringIO(text[blank:], newline="")
     try:
-        names = [name.strip() for name in next(csv.reader(lines, delimiter=used))]
+        first_row = [name.strip() for name in next(csv.reader(lines, delimiter=used))]
     except csv.Error as error:
         raise DataError(
             f"{source.name}: the header cannot be read ({error}); check its quotes."
         ) from None
     if used != separator:
         request.note(f"{source.name} is separated by {_OTHER_SEPARATORS[used]}s")
-    if len(names) < 2:
+    names = request.layout.columns
+    if names is not None:
+        require_names(names, first_row, source.name)
+        return _Header(list(names), used, blank_lines, 0, text[blank:])
+    if len(first_row) < 2:
         raise DataError(
-            f"{source.name} has one column only, {names[0]!r}; columns for task, worker and label "
-            "are needed, separated by commas, tabs or semicolons."
+            f"{source.name} has one column only, {first_row[0]!r}; columns for task, worker and "
+            "label are needed, separated by commas, tabs or semicolons."
         )
-    return _Header(names, used, blank_lines, has_rows=bool(lines.read().strip()))
+    return _Header(first_row, used, blank_lines, 1, lines.read())
 
 
 def _batches(
@@ -161,7 +188,7 @@ def _batches(
                 block_size=_BLOCK,
                 column_names=[str(i) for i in range(len(header.names))],
                 skip_rows=header.blank_lines,
-                skip_rows_after_names=1,
+                skip_rows_after_names=header.own_lines,
             ),
             pc.ParseOptions(
                 delimiter=header.separator,
@@ -179,20 +206,21 @@ def _batches(
             last = {name: batch.column(name)[-1:] for name in wanted} if len(batch) else last
             yield {role: restored(batch.column(name)) for role, name in position.items()}
     except pa.ArrowInvalid as error:
-        raise _explain_row(error, ragged, source) from error
+        raise _explain_row(error, ragged, header, source) from error
     _check_end(text, header, {int(name): value[0].as_py() for name, value in last.items()}, source)
 
 
-def _explain_row(error: Any, ragged: list[Any], source: Source) -> Exception:
+def _explain_row(error: Any, ragged: list[Any], header: _Header, source: Source) -> Exception:
     reason = str(error)
     if ragged and ragged[0].text.count('"') % 2:
         return _open_quote(source)
     if ragged:
         row = ragged[0]
-        number = "a row" if row.number is None else f"row {row.number - 1}"
+        number = "a row" if row.number is None else f"row {row.number - header.own_lines}"
+        what = "header" if header.own_lines else "first row"
         text = row.text if len(row.text) <= 60 else row.text[:60] + "…"
         return DataError(
-            f"{source.name}: {number} has {row.actual_columns} fields where the header has "
+            f"{source.name}: {number} has {row.actual_columns} fields where the {what} has "
             f"{row.expected_columns} ({text!r}); quote values that contain the separator, or "
             "correct the row."
         )

@@ -13,9 +13,10 @@ from typing import Any
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import option
+from wisecrowd.core.spelling import option, spelled
 from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import Inventory
+from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import Source
@@ -37,6 +38,8 @@ SUFFIXES: dict[str, str] = {
     ".pq": "parquet",
 }
 AUTO = "auto"
+WIDE = "wide"
+WIDE_FORMATS = (WIDE, "cleanlab")
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Request:
         ``None`` means: by its usual names. An empty mapping asks for every column by its own name.
     encoding : str
         Of text files.
+    layout : Layout
+        What the user says about the layout of the table.
     found : dict of role to column name
         The same for all files; filled by the first.
     notes : list of str
@@ -63,14 +68,27 @@ class Request:
     notes: list[str] = field(default_factory=list)
     first: Source | None = None
     inventory: Inventory = field(default_factory=Inventory)
+    layout: Layout = field(default_factory=Layout)
 
     @property
     def question(self) -> str | None:
         """The question asked for, where the file is an export: ``label`` names it there."""
         return self.asked.get("label") or self.asked.get("question")
 
-    def choose(self, header: list[str], source: Source) -> dict[str, str]:
-        """Return the column of each role in a file with this header, or say what is missing."""
+    def choose(
+        self, header: list[str], source: Source, sample: Sample | None = None, *, text: bool = False
+    ) -> dict[str, str]:
+        """Return the column of each role in a file with this header, or say what is missing.
+
+        Parameters
+        ----------
+        header : list of str
+        source : Source
+        sample : callable, optional
+            Returns the first rows, to find out why a column is missing.
+        text : bool
+            Whether the header is a line of text, which may be missing.
+        """
         require_columns(source.name, len(header))
         if not self.asked:
             found, note = {name: name for name in header}, None
@@ -78,7 +96,10 @@ class Request:
             try:
                 found, note = find_columns(header, self.asked)
             except DataError as error:
-                raise DataError(f"{source.name}: {error}") from None
+                why = None
+                if sample is not None:
+                    why = explain_layout(header, sample, source.name, text=text)
+                raise DataError(why or f"{source.name}: {error}") from None
         if self.first is None:
             self.first, self.found = source, found
             self.note(note)
@@ -99,13 +120,15 @@ def _listed(found: Mapping[str, str]) -> str:
     return ", ".join(repr(name) for name in found.values())
 
 
-Reader = Callable[[Source, Request], Iterator[Mapping[str, Any]]]
+Reader = Callable[..., Iterator[Mapping[str, Any]]]  # of a source and a request
 
 
-def reader_for(source: Source, name: str) -> Reader:
+def reader_for(source: Source, name: str, layout: Layout | None = None) -> Reader:
     """Return the reader of a format; ``auto`` looks at the file's content, then at its suffix."""
-    if name == AUTO:
-        name = format_of(source)
+    table = name
+    name = name_of(source, name, layout)
+    if name in WIDE_FORMATS:
+        return partial(_read_export, name, table=plain_format(source, table))
     if name in PLATFORMS:
         return partial(_read_export, name)
     if name not in FORMATS:
@@ -116,6 +139,33 @@ def reader_for(source: Source, name: str) -> Reader:
     return load_reader(FORMATS[name])
 
 
+def name_of(source: Source, name: str, layout: Layout | None = None) -> str:
+    """Return the format that a file is read as, and refuse a layout that the format cannot have."""
+    if layout is None or not (layout.wide or layout.columns):
+        return format_of(source) if name == AUTO else name
+    table = plain_format(source, name)
+    if name not in (AUTO, *FORMATS, *WIDE_FORMATS):
+        what = spelled("wide=True", "--wide") if layout.wide else _no_header()
+        raise ParameterError(f"{what} goes with plain tables, not with {name}; leave one out.")
+    if layout.columns and table not in ("csv", "tsv"):
+        raise ParameterError(
+            f"{_no_header()} goes with csv and tsv, not with {table}, where every value has its "
+            "name; leave it out."
+        )
+    if layout.wide:
+        return name if name in WIDE_FORMATS else WIDE
+    return table
+
+
+def _no_header() -> str:
+    return spelled("header=False", "--no-header")
+
+
+def plain_format(source: Source, name: str = AUTO) -> str:
+    """Return the format of a plain table: as named, else by the suffix, else csv."""
+    return name if name in FORMATS else SUFFIXES.get(source.suffix, "csv")
+
+
 def load_reader(location: str) -> Reader:
     """Return the function that ``module:function`` names."""
     module, _, function = location.partition(":")
@@ -123,7 +173,9 @@ def load_reader(location: str) -> Reader:
     return reader
 
 
-def _read_export(name: str, source: Source, request: Request) -> Iterator[Mapping[str, Any]]:
+def _read_export(
+    name: str, source: Source, request: Request, **options: str
+) -> Iterator[Mapping[str, Any]]:
     """Read what a platform wrote, and refuse options that mean nothing there."""
     platform = PLATFORMS[name]
     for role, column in request.asked.items():
@@ -136,7 +188,7 @@ def _read_export(name: str, source: Source, request: Request) -> Iterator[Mappin
     if name not in request.inventory.formats:
         request.inventory.formats.append(name)
     request.found = dict(platform.columns) | request.found
-    yield from load_reader(platform.reader)(source, request)
+    yield from load_reader(platform.reader)(source, request, **options)
 
 
 def format_of(source: Source) -> str:

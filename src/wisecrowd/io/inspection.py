@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.io.formats import AUTO, Request, format_of
+from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, SeveralQuestionsError
+from wisecrowd.io.layout import Layout
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.tables import read_request
 
@@ -78,13 +79,17 @@ def inspect(
     format: str = AUTO,
     *,
     encoding: str = "utf-8",
+    header: bool = True,
+    columns: Any = None,
+    wide: bool = False,
+    worker_columns: Any = None,
     **asked: str | None,
 ) -> Inspection:
     r"""Say what a file holds: its format, columns, questions, counts, and what is left out and why.
 
     Parameters
     ----------
-    path, format, encoding
+    path, format, encoding, header, columns, wide, worker_columns
         As for ``wisecrowd.read``.
     **asked
         ``task``, ``worker``, ``label``: names of columns, or of the question.
@@ -99,15 +104,16 @@ def inspect(
     ('peerannot', 2, 2, {'0': 1, '1': 2})
     """
     sources = find_sources(path)
-    names = [format_of(source) if format == AUTO else format for source in sources]
+    layout = Layout.of(header, columns, wide, worker_columns)
+    names = [name_of(source, format, layout) for source in sources]
     files = tuple(source.name for source in sources)
     shown = " and ".join(dict.fromkeys(names))
     wanted = {role: asked.get(role) for role in ("task", "worker", "label")}
     try:
-        labels, request = _read(sources, format, wanted, encoding)
+        labels, request = _read(sources, format, Request(wanted, encoding, layout=layout))
     except SeveralQuestionsError as error:
         questions = [
-            _question(name, _read(sources, format, {**wanted, "label": name}, encoding)[0])
+            _question(name, _read(sources, format, Request({**wanted, "label": name}, encoding))[0])
             for name in error.questions[:_QUESTIONS]
         ]
         return Inspection(files, shown, columns={}, questions=tuple(questions))
@@ -133,10 +139,7 @@ def inspect(
     )
 
 
-def _read(
-    sources: list[Source], format: str, asked: dict[str, str | None], encoding: str
-) -> tuple[CrowdLabels, Request]:
-    request = Request(asked, encoding)
+def _read(sources: list[Source], format: str, request: Request) -> tuple[CrowdLabels, Request]:
     return read_request(sources, format, request, duplicates="keep"), request
 
 

@@ -31,7 +31,10 @@ def read_jsonl(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         file = stream if stream.seekable() else io.BytesIO(stream.read())
         try:
             sample = _sample(file, source, request.encoding)
-            found = request.choose(_keys(sample), source)
+            keys = _keys(sample)
+            found = request.choose(
+                keys, source, lambda: [[row.get(key) for row in sample] for key in keys]
+            )
             table = _read_fast(file, found, sample, request.encoding)
             if table is None:
                 file.seek(0)

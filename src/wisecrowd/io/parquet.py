@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+from wisecrowd.core.arrow import is_text, is_text_view
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import option
 from wisecrowd.io.decoding import parquet_batches
@@ -14,6 +15,7 @@ from wisecrowd.io.sources import Source, clear_errors, opened
 
 _MAGIC = b"PAR1"
 _ROWS = 1 << 16
+_SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
 
 
 def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
@@ -35,7 +37,8 @@ def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         try:
             with clear_errors(source):
                 table = pq.ParquetFile(file)
-                found = request.choose(list(table.schema_arrow.names), source)
+                header = list(table.schema_arrow.names)
+                found = request.choose(header, source, lambda: _sample(file, table, source))
                 names = list(dict.fromkeys(found.values()))
                 for batch in parquet_batches(file, table, names, source, _ROWS):
                     yield {role: batch[name] for role, name in found.items()}
@@ -47,3 +50,25 @@ def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
                 f"{source.name} is a damaged or cut off parquet file ({reason}); copy or write it "
                 "again."
             ) from error
+
+
+def _sample(file: Any, table: Any, source: Source) -> list[list[Any]]:
+    """Return the values of the first rows, column by column; none of columns of lists and the like.
+
+    Only what can be labels is decoded, and within the limits.
+    """
+    schema = table.schema_arrow
+    plain = [field.name for field in schema if _can_be_labels(field.type)]
+    batch = next(iter(parquet_batches(file, table, plain, source, _SAMPLE)), {}) if plain else {}
+    return [batch[name].to_pylist() if name in batch else [] for name in schema.names]
+
+
+def _can_be_labels(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(
+        is_text(kind) or is_text_view(kind) or pa.types.is_integer(kind)
+        or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wisecrowd.core.columns import guess
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.sources import EXPORT_FOLDERS, Source, opened
 
@@ -17,6 +18,7 @@ _LISTS = ("workers", "worker_ids", "annotators", "annotator_ids", "raters", "rat
           "user_ids", "users")  # fmt: skip
 _KEY = re.compile(r'"((?:[^"\\]|\\.){1,200})"\s*:')
 _WIDE = re.compile(r"(annotator|worker|rater|labeler|labeller|user|expert|a|w)?[ _-]?\d+", re.I)
+_LINE_END = re.compile(r"\r\n|\r|\n")
 _PEERANNOT = re.compile(r'\s*\{\s*"[^"]*"\s*:\s*\{\s*"[^"]*"\s*:\s*-?\d+\s*[,}]')
 
 
@@ -75,8 +77,21 @@ def _is_hugging_face(seen: Glimpse) -> bool:
 
 
 def _is_wide(seen: Glimpse) -> bool:
-    workers = seen.order[1:] if seen.order and not _WIDE.fullmatch(seen.order[0]) else seen.order
-    return seen.kind == "table" and len(workers) > 1 and all(map(_WIDE.fullmatch, workers))
+    """Tell a series of workers, such as annotator_1 and annotator_2, from a row of data.
+
+    Bare numbers are workers only beside a column of tasks: alone they are a row without a header.
+    """
+    first = seen.order[:1]
+    workers = seen.order[1:] if first and not _WIDE.fullmatch(first[0]) else seen.order
+    found = [_WIDE.fullmatch(name) for name in workers]
+    words = {match[1] and match[1].lower() for match in found if match}
+    if seen.kind != "table" or len(workers) < 2 or None in found or len(words) != 1:
+        return False
+    return words != {None} or (workers != seen.order and _names_tasks(first[0]))
+
+
+def _names_tasks(name: str) -> bool:
+    return name.lower() in ("", "index") or guess("task", [name]) is not None
 
 
 # In order: the first that fits. What identifies a platform most surely comes first.
@@ -150,7 +165,7 @@ def _look(source: Source) -> Glimpse | None:
 
 
 def _look_at_table(text: str, source: Source) -> Glimpse | None:
-    line = text.lstrip("\r\n").partition("\n")[0].rstrip("\r")
+    line = _LINE_END.split(text.lstrip("\r\n"), maxsplit=1)[0]
     separator = "\t" if source.suffix in (".tsv", ".tab") or "\t" in line else ","
     try:
         header = next(csv.reader([line], delimiter=separator), [])

@@ -15,6 +15,7 @@ from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, counted
+from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import PathLike, Source, find_sources
@@ -40,7 +41,11 @@ def read(
     abstain: Any = (),
     duplicates: str = "last",
     encoding: str = "utf-8",
-    **columns: str | None,
+    header: bool = True,
+    columns: Any = None,
+    wide: bool = False,
+    worker_columns: Any = None,
+    **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
 
@@ -50,9 +55,9 @@ def read(
         One or several files, gzip or not; ``-`` is standard input. Several files must have the
         same columns.
     format : str
-        "csv", "tsv", "jsonl" or "parquet" for a table with one row per annotation, or a platform
-        such as "label-studio" or "mturk"; "auto" goes by the file's content and suffix, and takes
-        standard input for csv.
+        "csv", "tsv", "jsonl" or "parquet" for a table with one row per annotation, "wide" for a
+        table with one row per task, or a platform such as "label-studio" or "mturk"; "auto" goes by
+        the file's content and suffix, and takes standard input for csv.
     task, worker, label : str, optional
         Names of the columns; the usual ones are recognised, and two candidates are an error. Where
         a platform's export holds several questions, ``label`` names the one to read.
@@ -66,7 +71,16 @@ def read(
         What to do if a worker labelled a task more than once.
     encoding : str
         Of text files.
-    **columns : str
+    header : bool
+        Whether the first row of a csv or tsv file names the columns; if not, ``columns`` does.
+    columns : sequence of str, optional
+        The names of all columns of a file without a header, in order.
+    wide : bool
+        Whether the table has one row per task and one column of labels per worker. The column of
+        the tasks and those of the workers are recognised; the others are left out.
+    worker_columns : sequence of str, optional
+        The columns of the workers in a wide table; ``wide`` need not be given then.
+    **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``.
 
@@ -90,11 +104,12 @@ def read(
     (CrowdLabels(1 tasks, 2 workers, 2 classes, 2 annotations), ['007'],
      ("columns recognised: task = 'item'",))
     """
-    check_roles(columns)
-    asked = {"task": task, "worker": worker, "label": label, **columns}
+    check_roles(others)
+    asked = {"task": task, "worker": worker, "label": label, **others}
+    layout = Layout.of(header, columns, wide, worker_columns)
     return read_request(
-        find_sources(path), format, Request(asked, encoding), classes=classes, tasks=tasks,
-        workers=workers, abstain=abstain, duplicates=duplicates,
+        find_sources(path), format, Request(asked, encoding, layout=layout), classes=classes,
+        tasks=tasks, workers=workers, abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
 
 
@@ -129,7 +144,7 @@ def _collect(
     ends = []
     size = 0
     for source in sources:
-        for batch in reader_for(source, format)(source, request):
+        for batch in reader_for(source, format, request.layout)(source, request):
             for role, array in batch.items():
                 chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
                 if role in _ID_ROLES:

@@ -385,15 +385,15 @@ def test_scale_is_refused(refused):
 
 
 def test_cleanlab_numbers_that_gaps_made_decimal(written):
-    text = ",0,1\n7,1.0,\n8,,2.0\n"
-    assert rows(read(written("a.csv", text))) == [("7", "0", "1"), ("8", "1", "2")]
-    assert rows(read(written("c.csv", "a1,a2\nx,\n,y\n"))) == [("0", "a1", "x"), ("1", "a2", "y")]
+    text = ",0,1\n7,2.0,\n8,,2.0\n"
+    assert rows(read(written("a.csv", text))) == [("7", "0", "2"), ("8", "1", "2")]
+    assert rows(read(written("c.csv", "a1,a2\nx,\n,x\n"))) == [("0", "a1", "x"), ("1", "a2", "x")]
 
 
 def test_cleanlab_parquet(tmp_path):
     path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({"a1": [1.0, None], "a2": pa.array([None, 0.0])}), path)
-    assert rows(read(path, "cleanlab")) == [("0", "a1", "1"), ("1", "a2", "0")]
+    pq.write_table(pa.table({"a1": [1.0, None], "a2": pa.array([None, 1.0])}), path)
+    assert rows(read(path, "cleanlab")) == [("0", "a1", "1"), ("1", "a2", "1")]
 
 
 def hugging_face_table() -> pa.Table:

@@ -45,7 +45,8 @@ PLATFORMS: dict[str, Platform] = {
     "lewidi": _platform("lewidi", "key", "annotators", "annotations", ()),
     "peerannot": _platform("peerannot", "key", "inner key", "value", ()),
     "crowd-kit": _platform("crowd_kit", "task", "worker", "label", (*_ALL, *_MORE)),
-    "cleanlab": _platform("cleanlab", "row", "column name", "cell", ("task",)),
+    "cleanlab": _platform("wide", "row", "column name", "cell", ("task",)),
+    "wide": _platform("wide", "row", "column name", "cell", ("task",)),
     "hugging-face": _platform("hugging_face", "id", "list of workers", "list of labels", _ALL),
     "scale": _platform("scale", "task_id", "-", "response", ()),
 }

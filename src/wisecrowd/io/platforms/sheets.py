@@ -24,7 +24,7 @@ class _Picked(Request):
 
     pick: Pick = field(kw_only=True)
 
-    def choose(self, header: list[str], source: Source) -> dict[str, str]:
+    def choose(self, header: list[str], source: Source, *_: Any, **__: Any) -> dict[str, str]:
         """Return the platform's choice of columns."""
         return dict(self.pick(header))
 

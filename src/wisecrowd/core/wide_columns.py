@@ -1,0 +1,261 @@
+"""Which columns of a wide table are workers: one row per task, one column of labels per worker.
+
+Workers choose among the same classes, so their columns share values. A text, a link or a measure of
+the task shares none with them, or few.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from wisecrowd.core.columns import (
+    ALIASES,
+    OPTIONAL_ROLES,
+    SECOND_CHOICE,
+    TRUTH_NAMES,
+    guess,
+    listed,
+    plain_name,
+)
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.spelling import spelled
+from wisecrowd.core.wording import suggestion
+
+_INDEX = ("", "index", "idx", "unnamed: 0", "row")
+_NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
+_MOSTLY = 0.5  # share of a worker's labels that others use too, unless its name is one of a series
+_TEXT = "large_string"
+# Names that mean something else than a worker, whatever the values are.
+_OTHER_MEANINGS = {
+    "id",
+    *ALIASES["task"],
+    *ALIASES["label"],
+    *SECOND_CHOICE["label"],
+    *map(plain_name, TRUTH_NAMES),
+    *(alias for role in OPTIONAL_ROLES for alias in ALIASES[role]),
+}
+_GAPS = ("", "nan", "NaN", "<NA>")
+
+
+class WideColumns(NamedTuple):
+    """The columns of a wide table.
+
+    Attributes
+    ----------
+    task : str or None
+        The column of the tasks; None where tasks are numbered.
+    workers : tuple of str
+    left_out : tuple of str
+        Neither.
+    """
+
+    task: str | None
+    workers: tuple[str, ...]
+    left_out: tuple[str, ...]
+
+    def note(self, *, recognised: bool) -> str | None:
+        """Return a sentence about the columns that are not read; how to change a guess with it."""
+        if not self.left_out:
+            return None
+        remedy = f" (name the workers' columns with {_worker_option(self.workers)})"
+        shown = listed(self.left_out)
+        return f"columns of the wide table that are not read: {shown}{remedy if recognised else ''}"
+
+
+def choose_columns(
+    columns: Mapping[str, Any],
+    task: str | None = None,
+    workers: Sequence[str] | None = None,
+) -> WideColumns:
+    """Tell workers from tasks and the rest, by names and values.
+
+    Parameters
+    ----------
+    columns : mapping of name to Arrow text
+        Null where there is no label.
+    task : str, optional
+        The column of the tasks; recognised if not given.
+    workers : sequence of str, optional
+        The columns of the workers; recognised if not given.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = {"id": ["1", "2"], "text": ["Hi!", "Oh."], "ann": ["y", "n"], "bob": ["y", "y"]}
+    >>> choose_columns({name: pa.array(values) for name, values in table.items()})
+    WideColumns(task='id', workers=('ann', 'bob'), left_out=('text',))
+    """
+    names = list(columns)
+    if workers is not None:
+        chosen = require_workers(workers, names, task)
+        rest = _without(names, chosen)
+        task = _task_by_name(rest) if task is None else task
+    else:
+        task = _task_by_name(names) if task is None else task
+        free = [name for name in names if name != task and not _has_other_meaning(name)]
+        chosen = _sharing(free, columns)
+        if len(chosen) < 2:
+            raise DataError(
+                f"No two of the columns {listed(free)} share a label, so none looks like a worker; "
+                f"name the workers with {_worker_option(free)}."
+            )
+        rest = _without(free, chosen)
+    if task is None:
+        task = _task_by_values(rest, columns)
+    left_out = _without(names, chosen if task is None else [task, *chosen])
+    return WideColumns(task, tuple(chosen), tuple(left_out))
+
+
+def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
+    """Return how to say that a table is wide, if it looks so; None if not.
+
+    Parameters
+    ----------
+    header : sequence of str
+        All names.
+    columns : mapping of name to Arrow text
+        The first rows.
+    """
+    try:
+        if guess("worker", header) is not None:
+            return None
+        workers = choose_columns(columns).workers
+    except DataError:
+        return None
+    say = spelled("wide=True", "--wide")
+    return (
+        f"it looks like a wide table, with a column of labels per worker ({listed(workers)}); say "
+        f"so with {say}, or name these columns with {_worker_option(workers)}."
+    )
+
+
+def label_texts(values: Any) -> Any:
+    """Return a column of labels as Arrow text, null where there is none.
+
+    Whole numbers that gaps made decimal (1.0) are whole again.
+
+    Examples
+    --------
+    >>> label_texts([1.0, None, 2.0]).to_pylist(), label_texts(["a", "", "nan"]).to_pylist()
+    (['1', None, '2'], ['a', None, None])
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        column = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+    except pa.ArrowException:  # numbers and text
+        column = pa.array([None if value is None else str(value) for value in values])
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+        whole = pc.all(pc.equal(column, pc.round(column))).as_py() is not False
+        column = column.cast(pa.int64()) if whole else column
+    text = column.cast(pa.large_string())
+    text = pc.if_else(pc.is_in(text, pa.array(_GAPS, text.type)), pa.scalar(None, text.type), text)
+    if pc.all(pc.match_substring_regex(text.drop_null(), r"^\d+\.0$")).as_py():
+        return pc.replace_substring_regex(text, r"\.0$", "")
+    return text
+
+
+def check_worker_columns(workers: Any) -> list[str]:
+    """Return the names of worker columns as a list, or refuse what is none."""
+    if isinstance(workers, str | bytes) or not hasattr(workers, "__iter__"):
+        raise ParameterError(f"worker_columns is {workers!r}; give a list of column names.")
+    names = [str(name) for name in workers]
+    name, count = Counter(names).most_common(1)[0] if names else ("", 0)
+    if count != 1:
+        what = f"{name!r} twice" if names else "no column"
+        raise ParameterError(
+            f"{spelled('worker_columns', '--worker-columns')} names {what}; name each worker's "
+            "column once."
+        )
+    return names
+
+
+def require_workers(workers: Sequence[str], names: Sequence[str], task: str | None) -> list[str]:
+    """Return the named columns of the workers, or say which is not there."""
+    known = set(names)
+    for name in workers:
+        if name not in known:
+            raise DataError(
+                f"There is no column {name!r} for a worker{suggestion(name, names)}; there are "
+                f"{listed(names)}."
+            )
+        if name == task:
+            raise DataError(
+                f"The column {name!r} is named for the task and for a worker; give each a column "
+                "of its own."
+            )
+    return list(workers)
+
+
+def _task_by_name(names: Sequence[str]) -> str | None:
+    index = next((name for name in names[:1] if name.strip().lower() in _INDEX), None)
+    return index if index is not None else guess("task", names)
+
+
+def _task_by_values(rest: Sequence[str], columns: Mapping[str, Any]) -> str | None:
+    """Return the first column if every row has a value of its own there, and it is no worker."""
+    first = next(iter(columns))
+    if first not in rest:
+        return None
+    values = columns[first]
+    return first if not values.null_count and len(values.unique()) == len(values) else None
+
+
+def _has_other_meaning(name: str) -> bool:
+    return plain_name(name) in _OTHER_MEANINGS
+
+
+def _sharing(names: Sequence[str], columns: Mapping[str, Any]) -> list[str]:
+    """Return the columns whose values others have as well."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    counts = {name: columns[name].drop_null().value_counts() for name in names}
+    series = _series(names)
+    chosen = list(names)
+    while len(chosen) > 1:
+        distinct = [counts[name].field("values").cast(_TEXT) for name in chosen]
+        holders = pa.concat_arrays(distinct).value_counts()
+        shared = holders.field("values").filter(pc.greater(holders.field("counts"), 1))
+        kept = []
+        for name in chosen:
+            values, number = counts[name].field("values").cast(_TEXT), counts[name].field("counts")
+            common = pc.sum(number.filter(pc.is_in(values, shared))).as_py() or 0
+            total = pc.sum(number).as_py() or 0
+            if common and (name in series or common >= _MOSTLY * total):
+                kept.append(name)
+        if len(kept) == len(chosen):
+            return chosen
+        chosen = kept
+    return []
+
+
+def _series(names: Sequence[str]) -> set[str]:
+    """Return the names that are one word with different numbers: ann1, ann2."""
+    words: dict[str, list[str]] = {}
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        if match:
+            words.setdefault(match[1].lower(), []).append(name)
+    return {name for group in words.values() if len(group) > 1 for name in group}
+
+
+def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
+    known = set(others)
+    return [name for name in names if name not in known]
+
+
+def _worker_option(workers: Sequence[str]) -> str:
+    shown = list(workers[:3])
+    more = ", ..." if len(workers) > 3 else ""
+    return spelled(
+        f"worker_columns=[{', '.join(map(repr, shown))}{more}]",
+        f"--worker-columns {','.join(shown)}{more.replace(' ', '')}",
+    )

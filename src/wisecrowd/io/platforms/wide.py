@@ -1,0 +1,127 @@
+"""Wide tables, as cleanlab has them: a row per task, a column per worker, and gaps.
+
+Columns that are neither the task nor a worker are left out, and the user is told.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from wisecrowd.core.columns import guess
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.spelling import option
+from wisecrowd.core.wide_columns import (
+    WideColumns,
+    choose_columns,
+    label_texts,
+    require_workers,
+)
+from wisecrowd.io.formats import FORMATS, Request, load_reader
+from wisecrowd.io.inventory import HUMAN
+from wisecrowd.io.limits import require_columns
+from wisecrowd.io.platforms.values import pick_question
+from wisecrowd.io.sources import Source
+
+
+@dataclass
+class _WideRequest(Request):
+    """A request for the columns of a wide table: all, unless the workers are named."""
+
+    header: list[str] = field(default_factory=list)
+
+    def choose(self, header: list[str], source: Source, *_: Any, **__: Any) -> dict[str, str]:
+        """Return every column that may be needed, by its own name."""
+        require_columns(source.name, len(header))
+        name, count = Counter(header).most_common(1)[0]
+        if count > 1:
+            raise DataError(f"{source.name} has {count} columns named {name!r}; rename one.")
+        self.header = header
+        names = header
+        if self.layout.workers is not None:
+            require_workers(self.layout.workers, header, self.asked.get("task"))
+            workers = set(self.layout.workers)
+            rest = [name for name in header if name not in workers]
+            task = self.asked.get("task") or guess("task", rest)
+            wanted = {*workers, task if task is not None else header[0]}
+            names = [name for name in header if name in wanted]
+        return {name: name for name in names}
+
+
+def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[str, Any]]:
+    """Yield the cells that hold a label, one worker's column after the other.
+
+    Parameters
+    ----------
+    source : Source
+    request : Request
+    table : str
+        The plain format of the file.
+    """
+    import pyarrow as pa
+
+    inner = _WideRequest(request.asked, request.encoding, layout=request.layout)
+    parts = _parts(source, inner, table)
+    for note in inner.notes:
+        request.note(note)
+    if not parts:
+        return
+    cells = pa.concat_tables(parts)
+    texts = {name: label_texts(cells.column(name)) for name in cells.column_names}
+    chosen = _choose(texts, inner.header, source, request)
+    if chosen.task is None:
+        tasks = pa.array([str(row) for row in range(len(cells))], pa.large_string())
+    else:
+        tasks = texts[chosen.task]
+    request.found |= {"task": "row number" if chosen.task is None else chosen.task or "column 1"}
+    for worker in chosen.workers:
+        present = texts[worker].is_valid()
+        labels = texts[worker].filter(present)
+        size = len(labels)
+        yield {
+            "task": tasks.filter(present),
+            "worker": pa.repeat(pa.scalar(worker, pa.large_string()), size),
+            "label": labels,
+            "worker_kind": pa.repeat(pa.scalar(HUMAN, pa.large_string()), size),
+            "timestamp": pa.nulls(size, pa.timestamp("us")),
+            "duration": pa.nulls(size, pa.float64()),
+            "cost": pa.nulls(size, pa.float64()),
+        }
+
+
+def _parts(source: Source, request: _WideRequest, table: str) -> list[Any]:
+    import pyarrow as pa
+
+    try:
+        return [pa.table(dict(batch)) for batch in load_reader(FORMATS[table])(source, request)]
+    except DataError as error:
+        if source.name in str(error):
+            raise
+        raise DataError(f"{source.name}: {error}") from None
+
+
+def _choose(
+    texts: dict[str, Any], header: list[str], source: Source, request: Request
+) -> WideColumns:
+    """Return the columns of task and workers; what was decided becomes a remark."""
+    task = request.asked.get("task")
+    if task is not None:
+        pick_question(task, header, source)
+    try:
+        chosen = choose_columns(texts, task, request.layout.workers)
+    except DataError as error:
+        raise DataError(f"{source.name}: {error}") from None
+    used = {chosen.task, *chosen.workers}
+    left_out = [name for name in header if name not in used]
+    named = request.layout.workers is not None
+    note = chosen._replace(left_out=tuple(left_out)).note(recognised=not named)
+    if note is not None:
+        request.inventory.remark(note)
+    if chosen.task is None and left_out:
+        request.inventory.remark(
+            "tasks are numbered from 0, as no column is recognised as theirs; name it with "
+            + option("task", left_out[0])
+        )
+    return chosen
