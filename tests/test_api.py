@@ -148,3 +148,45 @@ def test_every_public_name_loads():
         assert getattr(wc, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = wc.nonsense
+
+
+NAMED = {"x": ROWS["task"], "y": ROWS["worker"], "z": ROWS["label"]}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_the_columns_of_a_frame_can_be_named(make):
+    found = wc.aggregate(make(NAMED), task="x", worker="y", label="z", max_iter=100)
+    assert [str(label) for label in found["label"]] == LABELS
+
+
+def test_the_columns_of_a_file_can_be_named(tmp_path):
+    path = tmp_path / "a.csv"
+    pl.DataFrame(NAMED).write_csv(path)
+    for given in (path, str(path)):
+        found = wc.aggregate(given, task="x", worker="y", label="z")
+        assert found.column_names == ["task", "label", "confidence"]
+        assert found["task"].to_pylist() == ["t1", "t2", "t3"]
+
+
+def test_a_file_is_aggregated_by_its_path(tmp_path):
+    path = tmp_path / "a.csv"
+    pl.DataFrame(ROWS).write_csv(path)
+    assert wc.aggregate(path, "majority-vote").equals(wc.aggregate(wc.read(path), "majority-vote"))
+
+
+@pytest.mark.parametrize(
+    "data", [(ROWS["task"], ROWS["worker"], ROWS["label"]), np.array([[0, 1]]),
+             wc.CrowdLabels.from_frame(ROWS)],
+)  # fmt: skip
+def test_arrays_have_no_columns_to_name(data):
+    with pytest.raises(ParameterError, match="task names a column of a frame or a file"):
+        wc.aggregate(data, task="x")
+
+
+def test_a_wide_frame_is_aggregated():
+    wide = {"id": [7, 8, 9], "text": list("abc"), "ann": [0, 1, 1], "bob": [0, 1, None]}
+    for make in (pd.DataFrame, pl.DataFrame, pa.table, dict):
+        for options in ({"wide": True}, {"worker_columns": ["ann", "bob"]}):
+            found = wc.aggregate(make(wide), "majority-vote", **options)
+            assert [int(str(task)) for task in found["task"]] == [7, 8, 9]
+            assert [int(str(label)) for label in found["label"]] == [0, 1, 1]

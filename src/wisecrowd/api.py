@@ -9,9 +9,12 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
+
 from wisecrowd._version import __version__
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import suggestion
@@ -26,19 +29,30 @@ def aggregate(
     gold: Any = None,
     task_prior: Any = None,
     init: Any = None,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    wide: bool = False,
+    worker_columns: Any = None,
     **params: Any,
 ) -> Any:
     """Return the most probable label of every task, in the dataframe library the data came in.
 
     Parameters
     ----------
-    data : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
-        pandas and polars give back their own kind of frame; anything else a pyarrow table.
+    data : CrowdLabels, frame, path, (task, worker, label) or tasks × workers matrix
+        pandas and polars give back their own kind of frame; anything else a pyarrow table. A path
+        is read by ``wisecrowd.read``.
     method : str or method
         One of the names that ``wisecrowd.methods()`` lists, or a method with its parameters, such
         as ``OneVsRest("glad")``, which is left as it is.
     gold, task_prior, init
         See ``Aggregator.fit``.
+    task, worker, label : str, optional
+        Names of the columns of a frame or a file; the usual ones are recognised.
+    wide, worker_columns
+        Whether a frame or a file has one row per task, and the columns of its workers; see
+        ``CrowdLabels.from_frame``.
     **params
         Parameters of the method, such as ``max_iter=20``.
 
@@ -62,10 +76,39 @@ def aggregate(
         raise ParameterError(
             f"method is {method!r}; give a name such as 'dawid-skene', or a method."
         )
-    labels = as_crowd_labels(data)
+    columns = {
+        "task": task, "worker": worker, "label": label, "wide": wide or None,
+        "worker_columns": worker_columns,
+    }  # fmt: skip
+    labels = labels_of(data, columns)
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
     table = model.task_table()
     return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
+
+
+def labels_of(data: Any, columns: Mapping[str, Any]) -> CrowdLabels:
+    """Return data of any form, also a path, as CrowdLabels.
+
+    Parameters
+    ----------
+    data : object
+    columns : mapping
+        Options of ``CrowdLabels.from_frame`` and ``wisecrowd.read``; those that are None are left
+        out.
+    """
+    given = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(data, str | os.PathLike):
+        from wisecrowd.io.tables import read
+
+        return read(data, **given)
+    if not given:
+        return as_crowd_labels(data)
+    if isinstance(data, CrowdLabels | np.ndarray | list | tuple):
+        raise ParameterError(
+            f"{next(iter(given))} names a column of a frame or a file, and a "
+            f"{type(data).__name__} has none; leave it out."
+        )
+    return CrowdLabels.from_frame(data, **given)
 
 
 def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation") -> Aggregator:

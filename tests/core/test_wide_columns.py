@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.wide_columns import choose_columns, label_texts, wide_hint
 
 LABELS = {"ann": ["a", "b", "a"], "bob": ["b", "b", "a"]}
@@ -53,3 +56,55 @@ def test_mixed_values_are_compared_as_text():
     assert label_texts([1, "1", None, ""]).to_pylist() == ["1", "1", None, None]
     assert label_texts(["1.0", "", "2.0"]).to_pylist() == ["1", None, "2"]
     assert label_texts(["1.0", "1.5"]).to_pylist() == ["1.0", "1.5"]
+
+
+# ------------------------------------------------------------------------------------------ frames
+
+WIDE = {
+    "id": [7, 8, 9],
+    "text": ["x", "y", "z"],
+    "tags": [["u"], ["v"], []],
+    "ann": [1, 0, None],
+    "bob": [1, 1, 0],
+}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+@pytest.mark.parametrize(
+    "options", [{"wide": True}, {"worker_columns": ["ann", "bob"], "task": "id"}]
+)
+def test_a_wide_frame(make, options):
+    labels = CrowdLabels.from_frame(make(WIDE), **options)
+    assert labels.tasks.tolist() == [7, 8, 9]
+    assert labels.workers.tolist() == ["ann", "bob"]
+    assert labels.classes.tolist() == [0, 1]
+    assert labels.n_annotations == 5
+    assert "'text', 'tags'" in labels.notes[0]
+
+
+def test_options_of_a_wide_frame():
+    labels = CrowdLabels.from_frame(WIDE, wide=True, classes=[0, 1, 2], abstain=0)
+    assert (labels.n_classes, labels.n_annotations) == (3, 3)
+    with pytest.raises(ParameterError, match="worker='ann' has no meaning in a wide frame"):
+        CrowdLabels.from_frame(WIDE, wide=True, worker="ann")
+    with pytest.raises(DataError, match="no column 'ID' for the task"):
+        CrowdLabels.from_frame(WIDE, wide=True, task="ID")
+    with pytest.raises(DataError, match="no column 'ben' for a worker"):
+        CrowdLabels.from_frame(WIDE, worker_columns=["ann", "ben"])
+    with pytest.raises(DataError, match="tasks of the matrix must be distinct"):
+        CrowdLabels.from_frame(WIDE | {"id": [7, 7, 8]}, wide=True)
+
+
+def test_rows_without_a_column_of_tasks_have_the_index():
+    frame = pd.DataFrame({"ann": ["a", "b"], "bob": ["a", "a"]}, index=["u", "v"])
+    assert CrowdLabels.from_frame(frame, wide=True).tasks.tolist() == ["u", "v"]
+    assert CrowdLabels.from_frame(pl.DataFrame(frame), wide=True).tasks.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_a_wide_frame_is_refused_with_the_remedy(make):
+    with pytest.raises(DataError) as error:
+        CrowdLabels.from_frame(make(WIDE))
+    assert "it looks like a wide table" in str(error.value)
+    assert "wide=True" in str(error.value)
+    assert "worker_columns=['ann', 'bob']" in str(error.value)

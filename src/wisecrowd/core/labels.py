@@ -125,7 +125,7 @@ class CrowdLabels:
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> CrowdLabels:
-        """Build from a long pandas, polars or pyarrow frame, one row per annotation.
+        """Build from a pandas, polars or pyarrow frame with one row per annotation.
 
         Parameters
         ----------
@@ -134,7 +134,15 @@ class CrowdLabels:
         **options
             ``task``, ``worker``, ``label``, ``weight``, ``timestamp``, ``duration``, ``cost``,
             ``question``, ``worker_kind`` name the columns; the usual names are recognised when not
-            given. The others are those of :meth:`from_arrays`.
+            given. ``wide=True`` means one row per task and one column of labels per worker, and
+            ``worker_columns`` names these; the task is recognised or named with ``task``, and what
+            is left out is said in ``notes``. The others are those of :meth:`from_arrays`.
+
+        Examples
+        --------
+        >>> wide = {"id": [1, 2], "text": ["Hi!", "Oh."], "ann": ["a", "b"], "bob": ["a", "a"]}
+        >>> CrowdLabels.from_frame(wide, wide=True)
+        CrowdLabels(2 tasks, 2 workers, 2 classes, 4 annotations)
         """
         from wisecrowd.core.validation import labels_from_frame
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import as_arrow, is_missing, unmasked
+from wisecrowd.core.columns import find_columns
 from wisecrowd.core.encoding import Encoded, IdColumn, encode
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.validation import labels_from_arrays
+from wisecrowd.core.wide_columns import (
+    check_worker_columns,
+    choose_columns,
+    label_texts,
+    require_workers,
+    wide_hint,
+)
 
 
 def labels_from_matrix(
@@ -53,6 +63,80 @@ def labels_from_matrix(
     if classes is None and missing is None:
         _warn_of_minus_one(labels)
     return labels
+
+
+def labels_from_wide_frame(
+    cells: Mapping[str, Any],
+    asked: Mapping[str, str | None],
+    worker_columns: Any,
+    index: Any,
+    **options: Any,
+) -> CrowdLabels:
+    """Build CrowdLabels from a frame with one row per task and one column per worker.
+
+    Parameters
+    ----------
+    cells : mapping of name to column
+        The whole frame.
+    asked : mapping of role to column name or None
+        Only the task can be named.
+    worker_columns : sequence of str, optional
+        The columns of the workers; recognised if not given.
+    index : array-like, optional
+        Ids of the rows, where no column has those of the tasks.
+    **options
+        Those of :func:`labels_from_arrays`.
+    """
+    for role, name in asked.items():
+        if name is not None and role != "task":
+            raise ParameterError(
+                f"{role}={name!r} has no meaning in a wide frame, where only the task is one "
+                "column; leave it out."
+            )
+    task = asked["task"]
+    if task is not None:
+        find_columns(list(cells), {"task": task})
+    workers = None if worker_columns is None else check_worker_columns(worker_columns)
+    if workers is not None:
+        require_workers(workers, list(cells), task)
+    chosen = choose_columns(_texts(cells), task, workers)
+    arrays = [as_arrow(cells[name], f"label of {name!r}") for name in chosen.workers]
+    task_code, worker_code, label = _long_from_columns(arrays, None)
+    ids: Any = np.arange(len(arrays[0]))
+    if chosen.task is not None:
+        ids = cells[chosen.task]
+    elif index is not None and not callable(index):
+        ids = list(index)
+    side = _side(ids, "tasks")
+    note = chosen._replace(
+        left_out=tuple(name for name in cells if name not in {chosen.task, *chosen.workers})
+    ).note(recognised=workers is None)
+    named = _side(list(chosen.workers), "workers")
+    return labels_from_arrays(
+        Encoded(side.codes[task_code], side.vocabulary),
+        Encoded(named.codes[worker_code], named.vocabulary),
+        label,
+        notes=(note,) if note else (),
+        **options,
+    )
+
+
+def refuse_wide(cells: Mapping[str, Any]) -> None:
+    """Refuse a frame in which no worker is found but that looks wide, and say how to read it."""
+    hint = wide_hint(list(cells), _texts(cells))
+    if hint is not None:
+        raise DataError(f"The frame is not read: {hint}")
+
+
+def _texts(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns that can hold labels as text."""
+    import pyarrow as pa
+
+    found = {}
+    for name, values in cells.items():
+        with suppress(DataError, pa.ArrowException):  # lists, records, mixed types
+            found[name] = label_texts(as_arrow(values, name))
+    return found
 
 
 def _as_matrix(matrix: Any) -> NDArray[Any]:

@@ -29,6 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 Codes = NDArray[np.int32]
+_SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
 
 
 def as_crowd_labels(data: Any) -> CrowdLabels:
@@ -76,14 +77,30 @@ def labels_from_frame(
     classes: Any = None,
     tasks: Any = None,
     workers: Any = None,
+    wide: bool = False,
+    worker_columns: Any = None,
     **columns: str | None,
 ) -> CrowdLabels:
-    """Build CrowdLabels from a long frame; see :meth:`CrowdLabels.from_frame`."""
+    """Build CrowdLabels from a frame; see :meth:`CrowdLabels.from_frame`."""
     check_roles(columns)
     native, names, library = _open_frame(frame)
     asked = {"task": task, "worker": worker, "label": label, **columns}
-    found, note = find_columns([str(name) for name in names], asked)
     original = {str(name): name for name in names}
+    if wide or worker_columns is not None:
+        from wisecrowd.core.matrix import labels_from_wide_frame
+
+        cells = {name: _column(native, original[name]) for name in original}
+        return labels_from_wide_frame(
+            cells, asked, worker_columns, getattr(frame, "index", None), frame_library=library,
+            duplicates=duplicates, abstain=abstain, classes=classes, tasks=tasks, workers=workers,
+        )  # fmt: skip
+    try:
+        found, note = find_columns([str(name) for name in names], asked)
+    except DataError:
+        from wisecrowd.core.matrix import refuse_wide
+
+        refuse_wide({name: _column(native, original[name])[:_SAMPLE] for name in original})
+        raise
     values = {role: _column(native, original[name]) for role, name in found.items()}
     return labels_from_arrays(
         values.pop("task"),
