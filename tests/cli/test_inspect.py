@@ -89,3 +89,12 @@ def test_a_folder_is_an_export(cli, tmp_path):
     assert cli("convert", FIXTURES / "ground_truth", target).code == 0
     inputs = json.loads((tmp_path / "plain.csv.manifest.json").read_text())["inputs"]
     assert sum(name.endswith(".json") for name in inputs) == 3
+
+
+def test_what_is_doubtful_is_a_note(cli, table):
+    rows = [("t1", "a", "'+1"), ("t1", "b", "+1"), ("t2", "a", "cat"), ("t2", "b", "cat ")]
+    code, out, err = cli("inspect", table("a.csv", ["task", "worker", "label"], rows))
+    assert (code, err) == (0, "")
+    notes = [line for line in out.splitlines() if line.startswith("note ")]
+    assert ["'+1 and +1" in notes[0], "'cat' and 'cat '" in notes[1]] == [True, True]
+    assert len(notes) == 2

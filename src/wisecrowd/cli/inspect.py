@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wisecrowd.cli import options
@@ -28,15 +29,16 @@ def inspect(
 ) -> None:
     """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
     from wisecrowd.cli.outputs import print_json, print_text
-    from wisecrowd.cli.terminal import harmless
+    from wisecrowd.cli.terminal import Notes, harmless
     from wisecrowd.io.inspection import inspect as look
 
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns
     )
-    seen = look(
-        files, format, task=task, worker=worker, label=label, encoding=encoding, **reading.layout
-    )
+    asked = {"task": task, "worker": worker, "label": label}
+    with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
+        seen = look(files, format, encoding=encoding, **asked, **reading.layout)
+    seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:
         print_json(seen.to_dict())
         return

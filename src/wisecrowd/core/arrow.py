@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 
 _ROWS = 1 << 16
 
 
-def as_arrow(values: Any, role: str) -> Any:
-    """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error."""
+def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
+    """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error.
+
+    Where they are ``ids``, an integer and the same float among objects are one, with a warning.
+    """
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -41,6 +45,8 @@ def as_arrow(values: Any, role: str) -> Any:
         ) from None
     if array.dtype == object and not (is_text(arrow.type) or pa.types.is_boolean(arrow.type)):
         _refuse_mixed_types(array, role)  # for Arrow True may be 1 and text may be bytes
+        if ids and pa.types.is_floating(arrow.type):
+            _warn_of_equal_numbers(array, role)
     return arrow
 
 
@@ -86,6 +92,19 @@ def _refuse_mixed_types(array: NDArray[Any], role: str) -> None:
         raise DataError(
             f"The {role} values mix types ({seen}); convert the whole column to one type, "
             "for instance to text."
+        )
+
+
+def _warn_of_equal_numbers(array: NDArray[Any], role: str) -> None:
+    values = [x for x in array.tolist() if not is_missing(x)]
+    floats = {x for x in values if kind_of(x) == "float"}
+    both = sorted({int(x) for x in values if kind_of(x) == "int"} & floats)
+    if both:
+        warnings.warn(
+            f"The {role} values hold {int(both[0])} and {float(both[0])}, which count as one; if "
+            "they are different, convert the column to text.",
+            WisecrowdWarning,
+            stacklevel=6,
         )
 
 

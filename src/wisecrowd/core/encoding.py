@@ -57,7 +57,7 @@ def encode(values: Any, role: str) -> Encoded:
     if isinstance(values, Encoded):
         return values
     column = IdColumn(role)
-    for chunk in chunks_of(as_arrow(values, role)):
+    for chunk in chunks_of(as_arrow(values, role, ids=True)):
         column.add(chunk)
     return column.finish()
 

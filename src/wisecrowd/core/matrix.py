@@ -15,7 +15,7 @@ from wisecrowd.core.columns import find_columns
 from wisecrowd.core.encoding import Encoded, IdColumn, encode
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.validation import labels_from_arrays
+from wisecrowd.core.validation import labels_from_arrays, values_of
 from wisecrowd.core.wide_columns import (
     check_worker_columns,
     choose_columns,
@@ -100,7 +100,7 @@ def labels_from_wide_frame(
     if workers is not None:
         require_workers(workers, list(cells), task)
     chosen = choose_columns(_texts(cells), task, workers)
-    arrays = [as_arrow(cells[name], f"label of {name!r}") for name in chosen.workers]
+    arrays = [as_arrow(cells[name], f"label of {name!r}", ids=True) for name in chosen.workers]
     task_code, worker_code, label = _long_from_columns(arrays, None)
     ids: Any = np.arange(len(arrays[0]))
     if chosen.task is not None:
@@ -210,14 +210,10 @@ def _open_wide_frame(frame: Any, tasks: Any, workers: Any) -> tuple[list[Any], A
         tasks = native.get_column(tasks).to_list()
     elif tasks is None and hasattr(frame, "index") and not callable(frame.index):
         tasks = list(frame.index)
-    columns = []
-    for name in names:
-        series = native.get_column(name)
-        try:
-            columns.append(series.to_arrow())
-        except Exception:
-            # Mixed Python objects: the object path says which rows disagree.
-            columns.append(as_arrow(series.to_numpy(), f"label of {name!r}"))
+    columns = [
+        as_arrow(values_of(native.get_column(name)), f"label of {name!r}", ids=True)
+        for name in names
+    ]
     return columns, tasks, names if workers is None else workers, library
 
 

@@ -154,7 +154,15 @@ def _open_frame(frame: Any) -> tuple[Any, list[Any], str | None]:
 def _column(frame: Any, name: Any) -> Any:
     if isinstance(frame, Mapping):
         return frame[name]
-    series = frame.get_column(name)
+    return values_of(frame.get_column(name))
+
+
+def values_of(series: Any) -> Any:
+    """Return a narwhals series as an Arrow array; Python objects of several types as they are."""
+    import narwhals as nw
+
+    if series.dtype == nw.Object:
+        return series.to_numpy()  # for Arrow [1.0, True] is [1.0, 1.0]
     try:
         return series.to_arrow()
     except Exception:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -48,7 +49,7 @@ def _read(source: Source, request: Request, separator: str) -> Iterator[dict[str
                 header.names, source, header.sample, text=request.layout.columns is None
             )
             if header.has_rows or len(text.start) == _BLOCK:
-                yield from _batches(text, header, found, source)
+                yield from _batches(text, header, found, source, request)
         except UnicodeDecodeError as error:
             raise _explain(source, request.encoding) from error
 
@@ -166,7 +167,7 @@ def _header(start: bytes, source: Source, request: Request, separator: str) -> _
 
 
 def _batches(
-    text: _Text, header: _Header, found: dict[str, str], source: Source
+    text: _Text, header: _Header, found: dict[str, str], source: Source, request: Request
 ) -> Iterator[dict[str, Any]]:
     import pyarrow as pa
     import pyarrow.csv as pc
@@ -204,7 +205,10 @@ def _batches(
         last: dict[str, Any] = {}
         for batch in reader:
             last = {name: batch.column(name)[-1:] for name in wanted} if len(batch) else last
-            yield {role: restored(batch.column(name)) for role, name in position.items()}
+            yield {
+                role: restored(batch.column(name), request.restored.setdefault(role, Counter()))
+                for role, name in position.items()
+            }
     except pa.ArrowInvalid as error:
         raise _explain_row(error, ragged, header, source) from error
     _check_end(text, header, {int(name): value[0].as_py() for name, value in last.items()}, source)

@@ -6,13 +6,15 @@ Plain tables stand here, what platforms export in :mod:`wisecrowd.io.platforms`.
 from __future__ import annotations
 
 import importlib
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 from wisecrowd.core.columns import find_columns
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.spelling import option, spelled
 from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import Inventory
@@ -37,6 +39,7 @@ SUFFIXES: dict[str, str] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+ID_ROLES = ("task", "worker", "label", "question", "worker_kind")
 AUTO = "auto"
 WIDE = "wide"
 WIDE_FORMATS = (WIDE, "cleanlab")
@@ -60,6 +63,8 @@ class Request:
         Decisions to tell the user.
     inventory : Inventory
         What the export of a platform holds besides.
+    restored : dict of role to Counter
+        How often each text of csv lost an apostrophe.
     """
 
     asked: Mapping[str, str | None]
@@ -69,6 +74,7 @@ class Request:
     first: Source | None = None
     inventory: Inventory = field(default_factory=Inventory)
     layout: Layout = field(default_factory=Layout)
+    restored: dict[str, Counter[str]] = field(default_factory=dict)
 
     @property
     def question(self) -> str | None:
@@ -114,6 +120,29 @@ class Request:
         """Keep a sentence for the user, once."""
         if sentence and sentence not in self.notes:
             self.notes.append(sentence)
+
+    def warn_of_apostrophes(self, role: str, count: Callable[[str], int]) -> None:
+        """Warn of texts that stood with and without an apostrophe, and were read as one.
+
+        Parameters
+        ----------
+        role : str
+        count : callable
+            How many rows have a text now that all are read.
+        """
+        merged = [
+            text for text, taken in self.restored.get(role, {}).items() if count(text) > taken
+        ]
+        if not merged:
+            return
+        text = merged[0]
+        more = f" ({len(merged) - 1} more like it)" if len(merged) > 1 else ""
+        sentence = (
+            f"'{text} and {text} in the {role} column count as one{more}: an apostrophe before "
+            "= + - @ is read as a spreadsheet's mark of text; write them in one way if they differ."
+        )
+        self.note(sentence)
+        warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
 
 
 def _listed(found: Mapping[str, str]) -> str:

@@ -9,6 +9,7 @@ csv written raw has none. Parquet and jsonl are never changed: nothing runs them
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 _STARTS = "[=+\\-@\\t\\r\\n＝＋－＠]"  # the wide ones count in some locales
@@ -41,8 +42,14 @@ def neutralised(array: Any) -> Any:
     return pc.if_else(risky, pc.binary_join_element_wise(quote, array, nothing), array)
 
 
-def restored(array: Any) -> Any:
+def restored(array: Any, taken: Counter[str] | None = None) -> Any:
     """Return an Arrow array of text as it was before :func:`neutralised`.
+
+    Parameters
+    ----------
+    array : Arrow array
+    taken : Counter, optional
+        Counts the texts from which an apostrophe is taken.
 
     Examples
     --------
@@ -55,7 +62,11 @@ def restored(array: Any) -> Any:
     if not _is_text(array) or not pc.any(pc.starts_with(array, "'")).as_py():
         return array
     defused = pc.match_substring_regex(array, _DEFUSED)
-    return pc.if_else(defused, pc.utf8_slice_codeunits(array, 1), array)
+    shorter = pc.utf8_slice_codeunits(array, 1)
+    if taken is not None:
+        counts = shorter.filter(defused).value_counts()
+        taken.update({pair["values"]: pair["counts"] for pair in counts.to_pylist()})
+    return pc.if_else(defused, shorter, array)
 
 
 def _is_text(array: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from wisecrowd.core.arrow import as_arrow
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
-from wisecrowd.io.formats import Request
+from wisecrowd.io.formats import ID_ROLES, Request
 from wisecrowd.io.sources import Source, opened, require_content
 from wisecrowd.io.untrusted import MAX_RECORD, is_shallow
 
@@ -121,6 +121,8 @@ def _read_fast(
         kinds = {type(row.get(name)) for row in sample} - {type(None)}
         if len(kinds) != 1 or not kinds <= set(types):
             return None
+        if kinds == {float} and any(found.get(role) == name for role in ID_ROLES):
+            return None  # Arrow does not tell 1 from 1.0
         fields.append((name, types[kinds.pop()]))
     options = pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore")
     try:
@@ -146,6 +148,8 @@ def _read_slowly(
                 )
             columns[role].append(value)
     try:
-        return {role: as_arrow(values, role) for role, values in columns.items()}
+        return {
+            role: as_arrow(values, role, ids=role in ID_ROLES) for role, values in columns.items()
+        }
     except DataError as error:
         raise DataError(f"{source.name}: {error}") from None

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import IdColumn
+from wisecrowd.core.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
-from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
+from wisecrowd.io.formats import AUTO, ID_ROLES, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, counted
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import require_rows
@@ -24,7 +25,6 @@ from wisecrowd.io.writing import write_table as write_table
 if TYPE_CHECKING:
     from wisecrowd.core.labels import CrowdLabels
 
-_ID_ROLES = ("task", "worker", "label", "question", "worker_kind")
 _TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 
 
@@ -121,6 +121,8 @@ def read_request(
     if ends[-1] == 0:
         raise _no_rows(sources, request)
     _leave_out_empty(values, request)
+    for role in ("task", "worker", "label"):
+        request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
     required = {role: values.pop(role) for role in ("task", "worker", "label")}
     # Of an export some records are left out, so what is counted are not its rows.
     noun = "judgement" if request.inventory.formats else "row"
@@ -131,6 +133,12 @@ def read_request(
         notes=(*request.inventory.sentences(), *request.notes),
         **values,
     )
+
+
+def _rows_of(column: Encoded, text: str) -> int:
+    """Return how many rows have a text."""
+    code = lookup([text], column.vocabulary)[0]
+    return int(np.count_nonzero(column.codes == code)) if code >= 0 else 0
 
 
 def _collect(
@@ -147,7 +155,7 @@ def _collect(
         for batch in reader_for(source, format, request.layout)(source, request):
             for role, array in batch.items():
                 chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-                if role in _ID_ROLES:
+                if role in ID_ROLES:
                     column = ids.setdefault(role, IdColumn(role))
                     for chunk in chunks:
                         column.add(chunk)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +58,8 @@ def read_sheet(source: Source, request: Request, pick: Pick) -> Any:
     inner = _Picked({}, request.encoding, pick=remembered)
     read = read_tsv if source.suffix in (".tsv", ".tab") else read_csv
     parts = [pa.table(dict(batch)) for batch in read(source, inner)]
+    for role in _TEXT_ROLES:
+        request.restored.setdefault(role, Counter()).update(inner.restored.get(role, {}))
     request.found = {**request.found, **{r: c for r, c in columns.items() if r in _TEXT_ROLES}}
     if not parts:
         return pa.table({name: pa.array([], pa.string()) for name in columns})

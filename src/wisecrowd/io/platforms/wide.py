@@ -75,6 +75,10 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
         tasks = pa.array([str(row) for row in range(len(cells))], pa.large_string())
     else:
         tasks = texts[chosen.task]
+    for worker in chosen.workers:
+        request.restored.setdefault("label", Counter()).update(inner.restored.get(worker, {}))
+    if chosen.task is not None:
+        request.restored.setdefault("task", Counter()).update(inner.restored.get(chosen.task, {}))
     request.found |= {"task": "row number" if chosen.task is None else chosen.task or "column 1"}
     for worker in chosen.workers:
         present = texts[worker].is_valid()
