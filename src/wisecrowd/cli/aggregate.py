@@ -11,6 +11,7 @@ from wisecrowd.cli import exports, options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.base import Aggregator
     from wisecrowd.core.labels import CrowdLabels
@@ -63,6 +64,7 @@ def aggregate(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    gold_columns: options.GoldColumns = None,
     no_header: options.NoHeader = False,
     columns: options.Columns = None,
     wide: options.Wide = False,
@@ -83,6 +85,8 @@ def aggregate(
 
     The result has one row per task: task, label, confidence, tie, n_labels.
     """
+    from wisecrowd.cli.inputs import KnownFile
+
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
@@ -97,7 +101,8 @@ def aggregate(
     )
     _run(
         context.obj, files, reading, outputs, others,
-        method=method, parameters=parameter or [], gold=gold, soft=soft, calibrate=calibrate,
+        method=method, parameters=parameter or [],
+        gold=KnownFile.given(gold, "--gold", gold_columns, reading), soft=soft, calibrate=calibrate,
         as_json=as_json, raw=raw_csv, seed=seed, threads=threads, quiet=quiet,
     )  # fmt: skip
 
@@ -111,7 +116,7 @@ def _run(
     *,
     method: str,
     parameters: list[str],
-    gold: str | None,
+    gold: KnownFile | None,
     soft: bool,
     calibrate: bool,
     as_json: bool,
@@ -132,7 +137,7 @@ def _run(
     if outputs["labels"] is None and outputs["workers"] == "-" and not as_json:
         raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
     set_threads(threads)
-    sources = [*files, *([gold] if gold else [])]
+    sources = [*files, *([gold.path] if gold else [])]
     check_outputs(
         [outputs["labels"], outputs["workers"]], [*sources, *reading.key_files],
         folder=outputs["model"], others=others.places(),
@@ -140,7 +145,7 @@ def _run(
     model = configured_method(method, parameters, seed)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
-        known = None if gold is None else read_gold(gold)
+        known = None if gold is None else read_gold(gold, notes)
         with working(f"fitting {method}", quiet=quiet):
             model.fit(labels, gold=known)
         _note_fit(method, model, labels, seed, notes)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.crowd_audit import Audit
     from wisecrowd.audit.findings import Findings
     from wisecrowd.audit.pruning import Pruned
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.reporting.withholding import Withheld
@@ -80,6 +81,7 @@ def audit(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    gold_columns: options.GoldColumns = None,
     no_header: options.NoHeader = False,
     columns: options.Columns = None,
     wide: options.Wide = False,
@@ -100,6 +102,8 @@ def audit(
 
     Prints the findings, most severe first; exit code 1 is for --fail-on only.
     """
+    from wisecrowd.cli.inputs import KnownFile
+
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
@@ -107,7 +111,8 @@ def audit(
         pseudonymize=pseudonymize,
     )  # fmt: skip
     found = _run(
-        context.obj, files, reading, gold=gold, folder=output, fail_on=fail_on, prune_to=prune_to,
+        context.obj, files, reading, gold=KnownFile.given(gold, "--gold", gold_columns, reading),
+        folder=output, fail_on=fail_on, prune_to=prune_to,
         prune=prune, unlabelled=unlabelled, parts=part, as_json=as_json, raw=raw_csv, seed=seed,
         threads=threads, quiet=quiet,
     )  # fmt: skip
@@ -120,7 +125,7 @@ def _run(
     files: list[str],
     reading: Reading,
     *,
-    gold: str | None,
+    gold: KnownFile | None,
     folder: str | None,
     fail_on: str | None,
     prune_to: str | None,
@@ -150,11 +155,11 @@ def _run(
     kinds = _check_pruning(prune, prune_to)
     chosen = check_parts(parts)
     set_threads(threads)
-    sources = [*files, *([gold] if gold else [])]
+    sources = [*files, *([gold.path] if gold else [])]
     check_outputs([prune_to], [*sources, *reading.key_files], folder=folder)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
-        known = None if gold is None else read_gold(gold)
+        known = None if gold is None else read_gold(gold, notes)
         with working("auditing", quiet=quiet):
             found = audit_crowd(labels, gold=known, parts=chosen, random_state=seed or 0)
             pruned = _prune(labels, kinds, unlabelled, seed or 0) if kinds else None

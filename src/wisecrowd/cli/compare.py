@@ -12,6 +12,7 @@ from wisecrowd.cli.compare_learning import Sources, read_problem, run_methods
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.scores import Truth
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.base import Aggregator
@@ -57,6 +58,7 @@ def compare(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    truth_columns: options.TruthColumns = None,
     no_header: options.NoHeader = False,
     columns: options.Columns = None,
     wide: options.Wide = False,
@@ -80,6 +82,8 @@ def compare(
     budget (-p epochs=20 and the like go to all), and ranked by --test-truth, --truth or, without
     either, by the held-out likelihood.
     """
+    from wisecrowd.cli.inputs import KnownFile
+
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
@@ -91,7 +95,8 @@ def compare(
         raise ParameterError("--ids, --test, --test-truth and -p go with --features; give it too.")
     learning = None if features is None else Sources(features, ids, test, test_truth)
     _compare(
-        context.obj, files, truth, output, reading, learning, parameter or [],
+        context.obj, files, KnownFile.given(truth, "--truth", truth_columns, reading), output,
+        reading, learning, parameter or [],
         methods=methods, as_json=as_json, seed=seed or 0, threads=threads, quiet=quiet,
     )  # fmt: skip
 
@@ -99,7 +104,7 @@ def compare(
 def _compare(
     command: list[str],
     files: list[str],
-    truth: str | None,
+    truth: KnownFile | None,
     output: str | None,
     reading: Reading,
     learning: Sources | None,
@@ -117,14 +122,14 @@ def _compare(
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.storage.manifest import Manifest
 
-    sources = [*files, *([truth] if truth else []), *(learning.paths() if learning else [])]
+    sources = [*files, *([truth.path] if truth else []), *(learning.paths() if learning else [])]
     set_threads(threads)
     check_outputs([output], sources)
     chosen = _chosen(methods, "learning" if learning else "aggregation")
     with Notes(quiet) as notes:
         data = read_labels(files, reading, notes)
         if learning is not None:
-            problem = read_problem(learning, data, truth, notes)
+            problem = read_problem(learning, data, truth, reading, notes)
             rows = run_methods(problem, chosen, parameters, seed, notes)
             known, scores = problem.truth, problem.scores
         else:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from wisecrowd.cli.inputs import KnownFile
+    from wisecrowd.cli.options import Reading
     from wisecrowd.cli.scores import Truth
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
@@ -48,7 +50,13 @@ class Problem:
         return [*found, WITHOUT_GOLD]
 
 
-def read_problem(sources: Sources, labels: CrowdLabels, truth: str | None, notes: Notes) -> Problem:
+def read_problem(
+    sources: Sources,
+    labels: CrowdLabels,
+    truth: KnownFile | None,
+    reading: Reading,
+    notes: Notes,
+) -> Problem:
     """Read the files and align them."""
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.cli.train import read_validation
@@ -59,7 +67,9 @@ def read_problem(sources: Sources, labels: CrowdLabels, truth: str | None, notes
     tasks = table.tasks if sources.ids is None else read_ids(sources.ids)
     X, rows = aligned(table.X, labels, tasks)
     known = None if truth is None else read_truth(truth, rows.tasks, notes)
-    return Problem(X, rows, known, read_validation(sources.test, sources.test_truth, "--test"))
+    return Problem(
+        X, rows, known, read_validation(sources.test, sources.test_truth, "--test", reading)
+    )
 
 
 def run_methods(

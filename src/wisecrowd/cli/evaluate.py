@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.cli.scores import Truth
@@ -21,6 +22,7 @@ def evaluate(
         str, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
     ],
     output: options.Output = None,
+    truth_columns: options.TruthColumns = None,
     task: options.TaskColumn = None,
     label: options.LabelColumn = None,
     as_json: options.Json = False,
@@ -32,7 +34,7 @@ def evaluate(
     and calibration error (ECE), a confidence column alone gives these for two classes, and the
     calibration error for more.
     """
-    from wisecrowd.cli.inputs import read_result, read_truth, source_files
+    from wisecrowd.cli.inputs import KnownFile, read_result, read_truth, source_files
     from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.storage.manifest import Manifest
@@ -40,7 +42,11 @@ def evaluate(
     check_outputs([output], [labels, truth])
     with Notes(quiet) as notes:
         result = read_result(labels, task, label, notes)
-        known = read_truth(truth, result.tasks, notes)
+        known = read_truth(
+            KnownFile(truth, "--truth", truth_columns, Reading(task=task, label=label)),
+            result.tasks,
+            notes,
+        )
         scores = _scores(result, known)
         manifest = Manifest.describe(
             method="evaluate",

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.cli.options import Reading
+from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.cli.progress import working
 from wisecrowd.cli.scores import Truth
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
@@ -88,16 +88,78 @@ def _hidden(labels: CrowdLabels, key: bytes, notes: Notes) -> CrowdLabels:
     return pseudonymize(labels, key)
 
 
-def read_gold(path: str) -> dict[Any, Any]:
+class KnownFile(NamedTuple):
+    """A file of known classes, as the options name it.
+
+    Attributes
+    ----------
+    path : str
+    option : str
+        The option that gave it: ``--truth`` or ``--gold``.
+    columns : str or None
+        What ``--truth-columns`` or ``--gold-columns`` says.
+    reading : Reading
+        How the annotations are read: their names of columns count where this file has them too.
+    """
+
+    path: str
+    option: str
+    columns: str | None = None
+    reading: Reading = Reading()
+
+    @classmethod
+    def given(
+        cls, path: str | None, option: str, columns: str | None, reading: Reading
+    ) -> KnownFile | None:
+        """Return the file, if there is one; its columns alone are an error."""
+        if path is None:
+            if columns is not None:
+                raise ParameterError(
+                    f"{option}-columns names the columns of {option}; give it too."
+                )
+            return None
+        return cls(path, option, columns, reading)
+
+    def pairs(self, notes: Notes | None = None) -> tuple[list[Any], list[Any]]:
+        """Return tasks and their classes, each task once; the reader refuses contradictions."""
+        from wisecrowd.core.truth_columns import DEFAULT_REMEDY
+        from wisecrowd.io.tables import read_known
+
+        preferred = {"task": self.reading.task, "label": self.reading.label}
+        remedy = f"name both with {self.option}-columns TASK,LABEL, or {DEFAULT_REMEDY}"
+        if self.option not in ("--truth", "--gold"):
+            remedy = DEFAULT_REMEDY
+        table, note = read_known(self.path, self._asked(), preferred, remedy=remedy)
+        if note is not None and notes is not None:
+            notes(note)
+        found = dict(zip(table["task"].to_pylist(), table["label"].to_pylist(), strict=True))
+        return list(found), list(found.values())
+
+    def _asked(self) -> dict[str, str | None]:
+        names = names_of(self.columns)
+        if names is None:
+            return {}
+        if len(set(names)) != 2 or len(names) != 2:
+            raise ParameterError(
+                f"{self.option}-columns is {self.columns!r}; give the column of the task and that "
+                "of the class, such as task,label."
+            )
+        return {"task": names[0], "label": names[1]}
+
+
+def read_gold(file: KnownFile, notes: Notes | None = None) -> dict[Any, Any]:
     """Read known classes as a mapping from task to class; the fit checks them."""
-    return dict(zip(*_read_pairs(path), strict=True))
+    return dict(zip(*file.pairs(notes), strict=True))
 
 
-def read_truth(path: str, tasks: NDArray[Any], notes: Notes) -> Truth:
+def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> Truth:
     """Read true classes and match them to tasks; those of other tasks are counted and left out."""
-    truth = Truth(*_read_pairs(path), tasks)
+    truth = Truth(*file.pairs(notes), tasks)
     if truth.n_unknown:
-        notes(f"{truth.n_unknown} tasks of {path} are not among the labelled ones and do not count")
+        notes(
+            f"{truth.n_unknown} tasks of {file.path} are not among the labelled ones and do not "
+            "count"
+        )
     return truth
 
 
@@ -107,7 +169,10 @@ def read_result(path: str, task: str | None, label: str | None, notes: Notes) ->
     from wisecrowd.io.tables import read_frame
 
     frame = read_frame(path)
-    found, note = find_columns(list(frame.column_names), {"task": task, "label": label})
+    try:
+        found, note = find_columns(list(frame.column_names), {"task": task, "label": label})
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     if note:
         notes(note)
     tasks = _ids(frame[found["task"]])
@@ -133,15 +198,6 @@ def _require_one_label_each(tasks: NDArray[Any], labels: NDArray[Any], path: str
             raise DataError(
                 f"Task {task!r} has a label in rows {row_of[task]} and {row} of {path}; keep one."
             )
-
-
-def _read_pairs(path: str) -> tuple[list[Any], list[Any]]:
-    """Return tasks and their classes, each task once; the reader refuses contradictions."""
-    from wisecrowd.io.tables import read_truth as read_table
-
-    table = read_table(path)
-    pairs = dict(zip(table["task"].to_pylist(), table["label"].to_pylist(), strict=True))
-    return list(pairs), list(pairs.values())
 
 
 def _ids(values: Any) -> NDArray[Any]:

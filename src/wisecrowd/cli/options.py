@@ -26,6 +26,18 @@ Output = Annotated[
 Truth = Annotated[
     str | None, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
 ]
+TruthColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--truth-columns", metavar="TASK,LABEL", help="What the columns of --truth are called."
+    ),
+]
+GoldColumns = Annotated[
+    str | None,
+    typer.Option(
+        "--gold-columns", metavar="TASK,LABEL", help="What the columns of --gold are called."
+    ),
+]
 TaskColumn = Annotated[
     str | None, typer.Option("--task", metavar="COLUMN", help="Column of the task.")
 ]

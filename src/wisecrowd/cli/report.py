@@ -10,6 +10,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.reporting.document import Report
@@ -50,6 +51,8 @@ def report(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    truth_columns: options.TruthColumns = None,
+    gold_columns: options.GoldColumns = None,
     no_header: options.NoHeader = False,
     columns: options.Columns = None,
     wide: options.Wide = False,
@@ -69,6 +72,8 @@ def report(
 
     It needs no network: accuracy, what to do next, workers, hard tasks, collusion and more.
     """
+    from wisecrowd.cli.inputs import KnownFile
+
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
@@ -77,7 +82,9 @@ def report(
     )  # fmt: skip
     _run(
         context.obj, files, reading, output if output or as_json else DEFAULT,
-        method=method, parameters=parameter or [], truth=truth, gold=gold, title=title,
+        method=method, parameters=parameter or [],
+        truth=KnownFile.given(truth, "--truth", truth_columns, reading),
+        gold=KnownFile.given(gold, "--gold", gold_columns, reading), title=title,
         as_json=as_json, seed=seed, threads=threads, quiet=quiet,
     )  # fmt: skip
 
@@ -90,8 +97,8 @@ def _run(
     *,
     method: str,
     parameters: list[str],
-    truth: str | None,
-    gold: str | None,
+    truth: KnownFile | None,
+    gold: KnownFile | None,
     title: str | None,
     as_json: bool,
     seed: int | None,
@@ -113,7 +120,7 @@ def _run(
     if as_json and output == "-":
         raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
     set_threads(threads)
-    sources = [*files, *(path for path in (truth, gold) if path is not None)]
+    sources = [*files, *(file.path for file in (truth, gold) if file is not None)]
     page = None if output == "-" else output
     check_outputs(
         [], [*sources, *reading.key_files], folder=page,
@@ -135,7 +142,7 @@ def _run(
                 labels,
                 method=model,
                 truth=None if truth is None else _known(truth, labels, notes),
-                gold=None if gold is None else read_gold(gold),
+                gold=None if gold is None else read_gold(gold, notes),
                 title=title,
                 random_state=seed or 0,
                 files=files,
@@ -148,11 +155,11 @@ def _run(
         _write(made, output, notes, as_json=as_json)
 
 
-def _known(path: str, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
+def _known(file: KnownFile, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
     """Return true classes by task; those of other tasks are counted and left out."""
     from wisecrowd.cli.inputs import read_truth
 
-    truth = read_truth(path, labels.tasks, notes)
+    truth = read_truth(file, labels.tasks, notes)
     tasks = labels.tasks[truth.rows].tolist()
     return dict(zip(tasks, truth.classes.tolist(), strict=True))
 

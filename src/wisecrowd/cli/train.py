@@ -10,6 +10,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.learning.base import CrowdClassifier
     from wisecrowd.storage.manifest import Manifest
@@ -82,6 +83,7 @@ def train(
     label: options.LabelColumn = None,
     timestamp: options.TimestampColumn = None,
     weight: options.WeightColumn = None,
+    gold_columns: options.GoldColumns = None,
     no_header: options.NoHeader = False,
     columns: options.Columns = None,
     wide: options.Wide = False,
@@ -101,6 +103,8 @@ def train(
     Without --ids the tasks must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps the
     best model so far; --resume goes on after a crash, to the same weights.
     """
+    from wisecrowd.cli.inputs import KnownFile
+
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
@@ -112,7 +116,8 @@ def train(
     tables = {"labels": labels, "workers": workers}
     _run(
         context.obj, features, files, reading, output, tables,
-        method=method, parameters=parameters, ids=ids, gold=gold,
+        method=method, parameters=parameters, ids=ids,
+        gold=KnownFile.given(gold, "--gold", gold_columns, reading),
         valid=(valid, valid_truth), resume=resume, as_json=as_json, raw=raw_csv, seed=seed,
         quiet=quiet,
     )  # fmt: skip
@@ -129,7 +134,7 @@ def _run(
     method: str,
     parameters: list[str],
     ids: str | None,
-    gold: str | None,
+    gold: KnownFile | None,
     valid: tuple[str | None, str | None],
     resume: bool,
     as_json: bool,
@@ -146,7 +151,8 @@ def _run(
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import Manifest, write_manifest
 
-    given = [features, *files, *filter(None, (ids, gold, *valid))]
+    known = None if gold is None else gold.path
+    given = [features, *files, *filter(None, (ids, known, *valid))]
     check_outputs(list(tables.values()), given, folder=output)
     model: Any = configured_method(method, parameters, seed, "learning")
     checkpoint = _checkpoint_of(output)
@@ -159,7 +165,8 @@ def _run(
         with working(f"training {method}", quiet=quiet):
             model.fit(
                 table.X, labels, tasks=tasks, resume=resume,
-                gold=None if gold is None else read_gold(gold), valid=read_validation(*valid),
+                gold=None if gold is None else read_gold(gold, notes),
+                valid=read_validation(*valid, reading=reading),
             )  # fmt: skip
         notes(_outcome(method, model, labels))
         if "checkpoint" in model.get_params():
@@ -198,9 +205,14 @@ def _checkpoint_of(output: str) -> Any:
     return place.parent / f"{place.name}.checkpoint"
 
 
-def read_validation(features: str | None, truth: str | None, option: str = "--valid") -> Any:
+def read_validation(
+    features: str | None,
+    truth: str | None,
+    option: str = "--valid",
+    reading: Reading | None = None,
+) -> Any:
     """Return the features and true classes that two options name, or None without them."""
-    from wisecrowd.cli.inputs import read_gold
+    from wisecrowd.cli.inputs import KnownFile, read_gold
     from wisecrowd.core.exceptions import DataError, ParameterError
     from wisecrowd.io.features import read_features
 
@@ -209,7 +221,7 @@ def read_validation(features: str | None, truth: str | None, option: str = "--va
     if features is None or truth is None:
         raise ParameterError(f"{option} and {option}-truth belong together; give both.")
     table = read_features(features)
-    known = read_gold(truth)
+    known = read_gold(KnownFile(truth, f"{option}-truth", reading=reading or Reading()))
     tasks = map(str, range(len(table.X))) if table.tasks is None else table.tasks.tolist()
     rows = [(row, known[task]) for row, task in enumerate(tasks) if task in known]
     if not rows:

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import is_missing
-from wisecrowd.core.columns import find_columns
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import spelled
+from wisecrowd.core.truth_columns import find_truth_columns
 from wisecrowd.core.wording import describe_ids, suggestion
 
 
@@ -31,7 +31,11 @@ def as_pairs(values: Any, labels: CrowdLabels, what: str) -> tuple[NDArray[np.in
         import narwhals as nw
 
         frame = nw.from_native(values, eager_only=True)
-        found, _ = find_columns([str(c) for c in frame.columns], {"task": None, "label": None})
+        remedy = "give a mapping from task to class, or call its columns task and label"
+        try:
+            found, _ = find_truth_columns([str(c) for c in frame.columns], remedy=remedy)
+        except DataError as error:
+            raise DataError(f"The {what}: {error}") from None
         ids, classes = frame[found["task"]].to_list(), frame[found["label"]].to_list()
     else:
         array = np.asarray(values)

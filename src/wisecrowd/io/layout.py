@@ -121,9 +121,14 @@ def no_header(first_row: Sequence[str], source: str) -> str:
     wide = ""
     if len(first_row) > 1 and all(map(_NUMBER.fullmatch, first_row)):
         wide = f"; if the numbers name workers, give {spelled('wide=True', '--wide')}"
+    return f"{first_row_is_data(first_row, source)}, or give {told}{wide}."
+
+
+def first_row_is_data(first_row: Sequence[str], source: str) -> str:
+    """Return the beginning of that sentence, which is all that other files need."""
     return (
         f"{source} has no header: its first row, {_fields(first_row)}, looks like data; add a "
-        f"header, or give {told}{wide}."
+        "header"
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,20 +12,21 @@ from numpy.typing import NDArray
 from wisecrowd.core.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import spelled
+from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, ID_ROLES, Request, format_of, reader_for
-from wisecrowd.io.inventory import HUMAN, counted
-from wisecrowd.io.layout import Layout
+from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, counted
+from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
 
+_SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
+
 if TYPE_CHECKING:
     from wisecrowd.core.labels import CrowdLabels
-
-_TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 
 
 def read(
@@ -259,23 +260,70 @@ def read_truth(
     >>> read_truth(path).to_pydict()
     {'task': ['t1'], 'label': ['cat']}
     """
+    remedy = "name them with task='...' and label='...', or call them task and label"
+    return read_known(path, {"task": task, "label": label}, {}, format, encoding, remedy)[0]
+
+
+def read_known(
+    path: PathLike,
+    asked: Mapping[str, str | None],
+    preferred: Mapping[str, str | None],
+    format: str = AUTO,
+    encoding: str = "utf-8",
+    remedy: str = DEFAULT_REMEDY,
+) -> tuple[Any, str | None]:
+    """Read known classes, and return with them a sentence on the columns where it guessed.
+
+    Parameters
+    ----------
+    path, format, encoding
+        As for :func:`read_truth`.
+    asked : mapping of role to name
+        What the columns of this file are called; None means: recognise them.
+    preferred : mapping of role to name
+        What the columns of the annotations are called: taken if this file has them too.
+    remedy : str
+        What to do if the columns cannot be told.
+    """
     import pyarrow as pa
 
     source = find_sources(path)[0]
     if (format_of(source) if format == AUTO else format) in PLATFORMS:
-        return read_gold(path, format, task=task, label=label, encoding=encoding)
+        return _gold_for(path, format, asked, preferred, encoding), None
     frame = read_frame(path, format, encoding=encoding)
     if len(frame) == 0:
         raise _no_rows([source], Request({}))
     header = frame.column_names
-    if label is None and not {"label", "answer"} & {name.lower() for name in header}:
-        label = next((name for name in header if name.lower() in _TRUTH_NAMES), None)
-    found = Request({"task": task, "label": label}).choose(header, source)
+    try:
+        found, note = find_truth_columns(header, preferred, asked=asked, remedy=remedy)
+    except DataError as error:
+        first_rows = [column[:_SAMPLE].to_pylist() for column in frame.columns]
+        if source.suffix not in (".jsonl", ".parquet") and is_data(header, first_rows):
+            raise DataError(f"{first_row_is_data(header, source.name)}.") from None
+        raise DataError(f"{source.name}: {error}") from None
     values = {role: frame.column(found[role]) for role in ("task", "label")}
     present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
     table = pa.table(values).filter(pa.array(present))
     _refuse_two_classes(table, source)
-    return table
+    return table, None if note is None else f"{source.name}: {note}"
+
+
+def _gold_for(
+    path: PathLike,
+    format: str,
+    asked: Mapping[str, str | None],
+    preferred: Mapping[str, str | None],
+    encoding: str,
+) -> Any:
+    """Read the gold of an export; where it has several questions, that of the annotations."""
+    names = {role: asked.get(role) for role in ("task", "label")}
+    try:
+        return read_gold(path, format, **names, encoding=encoding)
+    except SeveralQuestionsError as error:
+        if preferred.get("label") not in error.questions:
+            raise
+        names["label"] = preferred["label"]
+        return read_gold(path, format, **names, encoding=encoding)
 
 
 def read_gold(
