@@ -57,3 +57,12 @@ def test_ids_from_a_table_and_from_an_array(tmp_path):
     (tmp_path / "ids.txt").write_text("t 1\nt2\n")
     assert read_ids(tmp_path / "ids.npy").tolist() == ["3", "1"]
     assert read_ids(tmp_path / "ids.txt").tolist() == ["t 1", "t2"]
+
+
+def test_features_without_a_header_do_not_lose_their_first_row(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("0.5,1.25\n0.1,0.2\n")
+    with pytest.raises(DataError, match=r"x\.csv has no header: its first row, '0\.5', '1\.25'"):
+        read_features(path)
+    path.write_text("0,1\n0.1,0.2\n")  # as a frame without names is written
+    assert read_features(path).X.tolist() == [[0.1, 0.2]]

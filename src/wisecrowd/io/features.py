@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.layout import first_row_is_data, is_counted, is_number
 from wisecrowd.io.limits import require_size
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.arrays import read_array
@@ -51,6 +52,8 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     frame = read_frame(path)
     ids = None
     names = list(frame.column_names)
+    if all(map(is_number, names)) and not is_counted(names):
+        raise DataError(f"{first_row_is_data(names, os.fspath(path))}.")
     if any(name.lower() in ("task", "task_id", "id") for name in names):
         found, _ = find_columns(names, {"task": None})
         ids = _texts(frame[found["task"]].to_pylist())

@@ -119,7 +119,7 @@ def no_header(first_row: Sequence[str], source: str) -> str:
         names += [f"column{number}" for number in range(4, min(len(first_row), 9) + 1)]
     told = spelled(f"header=False, columns={names!r}", f"--no-header --columns {','.join(names)}")
     wide = ""
-    if len(first_row) > 1 and all(map(_NUMBER.fullmatch, first_row)):
+    if len(first_row) > 1 and all(map(is_number, first_row)):
         wide = f"; if the numbers name workers, give {spelled('wide=True', '--wide')}"
     return f"{first_row_is_data(first_row, source)}, or give {told}{wide}."
 
@@ -144,15 +144,20 @@ def is_data(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> bool:
     >>> is_data(["picture", "who", "what"], [["img1", "img2"], ["bob", "ann"], ["dog", "cat"]])
     False
     """
-    if all(map(_NUMBER.fullmatch, header)):
+    if all(map(is_number, header)):
         return True
     if any(map(_is_word_of_headers, header)):
         return False
     signs = sum(
-        _NUMBER.fullmatch(name) is not None or (name != "" and name in values)
+        is_number(name) or (name != "" and name in values)
         for name, values in zip(header, columns, strict=True)
     )
     return 2 * signs >= len(header)
+
+
+def is_number(name: str) -> bool:
+    """Tell whether a name is a number, as data are and columns as a rule are not."""
+    return _NUMBER.fullmatch(name) is not None
 
 
 def is_counted(names: Sequence[str]) -> bool:
