@@ -120,6 +120,33 @@ def test_a_second_fit_forgets_the_first():
     assert not hasattr(model, "feature_names_in_")
 
 
+def test_a_fit_that_fails_leaves_the_one_before():
+    class Fails(FirstColumns):
+        def _fit(self, training):
+            learned = super()._fit(training)
+            if training.labels.n_workers > 3:
+                raise DataError("Four workers are too many; remove one.")
+            return learned
+
+    X, votes, _ = crowd()
+    model = Fails().fit(X, votes)
+    before = model.predict_proba(X, votes)
+    with pytest.raises(DataError, match="too many"):
+        model.fit(X[:20], np.hstack([votes, votes])[:20] + 5)
+    np.testing.assert_array_equal(model.predict_proba(X, votes), before)
+
+
+def test_a_fit_sees_nothing_of_the_one_before():
+    class Nosy(FirstColumns):
+        def _fit(self, training):
+            assert set(vars(self)) == {"scale", "random_state"}
+            return super()._fit(training)
+
+    X, votes, _ = crowd()
+    model = Nosy().fit(X, votes)
+    assert model.fit(X, votes) is model
+
+
 @pytest.mark.parametrize(
     ("valid", "message"),
     [

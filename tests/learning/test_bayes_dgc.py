@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from scipy.special import digamma
 from torch import nn
 
 import wisecrowd as wc
@@ -172,6 +173,67 @@ def test_few_labels_gain_from_features_and_no_class_runs_away(estimate):
     assert np.bincount(deep.labels_).min() > 60  # of a hundred
 
 
+# ------------------------------------------------------------------ equation (14) of the paper
+
+
+def equation_14(log_f, labels, alpha, beta):
+    """log q_i(k) = E log π_k + log f_k(x_i) + Σ_j E log ν_j[k, y_ij], of a task's own workers."""
+    q = np.zeros_like(log_f)
+    for i in range(len(log_f)):
+        mine = labels.task == i
+        for k in range(log_f.shape[1]):
+            q[i, k] = digamma(alpha[k]) - digamma(alpha.sum()) + log_f[i, k]
+            for j, label in zip(labels.worker[mine], labels.label[mine], strict=True):
+                q[i, k] += digamma(beta[j, k, label]) - digamma(beta[j, k].sum())
+    q = np.exp(q)
+    return q / q.sum(axis=1, keepdims=True)
+
+
+def test_an_option_gives_the_paper_s_equation_step_by_step():
+    X, labels, _ = crowd()
+    log_f = X - np.log(np.exp(X).sum(axis=1, keepdims=True))
+    alpha, beta = np.full(3, 1.1), np.tile(PRIOR, (labels.n_workers, 1, 1))
+    votes = np.zeros((60, 3))
+    np.add.at(votes, (labels.task, labels.label), 1.0)
+    q = votes / votes.sum(axis=1, keepdims=True)
+    np.add.at(beta.transpose(0, 2, 1), (labels.worker, labels.label), q[labels.task])
+    for epochs in range(1, 6):
+        q = equation_14(log_f, labels, alpha, beta)
+        alpha = 1.1 + q.sum(axis=0)
+        beta = np.tile(PRIOR, (labels.n_workers, 1, 1))
+        np.add.at(beta.transpose(0, 2, 1), (labels.worker, labels.label), q[labels.task])
+        fit = full(60, module=Fixed(1.0), epochs=epochs, divide_by_mean=False).fit(X, labels)
+        np.testing.assert_allclose(fit.class_posterior_, alpha, atol=1e-5)
+        np.testing.assert_allclose(fit.confusion_posterior_, beta, atol=1e-5)
+        expected = equation_14(log_f, labels, alpha, beta)
+        np.testing.assert_allclose(fit.probas_, expected, atol=1e-6)
+    relative = full(60, module=Fixed(1.0), epochs=epochs).fit(X, labels)
+    assert np.abs(relative.probas_ - expected).max() > 0.01
+
+
+def test_the_paper_s_equation_with_a_trained_network_and_small_batches():
+    X, labels, _ = crowd()
+    fit = BayesDGC(module="linear", epochs=5, lr=0.05, batch_size=20, divide_by_mean=False)
+    fit.fit(X, labels)
+    log_f = np.log(fit.predict_proba(X))
+    expected = equation_14(log_f, labels, fit.class_posterior_, fit.confusion_posterior_)
+    np.testing.assert_allclose(fit.probas_, expected, atol=1e-6)
+    np.testing.assert_allclose(fit.predict_proba(X, labels), expected, atol=1e-6)
+
+
+def test_the_paper_s_equation_with_a_fixed_network_is_mean_field_with_both_priors():
+    X, labels, _ = crowd()
+    deep = full(60, module=Fixed(1.0), epochs=80, divide_by_mean=False).fit(X, labels)
+    f = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    plain = MeanField(
+        prior=PRIOR, class_prior="estimate", class_alpha=1.1, max_iter=500, tol=1e-14,
+        accelerate=False,
+    ).fit(labels, task_prior=f)  # fmt: skip
+    np.testing.assert_allclose(deep.probas_, plain.probas_, atol=1e-5)
+    assert deep.elbo_[-1] == pytest.approx(plain.history_[-1], abs=1e-4)
+    assert (np.diff(deep.elbo_) > -1e-8).all()
+
+
 def test_a_saved_model_repeats_itself(tmp_path):
     X, labels, _ = crowd()
     model = BayesDGC(module="linear", epochs=3).fit(X, labels)
@@ -182,7 +244,13 @@ def test_a_saved_model_repeats_itself(tmp_path):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"class_alpha": 0.0}, {"diagonal": -1}, {"forgetting": 2.0}, {"estimate_class": 1}],
+    [
+        {"class_alpha": 0.0},
+        {"diagonal": -1},
+        {"forgetting": 2.0},
+        {"estimate_class": 1},
+        {"divide_by_mean": "no"},
+    ],
 )
 def test_refuses_wrong_parameters(parameters):
     X, labels, _ = crowd(n=20)

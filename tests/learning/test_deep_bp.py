@@ -103,6 +103,21 @@ def test_warm_messages_arrive_where_cold_ones_do():
     assert model.messages.abs().max() > 0.1
 
 
+def test_a_new_task_of_one_label_is_exact_and_a_known_one_keeps_its_belief():
+    labels = tree()
+    X = np.random.default_rng(0).normal(size=(7, 3))
+    h = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
+    model = DeepBP(module=Fixed(), clip=1.0, epochs=1, prior=OneCoin(2, 1)).fit(X[:6], labels)
+    for worker in range(3):
+        more = CrowdLabels.from_arrays(
+            [*labels.task, 6], [*labels.worker, worker], [*labels.label, 1], classes=[0, 1, 2]
+        )
+        both = model.predict_proba(X, more)
+        np.testing.assert_allclose(both[:6], model.probas_, atol=1e-9)
+        # One label more is a leaf of the tree: given the others, its worker's posterior is exact.
+        np.testing.assert_allclose(both[6], marginals_by_enumeration(more, h, 2, 1)[6], atol=1e-6)
+
+
 def test_few_labels_per_worker_from_an_uneven_crowd():
     """Workers who know almost all or nothing: mean field is too sure of too few labels."""
     found = []

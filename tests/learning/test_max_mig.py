@@ -135,6 +135,33 @@ def test_starts_from_any_method_and_with_any_aggregator():
     assert model.predict_proba(X, labels).shape == (len(X), 2)
 
 
+def test_a_method_to_start_from_stays_as_the_user_gave_it():
+    X, labels, _ = crowd(n=60)
+    start = wc.aggregation.OneCoin()
+    fast(epochs=1, start=start).fit(X, labels)
+    assert not start.__sklearn_is_fitted__()
+
+
+def test_an_aggregator_of_the_user_repeats_the_fit_and_forgets_the_one_before():
+    class Counter(torch.nn.Module):
+        def __init__(self, n_workers, n_classes):
+            super().__init__()
+            self.n_classes = n_classes
+            self.rows = torch.nn.Embedding(n_workers * n_classes, n_classes)
+
+        def forward(self, batch):
+            return batch.per_task(self.rows(self.n_classes * batch.worker + batch.label))
+
+    X, labels, _ = crowd(n=60)
+    few = crowd(n=52, accuracy=(0.8, 0.7), seed=1)
+    fresh = fast(aggregator=Counter, epochs=2).fit(X, labels)
+    np.testing.assert_array_equal(fresh.predict_proba(X, labels), fresh.probas_)
+    for former in (fast(aggregator=Counter, epochs=2), fast(epochs=2)):
+        again = former.fit(*few[:2]).set_params(aggregator=Counter).fit(X, labels)
+        np.testing.assert_array_equal(again.probas_, fresh.probas_)
+        np.testing.assert_array_equal(again.aggregate(labels), fresh.aggregate(labels))
+
+
 def test_a_saved_model_forecasts_as_before(tmp_path):
     X, labels, _ = crowd(n=80)
     model = fast(epochs=3).fit(X, labels)

@@ -123,7 +123,12 @@ class AlternatingClassifier(NeuralClassifier):
             "probas": np.array(final.probas_),
             "confusion": np.array(final.confusion_),
             "clip": float(model.clip),
+            **self._evidence(final),
         }
+
+    def _evidence(self, final: Any) -> dict[str, Any]:
+        """Return what else of the last inference the labels of new tasks are weighed by."""
+        return {}
 
     # ------------------------------------------------------------------- the clip, without gold
 

@@ -62,7 +62,8 @@ class Learned:
     confusion : (J, K, K), optional
         The method's own confusion matrices; without them they are fitted to the classifier.
     probas : (N, K), optional
-        The method's own posterior of the training tasks; without it that of classifier and labels.
+        The posterior of the training tasks, where the method has it already; ``_forecast`` must
+        repeat it. Without it they are forecast from the classifier's output and their labels.
     """
 
     log_probas: Floats
@@ -137,7 +138,11 @@ class CrowdClassifier(Estimator):
         codes = as_gold(gold, labels)
         known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
         training = Training(features, labels, known, self._as_valid(valid, labels), resume)
-        self._publish(X, training, self._fit(training))
+        # A new object: nothing of an earlier fit is seen, and an error leaves that fit as it was.
+        fresh = type(self)(**self.get_params(deep=False))
+        fresh._publish(X, training, fresh._fit(training))
+        self._forget()
+        vars(self).update(vars(fresh))
         return self
 
     def _validate_parameters(self) -> None:
@@ -168,13 +173,15 @@ class CrowdClassifier(Estimator):
 
     def _publish(self, X: Any, training: Training, result: Learned) -> None:
         labels, gold = training.labels, training.gold
-        self._forget()
         confusion = result.confusion
         if confusion is None:
             confusion = fit_confusion(np.exp(result.log_probas), labels)
+        self.confusion_ = confusion
+        for name, value in result.extra.items():
+            setattr(self, name + "_", value)
         probas = result.probas
-        if probas is None:
-            probas = forecast(result.log_probas, labels, confusion)
+        if probas is None:  # as predict_proba has it
+            probas = self._forecast(result.log_probas, labels)
         known = np.flatnonzero(gold >= 0)
         probas[known] = np.eye(labels.n_classes)[gold[known]]
         codes, _ = choose_labels(probas, labels.class_totals)
@@ -184,7 +191,7 @@ class CrowdClassifier(Estimator):
         self.labels_per_task_ = labels.labels_per_task
         self.labels_per_worker_ = labels.labels_per_worker
         self.class_totals_ = labels.class_totals
-        self.class_prior_, self.confusion_ = probas.mean(axis=0), confusion
+        self.class_prior_ = probas.mean(axis=0)
         per_class = _labels_per_class(labels, probas)
         self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_of(
             confusion, self.class_prior_, per_class
@@ -195,8 +202,6 @@ class CrowdClassifier(Estimator):
             self.n_features_in_ = int(training.X.shape[1])
             if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
                 self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
-        for name, value in result.extra.items():
-            setattr(self, name + "_", value)
         for message in self.warnings_:
             warnings.warn(message, WisecrowdWarning, stacklevel=3)
 
@@ -217,7 +222,8 @@ class CrowdClassifier(Estimator):
         ----------
         X : features
         labels : annotations of these tasks by workers of the fit, optional
-            With them the forecast is that of features and labels together.
+            With them the forecast is the method's posterior from features and labels together. On
+            the training tasks it repeats ``probas_``, except where gold decided.
         tasks : (n,) ids, optional
             The task of each row, as in ``fit``.
         """
@@ -228,6 +234,7 @@ class CrowdClassifier(Estimator):
         return self._forecast(log_probas, self._known(as_targets(labels, len(features), tasks)))
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        """Return (n, K) from the classifier's output and labels, by what the fit has learned."""
         return forecast(log_probas, labels, self.confusion_)
 
     def predict(self, X: Any, labels: Any = None, *, tasks: Any = None) -> NDArray[Any]:

@@ -10,14 +10,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.dirichlet import divergence, expected_log
-from wisecrowd.learning.coupled import vote_scores
+from wisecrowd.learning.coupled import softmax, vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.targets import soft_votes, with_gold
+from wisecrowd.learning.targets import soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 
 Floats = NDArray[np.float64]
@@ -50,6 +51,9 @@ class BayesDGC(NeuralClassifier):
     estimate_class : bool
         Whether there is a :math:`\pi`; without it the network alone says how common classes are,
         and :math:`\bar f` is left out.
+    divide_by_mean : bool
+        Whether :math:`f` is divided by its mean :math:`\bar f` over all tasks. Without it the model
+        is that of the paper's equation (14).
     **others
         Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
@@ -59,13 +63,18 @@ class BayesDGC(NeuralClassifier):
         The bound after every epoch, with the network as it then was.
     class_posterior_, confusion_posterior_ : (n_classes,), (n_workers, n_classes, n_classes)
         Dirichlet parameters.
+    class_score_ : (n_classes,)
+        :math:`E\log\pi_k - \log\bar f_k`, or what of it the options leave.
 
     Notes
     -----
-    The paper's equation (14) lacks a logarithm and the restriction to a task's workers. A network's
-    raw logits as potentials would make the bound unbounded; these are log-probabilities, and over
-    their mean :math:`\bar f` of all tasks: a network that learns from :math:`q` knows how common
-    classes are, and :math:`\pi` would say it again, so that in every step the common ones grow.
+    The paper's equation (14), printed without a logarithm and without the restriction to a task's
+    workers, is the formula above without :math:`\bar f`; ``divide_by_mean=False`` gives it. The
+    default divides by :math:`\bar f`, because a network that learns from :math:`q` knows how common
+    classes are: :math:`\pi` states it a second time, and common classes grow in every step.
+
+    Potentials are log-probabilities. Raw logits give the same :math:`q`, but the bound would be
+    unbounded.
 
     References
     ----------
@@ -86,6 +95,7 @@ class BayesDGC(NeuralClassifier):
     elsewhere: float = 2.0
     forgetting: float = 0.7
     estimate_class: bool = True
+    divide_by_mean: bool = True
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -93,6 +103,7 @@ class BayesDGC(NeuralClassifier):
             check_number(name, getattr(self, name), 1e-6)
         check_number("forgetting", self.forgetting, 0.0, 1.0)
         check_flag("estimate_class", self.estimate_class)
+        check_flag("divide_by_mean", self.divide_by_mean)
 
     def _build(self, network: nn.Module, data: CrowdData) -> NaturalGradientModel:
         return NaturalGradientModel(network, data, self)
@@ -102,18 +113,18 @@ class BayesDGC(NeuralClassifier):
         whole = data.whole
         log_f = log_probas_of(model.network, whole.features, device=whole.device)
         model.set_mean(data, log_f)
-        scores = log_f + vote_scores(expected_log(as_array(model.beta)), whole.labels)
-        if model.estimate_class:
-            scores += expected_log(as_array(model.alpha)) - as_array(model.log_mean)
-        probas = np.exp(scores - scores.max(axis=1, keepdims=True))
         elbo = as_array(model.elbo)
         return {
             "confusion": as_array(model.confusion()),
-            "probas": with_gold(probas / probas.sum(axis=1, keepdims=True), whole),
-            "elbo": np.append(elbo[np.isfinite(elbo)], model.bound(data)),
+            "elbo": np.append(elbo[np.isfinite(elbo)], model.bound(data, log_f)),
             "class_posterior": as_array(model.alpha),
+            "class_score": as_array(model.class_score()),
             "confusion_posterior": as_array(model.beta),
         }
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        labels_say = vote_scores(expected_log(self.confusion_posterior_), labels)
+        return softmax(log_probas + self.class_score_ + labels_say)
 
 
 class NaturalGradientModel(CrowdModel):
@@ -129,6 +140,7 @@ class NaturalGradientModel(CrowdModel):
         super().__init__(network)
         labels = data.labels
         self.forgetting, self.estimate_class = options.forgetting, options.estimate_class
+        self.divide_by_mean = options.divide_by_mean
         self.n_tasks = max(1, int(_known(data).sum()))
         K = labels.n_classes
         row = torch.full((K, K), options.elsewhere).fill_diagonal_(options.diagonal).double()
@@ -160,16 +172,19 @@ class NaturalGradientModel(CrowdModel):
         rows = logs[batch.worker, :, batch.label]
         if batch.weight is not None:
             rows = rows * batch.weight[:, None]
-        scores = log_probas.detach().double() + batch.per_task(rows)
-        if self.estimate_class:
-            scores = scores + torch.digamma(self.alpha) - torch.digamma(self.alpha.sum())
-            scores = scores - self.log_mean
+        scores = log_probas.detach().double() + self.class_score() + batch.per_task(rows)
         q = torch.softmax(scores, dim=1)
         if batch.gold is not None:
             known = batch.gold >= 0
             certain = torch.nn.functional.one_hot(batch.gold.clamp_min(0), q.shape[1])
             q = torch.where(known[:, None], certain.to(q.dtype), q)
         return q
+
+    def class_score(self) -> Tensor:
+        """Return (K,) what is added to log f: E log π minus the log of the mean, or zeros."""
+        if not self.estimate_class:
+            return torch.zeros_like(self.alpha)
+        return torch.digamma(self.alpha) - torch.digamma(self.alpha.sum()) - self.log_mean
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Infer the batch, step the Dirichlets, and return the cross entropy to q."""
@@ -196,6 +211,8 @@ class NaturalGradientModel(CrowdModel):
 
     def set_mean(self, data: CrowdData, log_f: Floats) -> None:
         """Take the mean of the network's output over the tasks that anything is known of."""
+        if not self.divide_by_mean:
+            return
         mean = np.exp(log_f[_known(data)]).mean(axis=0)
         self.log_mean.copy_(torch.from_numpy(safe_log(mean)))
 
@@ -205,10 +222,9 @@ class NaturalGradientModel(CrowdModel):
         alpha, beta = as_array(self.alpha), as_array(self.beta)
         if log_f is None:
             log_f = log_probas_of(self.network, data.features, device=data.device)
-        scores = log_f + vote_scores(expected_log(beta), labels)
+        scores = log_f + as_array(self.class_score()) + vote_scores(expected_log(beta), labels)
         total = 0.0
         if self.estimate_class:
-            scores = scores + expected_log(alpha) - as_array(self.log_mean)
             total -= divergence(
                 alpha, as_array(self.get_buffer("alpha_prior")), expected_log(alpha)
             )

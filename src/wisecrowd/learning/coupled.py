@@ -76,6 +76,12 @@ def forecast(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> Floa
     return naive_bayes(labels, prior, confusion, np.ones(labels.n_classes))
 
 
+def softmax(scores: Floats) -> Floats:
+    """Return (N, K) probabilities of log-scores."""
+    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
+
+
 def vote_scores(weight: Floats, labels: CrowdLabels) -> Floats:
     """Return (N, K) sums of ``weight[j, :, l]`` over the labels of each task."""
     rows = weight[labels.worker, :, labels.label]  # (E, K)

@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.aggregation.belief_propagation import BeliefPropagation
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
 from wisecrowd.inference.loop import Run
 from wisecrowd.inference.priors import as_worker_prior
-from wisecrowd.learning.alternating import AlternatingClassifier, AlternatingModel
+from wisecrowd.learning.alternating import AlternatingClassifier, AlternatingModel, clip_probas
+from wisecrowd.learning.base import Learned, Training
+from wisecrowd.learning.coupled import forecast
 from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.known_tasks import recall, remember
 from wisecrowd.learning.neural import as_array
 
 Floats = NDArray[np.float64]
@@ -43,8 +48,21 @@ class DeepBP(AlternatingClassifier):
     **others
         Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        Posterior mean.
+    clip_ : float
+        :math:`c`.
+    task_key_, task_output_ : (n_tasks,), (n_tasks, n_classes)
+        What training tasks are recognised by: a hash of their labels and :math:`f(x_i)`.
+
     Notes
     -----
+    The messages to a training task leave out its own labels, and a new task has none to leave out:
+    it is forecast by :math:`\mathrm{clip}(f)` and the posterior means ``confusion_``. A training
+    task is recognised by its labels and the classifier's output, and gets its belief again.
+
     The published code draws new samples of workers in every iteration, of a two-coin prior; here
     messages are exact for one-coin and two-coin workers, which is faster and more accurate. They
     go on from one E-step to the next, where the paper's start anew.
@@ -70,6 +88,14 @@ class DeepBP(AlternatingClassifier):
 
     def _build(self, network: nn.Module, data: CrowdData) -> BeliefModel:
         return BeliefModel(network, data, self._inference(), self._cap(), self)
+
+    def _fit(self, training: Training) -> Learned:
+        return remember(training, super()._fit(training))
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        prior = safe_log(clip_probas(np.exp(log_probas), self.clip_))
+        new = forecast(prior, labels, self.confusion_)
+        return recall(self, new, log_probas, labels)
 
 
 class WarmBeliefPropagation(BeliefPropagation):

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.aggregation.mean_field import MeanField
-from wisecrowd.learning.alternating import AlternatingClassifier
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.learning.alternating import AlternatingClassifier, clip_probas
+from wisecrowd.learning.coupled import softmax, vote_scores
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -27,6 +36,15 @@ class DeepMF(AlternatingClassifier):
     **others
         Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        Posterior mean.
+    expected_log_confusion_ : (n_workers, n_classes, n_classes)
+        :math:`E \log\theta`, by which labels weigh, also those of new tasks.
+    clip_ : float
+        :math:`c`.
+
     Notes
     -----
     With one label per task, matrices as point estimates and no clip, the bound maximised over
@@ -40,7 +58,6 @@ class DeepMF(AlternatingClassifier):
 
     Examples
     --------
-    >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.repeat(np.eye(2), 30, axis=0) + 0.1 * rng.normal(size=(60, 2))
     >>> votes = np.repeat([[0, 0, 1], [1, 1, 1]], 30, axis=0)
@@ -53,3 +70,10 @@ class DeepMF(AlternatingClassifier):
         return MeanField(
             prior=self.prior, class_prior="uniform", max_iter=rounds, tol=tol, accelerate=False
         )
+
+    def _evidence(self, final: Any) -> dict[str, Any]:
+        return {"expected_log_confusion": np.array(final.expected_log_confusion_)}
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        prior = safe_log(clip_probas(np.exp(log_probas), self.clip_))
+        return softmax(prior + vote_scores(self.expected_log_confusion_, labels))

@@ -11,7 +11,7 @@ from torch import nn
 from wisecrowd.core.features import as_targets
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_integer, check_number
-from wisecrowd.learning.base import Floats
+from wisecrowd.learning.base import Floats, Learned, Training
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.instance_model import (
     AnchorModel,
@@ -19,6 +19,7 @@ from wisecrowd.learning.instance_model import (
     InstanceNetwork,
     posterior_of,
 )
+from wisecrowd.learning.known_tasks import recall, remember
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier
 from wisecrowd.learning.starts import check_start, confusion_head
@@ -69,6 +70,8 @@ class InstanceConfusion(NeuralClassifier):
     confusion_ : (n_workers, n_classes, n_classes)
         The mean over the tasks that the worker labelled; with "anchor" the worker's table. New
         tasks with labels are forecast by :math:`\theta_j(x)` with "head", by this with "anchor".
+    task_key_, task_output_ : (n_tasks,), (n_tasks, n_classes)
+        What training tasks are recognised by, to get ``probas_`` again; with "anchor".
 
     Notes
     -----
@@ -144,7 +147,14 @@ class InstanceConfusion(NeuralClassifier):
             "probas": posterior_of(log_probas, log_rows, data.whole.labels),
         }
 
+    def _fit(self, training: Training) -> Learned:
+        learned = super()._fit(training)
+        return remember(training, learned) if self.variant == "anchor" else learned
+
     # ------------------------------------------------------------------- new tasks that have labels
+
+    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        return recall(self, super()._forecast(log_probas, labels), log_probas, labels)
 
     def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
         """Return (n, K) class probabilities of new tasks, from features and, if given, labels."""

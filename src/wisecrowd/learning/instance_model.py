@@ -14,6 +14,7 @@ from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.anchors import neighbour_rows
 from wisecrowd.learning.base import Floats
 from wisecrowd.learning.coinnet import edges_of
+from wisecrowd.learning.coupled import softmax
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.neural import as_array
 from wisecrowd.learning.trace_regularized import TraceModel, tasks_per_label
@@ -72,9 +73,7 @@ def posterior_of(log_probas: Floats, log_rows: Floats, labels: CrowdLabels) -> F
     if labels.weight is not None:
         log_rows = log_rows * labels.weight[:, None]
     columns = [np.bincount(labels.task, row, labels.n_tasks) for row in log_rows.T]
-    scores = log_probas + np.stack(columns, axis=1)
-    probas = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(probas / probas.sum(axis=1, keepdims=True))
+    return softmax(log_probas + np.stack(columns, axis=1))
 
 
 class InstanceModel(TrunkModel):

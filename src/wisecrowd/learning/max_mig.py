@@ -15,7 +15,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
 from wisecrowd.learning.base import Training
-from wisecrowd.learning.coupled import vote_scores
+from wisecrowd.learning.coupled import softmax, vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
@@ -133,15 +133,12 @@ class MaxMIG(NeuralClassifier):
         assert isinstance(model, InformationModel)
         if isinstance(model.vote, WeightedVote):
             model.name_classes(class_order(model.vote, data.labels))
-        log_prior = as_array(model.log_prior())
         log_h = log_probas_of(model.network, data.features, device=data.device)
-        self._vote, self._log_prior = model.vote.cpu().eval(), log_prior
-        known: dict[str, Any] = {
-            "probas": self._forecast(log_h, data.whole.labels),
-            "prior": np.exp(log_prior),
-        }
+        known: dict[str, Any] = {"prior": np.exp(as_array(model.log_prior()))}
         if isinstance(model.vote, WeightedVote):
             known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
+        else:
+            self._vote = model.vote.cpu().eval()
         share = float(np.exp(log_h).mean(axis=0).max())
         if data.labels.n_classes > 1 and share > COLLAPSED:
             known["warnings"] = (
@@ -158,18 +155,16 @@ class MaxMIG(NeuralClassifier):
 
         self._require_fitted()
         scores = self._vote_scores(self._known(as_crowd_labels(labels)))
-        return _softmax(scores + np.log(self.prior_))
+        return softmax(scores + np.log(self.prior_))
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         # h g / p: the prior that the vote starts from is divided out again
-        return _softmax(log_probas + self._vote_scores(labels))
+        return softmax(log_probas + self._vote_scores(labels))
 
     def _vote_scores(self, labels: CrowdLabels) -> Floats:
         weight = self.__dict__.get("vote_weight_")
         if weight is not None:
             return vote_scores(weight, labels)
-        if isinstance(self._vote, WeightedVote):
-            return vote_scores(as_array(self._vote.weight.transpose(1, 2)), labels)
         return _scores_of(self._vote, labels)
 
 
@@ -248,11 +243,6 @@ class Ordered(nn.Module):
         """Return (B, K) logits."""
         logits: Tensor = self.backbone(x)
         return logits.index_select(1, self.order)
-
-
-def _softmax(scores: Floats) -> Floats:
-    shifted = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(axis=1, keepdims=True))
 
 
 @torch.inference_mode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,8 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     if isinstance(start, str) and start == "votes":
         probas = telling_votes(data)
     else:
-        method = get_method(start)() if isinstance(start, str) else start
+        # A copy: the user's own object stays as it is.
+        method = get_method(start)() if isinstance(start, str) else copy.deepcopy(start)
         known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
         gold = {labels.tasks[t]: value for t, value in known.items()} or None
         fitted = method.fit(labels, gold=gold)

@@ -1,0 +1,111 @@
+"""Tasks of the fit, recognised by their labels and the classifier's output.
+
+The posterior of a training task may use more than the classifier and the workers' parameters: in
+belief propagation each worker is judged by its other tasks. A new task has no such posterior. So
+the fit keeps what identifies its tasks, and a task that is asked about again gets the same answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.learning.base import CrowdClassifier, Learned, Training
+
+Floats = NDArray[np.float64]
+Keys = NDArray[np.uint64]
+
+SAME_OUTPUT = 1e-5  # single precision rounds a network's output otherwise in other batches
+NEAREST = 4  # tasks with the same labels that are compared, on either side
+
+
+def label_keys(labels: CrowdLabels) -> Keys:
+    """Return (N,) hashes of each task's workers, labels and weights; 0 without labels.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays([0, 0, 1, 1, 2], list("abbac"), [1, 0, 0, 1, 1])
+    >>> one, other, third = label_keys(labels)
+    >>> bool(one == other), bool(one == third)
+    (True, False)
+    """
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    cell = labels.worker.astype(np.uint64) * np.uint64(labels.n_classes) + labels.label.astype(
+        np.uint64
+    )
+    each = _mixed(_mixed(cell) ^ np.asarray(weight, dtype=np.float64).view(np.uint64))
+    each[weight == 0] = 0
+    until = np.concatenate([np.zeros(1, np.uint64), np.cumsum(each, dtype=np.uint64)])
+    return np.asarray(until[labels.indptr[1:]] - until[labels.indptr[:-1]])  # modulo 2**64
+
+
+def _mixed(value: Keys) -> Keys:
+    """Return the numbers scrambled: the finaliser of splitmix64."""
+    value = value + np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+def remember(training: Training, learned: Learned) -> Learned:
+    """Add what the training tasks are recognised by.
+
+    These are ``task_key`` (N,), 0 for tasks with gold, whose labels do not explain their class,
+    and ``task_output`` (N, K), the classifier's probabilities.
+    """
+    keys = np.where(training.gold >= 0, np.uint64(0), label_keys(training.labels))
+    parts = {"task_key": keys, "task_output": np.exp(learned.log_probas)}
+    return replace(learned, extra={**learned.extra, **parts})
+
+
+def recall(method: CrowdClassifier, probas: Floats, log_probas: Floats, labels: Any) -> Floats:
+    """Return class probabilities in which tasks of the fit have those of the fit.
+
+    Parameters
+    ----------
+    method : CrowdClassifier
+        Fitted, with what :func:`remember` added.
+    probas : (n, K)
+        The answer for new tasks.
+    log_probas : (n, K)
+        The classifier's output.
+    labels : CrowdLabels
+        In the vocabularies of the fit.
+    """
+    known = method.task_key_, method.task_output_
+    row = find_tasks(*known, label_keys(labels), np.exp(log_probas))
+    return np.where((row >= 0)[:, None], method.probas_[row], probas)
+
+
+def find_tasks(keys: Keys, output: Floats, wanted: Keys, wanted_output: Floats) -> NDArray[np.intp]:
+    """Return (n,) rows of the known tasks with the same key and the nearest output, or -1.
+
+    Parameters
+    ----------
+    keys, output : (N,), (N, K)
+        Of the known tasks; a key of 0 is never found.
+    wanted, wanted_output : (n,), (n, K)
+    """
+    found = np.full(len(wanted), -1, np.intp)
+    groups = np.unique(keys[keys != 0])
+    if not len(groups):
+        return found
+    direction = (np.arange(1, output.shape[1] + 1) * 0.6180339887498949) % 1.0
+    rows = np.flatnonzero(keys != 0)
+    # One sorted line: tasks of a key lie together, in the order of their output's projection.
+    place = 2.0 * np.searchsorted(groups, keys[rows]) + output[rows] @ direction
+    order = np.argsort(place, kind="stable")
+    rows, place = rows[order], place[order]
+    group = np.minimum(np.searchsorted(groups, wanted), len(groups) - 1)
+    near = np.searchsorted(place, 2.0 * group + wanted_output @ direction)
+    least = np.full(len(wanted), SAME_OUTPUT)
+    for offset in range(-NEAREST, NEAREST):
+        row = rows[np.clip(near + offset, 0, len(rows) - 1)]
+        distance = np.abs(output[row] - wanted_output).max(axis=1)
+        better = (keys[row] == wanted) & (distance < least)
+        found, least = np.where(better, row, found), np.where(better, distance, least)
+    return found

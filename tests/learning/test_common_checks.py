@@ -1,0 +1,30 @@
+"""Every common check on every method that learns from features and a crowd."""
+
+from __future__ import annotations
+
+import pytest
+
+from wisecrowd import learning
+from wisecrowd.testing.learners import LEARNER_CHECKS
+
+FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
+# Options under which a method has another posterior than by default.
+VARIANTS = {
+    "BayesDGC": [{"estimate_class": False}, {"divide_by_mean": False}, {"selection": "crowd"}],
+    "DeepMF": [{"clip": 1.0}, {"prior": (2, 1)}],
+    "DeepBP": [{"clip": 1.0}, {"selection": "crowd", "refit": False}],
+    "InstanceConfusion": [{"warm_up": 2}, {"variant": "anchor", "warm_up": 2, "threshold": 0.4}],
+    "MaxMIG": [{"learn_prior": True, "start": "dawid-skene"}],
+}
+CASES = [
+    pytest.param(name, options, id=" ".join([name, *map(str, options)]))
+    for name in learning.LOCATIONS
+    for options in [{}, *VARIANTS.get(name, [])]
+]
+
+
+@pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("name", "options"), CASES)
+def test_learner(name, options, check):
+    few = {} if name == "Raykar" else FEW
+    check(lambda: getattr(learning, name)(**{**few, **options}))
