@@ -108,6 +108,12 @@ class Remembers(Broken):
         return replace(result, probas=normalised(result.probas + 1e-9 * calls))
 
 
+class RemembersWorkers(Broken):
+    def spoil(self, result, labels):
+        former = vars(self).get("workers_", labels.workers)
+        return replace(result, extra={"n_known": len(former)})
+
+
 class CountsThreads(Broken):
     def spoil(self, result, labels):
         return replace(result, worker_accuracy=result.worker_accuracy * (1 - 1e-12 * get_threads()))
@@ -299,6 +305,7 @@ NOTICED = [
     (UsesGlobalState, "check_input_untouched"),
     (UsesPythonState, "check_input_untouched"),
     (Remembers, "check_same_seed"),
+    (RemembersWorkers, "check_fit_twice"),
     (CountsThreads, "check_thread_count"),
     (SlowKernelsDiffer, "check_kernels_agree"),
     (CountsWorkers, "check_unlabelled_worker"),
@@ -365,10 +372,13 @@ def test_the_same_checks_pass_without_the_break(name):
     named(name)(maker(DawidSkene))
 
 
+MODULES = ("invariance", "refitting", "behaviour", "priors", "degenerate", "contract")
+
+
 def test_all_checks_are_listed_once():
     written = {
         name
-        for module in ("invariance", "behaviour", "priors", "degenerate", "contract")
+        for module in MODULES
         for name, value in vars(sys.modules[f"wisecrowd.testing.{module}"]).items()
         if name.startswith("check_") and inspect.isfunction(value)
     }

@@ -7,7 +7,7 @@ from typing import Any
 from unittest import SkipTest
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.testing import behaviour, contract, degenerate, invariance, priors
+from wisecrowd.testing import behaviour, contract, degenerate, invariance, priors, refitting
 from wisecrowd.testing.foundation import Check, maker
 from wisecrowd.testing.inputs.check import check_inputs
 
@@ -19,6 +19,7 @@ CHECKS: tuple[Check, ...] = (
     invariance.check_input_forms,
     invariance.check_input_untouched,
     invariance.check_same_seed,
+    refitting.check_fit_twice,
     invariance.check_thread_count,
     invariance.check_kernels_agree,
     invariance.check_unlabelled_worker,

@@ -22,6 +22,7 @@ from wisecrowd.testing.foundation import (
     require,
     tied,
 )
+from wisecrowd.testing.refitting import assert_same_state
 
 MakeLearner = Callable[[], Any]  # a fresh, unfitted CrowdClassifier
 SAME = 1e-6  # networks compute in single precision, which rounds otherwise in other batches
@@ -52,7 +53,7 @@ def check_fit_twice(make: MakeLearner) -> None:
     fresh = make().fit(X, labels)
     for sizes in ((52, 4, 2, 1), (70, 9, 4, 2)):
         again = make().fit(*features_and_labels(*sizes)).fit(X, labels)
-        _assert_same_state(fresh, again, f"after a fit to {sizes[1]} workers")
+        assert_same_state(fresh, again, f"after a fit to {sizes[1]} workers")
         _assert_same_forecasts(fresh, again, "after a fit to other data")
 
 
@@ -106,21 +107,3 @@ def _assert_same_forecasts(first: CrowdClassifier, second: CrowdClassifier, when
             require(np.array_equal(one, other), f"predict_proba of {what} differs {when}")
             one, other = (m.predict(features, given) for m in (first, second))
             require(np.array_equal(one, other), f"predict of {what} differs {when}")
-
-
-def _assert_same_state(first: CrowdClassifier, second: CrowdClassifier, when: str) -> None:
-    """Require the same attributes with the same values, private ones included."""
-    one, other = vars(first), vars(second)
-    require(one.keys() == other.keys(), f"{sorted(one.keys() ^ other.keys())} differ {when}")
-    for name, value in one.items():
-        require(_same(value, other[name]), f"{name} differs {when}")
-
-
-def _same(one: Any, other: Any) -> bool:
-    if hasattr(one, "state_dict"):  # a network
-        one, other = one.state_dict(), other.state_dict()
-        return bool(one.keys() == other.keys()) and all(_same(one[key], other[key]) for key in one)
-    if isinstance(one, np.ndarray) or hasattr(one, "numpy"):
-        one, other = np.asarray(one), np.asarray(other)
-        return bool(one.shape == other.shape) and bool(((one == other) | (one != one)).all())
-    return bool(one == other)

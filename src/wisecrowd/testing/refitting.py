@@ -1,0 +1,77 @@
+"""The check that a fit does not depend on an earlier one, and the comparison it needs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.estimator import Estimator
+from wisecrowd.testing.crowds import simulated, small_labels, with_names
+from wisecrowd.testing.foundation import (
+    Make,
+    assert_same_bits,
+    check,
+    dense,
+    fit_or_refusal,
+    require,
+)
+
+PUBLISHED = re.compile(r"[A-Za-z]\w*_")
+
+
+@check
+def check_fit_twice(make: Make) -> None:
+    """Require that a fit does not depend on an earlier one to other tasks, workers and classes."""
+    labels = small_labels(make)
+    fresh, method = make().fit(labels), make()
+    fit_or_refusal(method, with_names(simulated(25, 4, 2, 3, random_state=1).labels))
+    again, when = method.fit(labels), "after a fit to other workers"
+    assert_same_bits(fresh, again, when)
+    assert_same_state(fresh, again, when)
+    if fresh.tags.inductive or fresh.tags.predicts:
+        new = small_labels(make, random_state=2)
+        one, two = (dense(method.predict_proba(new)) for method in (fresh, again))
+        require(np.array_equal(one, two), f"predict_proba of new tasks differs {when}")
+
+
+def assert_same_state(first: Estimator, second: Estimator, when: str) -> None:
+    """Require that two fits have learned the same attributes with the same values."""
+    one, other = learned(first), learned(second)
+    require(one.keys() == other.keys(), f"{sorted(one.keys() ^ other.keys())} differ {when}")
+    for name, value in one.items():
+        require(same_value(value, other[name]), f"{name} differs {when}")
+
+
+def learned(method: Estimator) -> dict[str, Any]:
+    """Return the attributes that a fit publishes."""
+    return {name: value for name, value in vars(method).items() if PUBLISHED.fullmatch(name)}
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Return whether two values are equal to the last bit; a network is its weights.
+
+    Examples
+    --------
+    >>> same_value({"a": np.array([1.0, np.nan])}, {"a": np.array([1.0, np.nan])})
+    True
+    >>> same_value([np.zeros(2)], [np.zeros(3)])
+    False
+    """
+    if type(one) is not type(other):
+        return False
+    if hasattr(one, "toarray"):
+        return same_value(one.toarray(), other.toarray())
+    if hasattr(one, "state_dict"):
+        return same_value(dict(one.state_dict()), dict(other.state_dict()))
+    if isinstance(one, np.ndarray) or hasattr(one, "numpy"):
+        one, other = np.asarray(one), np.asarray(other)
+        return bool(one.shape == other.shape and ((one == other) | (one != one)).all())
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same_value(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(map(same_value, one, other))
+    if type(one).__module__.startswith("wisecrowd.") and hasattr(one, "__dict__"):
+        return same_value(vars(one), vars(other))
+    return bool(one == other)
