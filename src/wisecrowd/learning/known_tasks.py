@@ -17,7 +17,8 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning.base import CrowdClassifier, Learned, Training
 
 Floats = NDArray[np.float64]
-Keys = NDArray[np.uint64]
+Keys = NDArray[np.int64]
+Bits = NDArray[np.uint64]
 
 SAME_OUTPUT = 1e-5  # single precision rounds a network's output otherwise in other batches
 NEAREST = 4  # tasks with the same labels that are compared, on either side
@@ -40,10 +41,11 @@ def label_keys(labels: CrowdLabels) -> Keys:
     each = _mixed(_mixed(cell) ^ np.asarray(weight, dtype=np.float64).view(np.uint64))
     each[weight == 0] = 0
     until = np.concatenate([np.zeros(1, np.uint64), np.cumsum(each, dtype=np.uint64)])
-    return np.asarray(until[labels.indptr[1:]] - until[labels.indptr[:-1]])  # modulo 2**64
+    total = until[labels.indptr[1:]] - until[labels.indptr[:-1]]  # modulo 2**64
+    return np.asarray((total >> np.uint64(1)).astype(np.int64))
 
 
-def _mixed(value: Keys) -> Keys:
+def _mixed(value: Bits) -> Bits:
     """Return the numbers scrambled: the finaliser of splitmix64."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -57,7 +59,7 @@ def remember(training: Training, learned: Learned) -> Learned:
     These are ``task_key`` (N,), 0 for tasks with gold, whose labels do not explain their class,
     and ``task_output`` (N, K), the classifier's probabilities.
     """
-    keys = np.where(training.gold >= 0, np.uint64(0), label_keys(training.labels))
+    keys = np.where(training.gold >= 0, 0, label_keys(training.labels))
     parts = {"task_key": keys, "task_output": np.exp(learned.log_probas)}
     return replace(learned, extra={**learned.extra, **parts})
 
