@@ -9,7 +9,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 
 def test_an_export():
-    seen = inspect(FIXTURES / "label_studio.json")
+    seen = inspect(FIXTURES / "label_studio.json", kinds="all")
     assert (seen.format, seen.n_labels, seen.n_tasks, seen.n_workers) == ("label-studio", 11, 3, 4)
     assert (seen.n_classes, seen.n_models, seen.n_gold) == (2, 1, 1)
     assert seen.labels_per_task == (3, 4)

@@ -74,6 +74,8 @@ def aggregate(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
@@ -91,7 +93,7 @@ def aggregate(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
-        pseudonymize=pseudonymize,
+        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     outputs = {"labels": None if output == "-" else output, "workers": workers, "model": save}
     if as_json and workers == "-":

@@ -91,6 +91,8 @@ def audit(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
@@ -108,7 +110,7 @@ def audit(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
-        pseudonymize=pseudonymize,
+        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     found = _run(
         context.obj, files, reading, gold=KnownFile.given(gold, "--gold", gold_columns, reading),

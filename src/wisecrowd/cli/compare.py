@@ -68,6 +68,8 @@ def compare(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
@@ -88,6 +90,7 @@ def compare(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     if features is None and (ids or test or test_truth or parameter):
         from wisecrowd.core.exceptions import ParameterError

@@ -30,6 +30,8 @@ def convert(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "keep",
+    kinds: options.Kinds = "all",
+    exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
     gold: Annotated[
         str | None,
@@ -56,7 +58,7 @@ def convert(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
-        pseudonymize=pseudonymize,
+        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
     with Notes(quiet) as notes:

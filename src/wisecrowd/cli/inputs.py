@@ -65,6 +65,8 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
             **reading.layout,
+            kinds=reading.kind_names,
+            exclude_workers=reading.exclude_workers or (),
         )
     for note in labels.notes:
         notes(note)

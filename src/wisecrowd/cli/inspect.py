@@ -25,6 +25,8 @@ def inspect(
     worker_columns: options.WorkerColumns = None,
     format: options.Format = "auto",
     encoding: options.Encoding = "utf-8",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
 ) -> None:
     """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
@@ -33,11 +35,15 @@ def inspect(
     from wisecrowd.io.inspection import inspect as look
 
     reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns
-    )
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
+        kinds=kinds, exclude_workers=exclude_workers,
+    )  # fmt: skip
     asked = {"task": task, "worker": worker, "label": label}
     with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
-        seen = look(files, format, encoding=encoding, **asked, **reading.layout)
+        seen = look(
+            files, format, encoding=encoding, kinds=reading.kind_names,
+            exclude_workers=exclude_workers or (), **asked, **reading.layout,
+        )  # fmt: skip
     seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:
         print_json(seen.to_dict())
@@ -55,13 +61,11 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
     ]
     if len(seen.questions) > 1 or not seen.n_labels:
         facts.append(("questions", f"{len(seen.questions)}; choose one with --label NAME"))
-        return facts + [
-            ("", f"{question.name!r}: {_sizes(question)}") for question in seen.questions
-        ]
+        facts += [("", f"{question.name!r}: {_sizes(question)}") for question in seen.questions]
+        return facts + _left_out(seen)
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
     models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
-    left_out = seen.dropped or {}
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
@@ -69,7 +73,14 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
         ("classes", _listed(seen.classes or {})),
         ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
         ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
-        ("left out", ", ".join(f"{count} {reason}" for reason, count in left_out.items())),
+        *_left_out(seen),
+    ]
+
+
+def _left_out(seen: Inspection) -> list[tuple[str, str]]:
+    dropped = (seen.dropped or {}).items()
+    return [
+        ("left out", ", ".join(f"{count} {reason}" for reason, count in dropped)),
         *(("note", remark) for remark in seen.remarks),
     ]
 

@@ -103,6 +103,20 @@ Duplicates = Annotated[
         help="When a worker labelled a task twice: the last counts, all count, or stop.",
     ),
 ]
+Kinds = Annotated[
+    str | None,
+    typer.Option(
+        "--kinds",
+        metavar="human,model",
+        help="Kinds of workers to read, or all; by default no models where humans labelled too.",
+    ),
+]
+ExcludeWorkers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude-workers", metavar="GLOB", help="Workers to leave out, as 'model:*'; repeatable."
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -169,6 +183,13 @@ class Reading:
     abstain: list[str] | None = None
     duplicates: str = "last"
     pseudonymize: str | None = None
+    kinds: str | None = None
+    exclude_workers: list[str] | None = None
+
+    @property
+    def kind_names(self) -> list[str] | None:
+        """The kinds of workers to read, one by one."""
+        return None if self.kinds is None else [name.strip() for name in self.kinds.split(",")]
 
     @property
     def layout(self) -> dict[str, Any]:

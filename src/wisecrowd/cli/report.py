@@ -62,6 +62,8 @@ def report(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
     as_json: Json = False,
     seed: options.Seed = None,
@@ -78,7 +80,7 @@ def report(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
-        pseudonymize=pseudonymize,
+        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     _run(
         context.obj, files, reading, output if output or as_json else DEFAULT,
@@ -182,7 +184,7 @@ def _reading_options(reading: Reading) -> list[str]:
     found = []
     for name in (
         "task", "worker", "label", "timestamp", "weight", "format", "encoding", "classes",
-        "duplicates", "no_header", "columns", "wide", "worker_columns",
+        "duplicates", "no_header", "columns", "wide", "worker_columns", "kinds",
     ):  # fmt: skip
         value = getattr(reading, name)
         if value != getattr(default, name):
@@ -190,4 +192,6 @@ def _reading_options(reading: Reading) -> list[str]:
             found += [option] if value is True else [option, value]
     for label in reading.abstain or []:
         found += ["--abstain", label]
+    for pattern in reading.exclude_workers or []:
+        found += ["--exclude-workers", pattern]
     return found

@@ -93,6 +93,8 @@ def train(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "last",
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -109,6 +111,7 @@ def train(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     parameters = list(parameter or [])
     parameters += [] if epochs is None else [f"epochs={epochs}"]

@@ -21,6 +21,7 @@ from wisecrowd.io.inventory import Inventory
 from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import Source
 
 # Each function takes a source and a request and yields batches: role -> Arrow array.
@@ -65,6 +66,8 @@ class Request:
         What the export of a platform holds besides.
     restored : dict of role to Counter
         How often each text of csv lost an apostrophe.
+    selection : Selection
+        Which workers are read.
     """
 
     asked: Mapping[str, str | None]
@@ -75,6 +78,7 @@ class Request:
     inventory: Inventory = field(default_factory=Inventory)
     layout: Layout = field(default_factory=Layout)
     restored: dict[str, Counter[str]] = field(default_factory=dict)
+    selection: Selection = field(default_factory=Selection)
 
     @property
     def question(self) -> str | None:

@@ -12,6 +12,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
+from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.tables import read_request
 
@@ -83,13 +84,15 @@ def inspect(
     columns: Any = None,
     wide: bool = False,
     worker_columns: Any = None,
+    kinds: str | Iterable[str] | None = None,
+    exclude_workers: str | Iterable[str] = (),
     **asked: str | None,
 ) -> Inspection:
     r"""Say what a file holds: its format, columns, questions, counts, and what is left out and why.
 
     Parameters
     ----------
-    path, format, encoding, header, columns, wide, worker_columns
+    path, format, encoding, header, columns, wide, worker_columns, kinds, exclude_workers
         As for ``wisecrowd.read``.
     **asked
         ``task``, ``worker``, ``label``: names of columns, or of the question.
@@ -109,15 +112,22 @@ def inspect(
     files = tuple(source.name for source in sources)
     shown = " and ".join(dict.fromkeys(names))
     wanted = {role: asked.get(role) for role in ("task", "worker", "label")}
+    selection = Selection.of(kinds, exclude_workers)
+    request = Request(wanted, encoding, layout=layout, selection=selection)
+    inventory = request.inventory
     try:
-        labels, request = _read(sources, format, Request(wanted, encoding, layout=layout))
+        labels = _read(sources, format, request)
     except SeveralQuestionsError as error:
         questions = [
-            _question(name, _read(sources, format, Request({**wanted, "label": name}, encoding))[0])
+            _question(name, _read(sources, format, Request(
+                {**wanted, "label": name}, encoding, selection=selection
+            )))
             for name in error.questions[:_QUESTIONS]
-        ]
-        return Inspection(files, shown, columns={}, questions=tuple(questions))
-    inventory = request.inventory
+        ]  # fmt: skip
+        return Inspection(
+            files, shown, columns={}, questions=tuple(questions),
+            dropped=dict(inventory.dropped.most_common()), remarks=_remarks(request),
+        )  # fmt: skip
     name = inventory.question or request.found.get("label", "label")
     kinds = labels.worker_kind
     return Inspection(
@@ -135,12 +145,17 @@ def inspect(
         n_repeats=_repeats(labels),
         n_gold=len(inventory.known),
         dropped=dict(inventory.dropped.most_common()),
-        remarks=tuple(inventory.remarks + [n for n in request.notes if "recognised" not in n]),
+        remarks=_remarks(request),
     )
 
 
-def _read(sources: list[Source], format: str, request: Request) -> tuple[CrowdLabels, Request]:
-    return read_request(sources, format, request, duplicates="keep"), request
+def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
+    return read_request(sources, format, request, duplicates="keep")
+
+
+def _remarks(request: Request) -> tuple[str, ...]:
+    notes = [note for note in request.notes if "recognised" not in note]
+    return (*request.inventory.remarks, *notes)
 
 
 def _question(name: str, labels: CrowdLabels) -> Question:

@@ -20,6 +20,7 @@ from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.selection import Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
 
@@ -46,6 +47,8 @@ def read(
     columns: Any = None,
     wide: bool = False,
     worker_columns: Any = None,
+    kinds: str | Iterable[str] | None = None,
+    exclude_workers: str | Iterable[str] = (),
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -81,6 +84,11 @@ def read(
         the tasks and those of the workers are recognised; the others are left out.
     worker_columns : sequence of str, optional
         The columns of the workers in a wide table; ``wide`` need not be given then.
+    kinds : str or sequence of str, optional
+        Kinds of workers to read: "human", "model", or "all". By default models are left out where
+        a file has labels of humans too.
+    exclude_workers : str or sequence of str
+        Ids of workers to leave out, or glob patterns such as "model:*".
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``.
@@ -107,10 +115,13 @@ def read(
     """
     check_roles(others)
     asked = {"task": task, "worker": worker, "label": label, **others}
-    layout = Layout.of(header, columns, wide, worker_columns)
+    request = Request(
+        asked, encoding, layout=Layout.of(header, columns, wide, worker_columns),
+        selection=Selection.of(kinds, exclude_workers),
+    )  # fmt: skip
     return read_request(
-        find_sources(path), format, Request(asked, encoding, layout=layout), classes=classes,
-        tasks=tasks, workers=workers, abstain=abstain, duplicates=duplicates,
+        find_sources(path), format, request, classes=classes, tasks=tasks, workers=workers,
+        abstain=abstain, duplicates=duplicates,
     )  # fmt: skip
 
 
@@ -121,16 +132,25 @@ def read_request(
     values, ends = _collect(sources, format, request)
     if ends[-1] == 0:
         raise _no_rows(sources, request)
-    _leave_out_empty(values, request)
     for role in ("task", "worker", "label"):
         request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
-    required = {role: values.pop(role) for role in ("task", "worker", "label")}
     # Of an export some records are left out, so what is counted are not its rows.
     noun = "judgement" if request.inventory.formats else "row"
+    row_names = _row_names(sources, ends, noun)
+    kept, said = request.selection.rows(values)
+    for sentence in said:
+        request.note(sentence)
+    if not kept.all():
+        if not kept.any():
+            raise nobody_left(sources[0].name)
+        values, row_names = keep_rows(values, kept), _renumbered(row_names, kept)
+        request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
+    _leave_out_empty(values, request)
+    required = {role: values.pop(role) for role in ("task", "worker", "label")}
     return labels_from_arrays(
         **required,
         **options,
-        places=Places(request.found, _row_names(sources, ends, noun)),
+        places=Places(request.found, row_names),
         notes=(*request.inventory.sentences(), *request.notes),
         **values,
     )
@@ -222,6 +242,12 @@ def _row_names(sources: list[Source], ends: NDArray[np.int64], noun: str) -> Any
         return ", ".join(shown) + more
 
     return name
+
+
+def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
+    """Return how messages name rows after some were left out: by their former numbers."""
+    former = np.flatnonzero(kept)
+    return lambda rows, limit=5: name(former[rows], limit)
 
 
 def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -> Any:

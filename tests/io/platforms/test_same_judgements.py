@@ -142,7 +142,7 @@ def test_gold_of_the_export_is_read_where_truth_is_asked_for(export, name):
 
 @pytest.mark.parametrize("name", ["label_studio.json", "argilla.json", "argilla_flattened.jsonl"])
 def test_predictions_are_workers_of_kind_model(export, name):
-    labels = read(export(name))
+    labels = read(export(name), kinds=("human", "model"))
     model = labels.workers.tolist().index("model:vit-1")
     assert labels.worker_kind[model] == "model"
     assert labels.labels_per_worker[model] == 3

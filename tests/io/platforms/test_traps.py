@@ -129,7 +129,7 @@ def test_rating_taxonomy_and_pairwise(written):
 def test_a_model_with_a_persons_number_is_somebody_else(written):
     task = {"id": 1, "data": {}, "annotations": [made(1, choice("a", "x"))],
             "predictions": [{"model_version": 1, "result": [choice("a", "y")]}]}  # fmt: skip
-    labels = read(written("a.json", json.dumps([task])))
+    labels = read(written("a.json", json.dumps([task])), kinds="all")
     assert labels.workers.tolist() == ["1", "model:1"]
     assert labels.worker_kind.tolist() == ["human", "model"]
 
@@ -369,7 +369,7 @@ def test_cvat_without_assignee_is_refused(refused):
 def test_cvat_automatic_tags_are_by_a_model(written):
     meta = JOB.format("<username>ann</username>")
     image = '<image name="1.jpg"><tag label="cat"/><tag label="dog" source="auto"/></image>'
-    labels = read(written("a.xml", f"<annotations>{meta}{image}</annotations>"))
+    labels = read(written("a.xml", f"<annotations>{meta}{image}</annotations>"), kinds="all")
     assert rows(labels) == [("1.jpg", "ann", "cat"), ("1.jpg", "model:auto", "dog")]
     assert labels.worker_kind.tolist() == ["human", "model"]
 
