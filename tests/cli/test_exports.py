@@ -42,9 +42,32 @@ def test_predictions_of_a_plain_table(cli, answers, tmp_path):
     assert first["predictions"][0]["result"][0]["to_name"] == "img"
 
 
+def test_predictions_say_how_label_studio_takes_them(cli, tmp_path):
+    place = tmp_path / "p.json"
+    done = cli("aggregate", EXPORT, "-o", tmp_path / "l.csv", "--predictions", place)
+    assert "makes new tasks of it; for those in the project use --existing-tasks" in done.err
+    done = cli("aggregate", EXPORT, "-o", tmp_path / "l.csv", "--predictions", place,
+               "--existing-tasks")  # fmt: skip
+    assert "rows for Label Studio's POST /api/projects/ID/import/predictions" in done.err
+    assert [row["task"] for row in json.loads(place.read_text())] == [1, 2, 3]
+
+
+def test_predictions_of_a_flat_export_need_a_name_before_the_fit(cli, tmp_path):
+    flat, place = EXPORT.with_suffix(".csv"), tmp_path / "p.json"
+    done = cli("aggregate", flat, "-o", tmp_path / "l.csv", "--predictions", place)
+    assert done.code == 2
+    assert "give --to-name NAME" in done.err
+    assert list(tmp_path.iterdir()) == []
+    done = cli("aggregate", flat, "-o", tmp_path / "l.csv", "--predictions", place, "--to-name",
+               "img", "-q")  # fmt: skip
+    assert done.code == 0, done.err
+    assert json.loads(place.read_text())[0]["data"] == {"image": "1.jpg"}
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (["--existing-tasks"], "belong to --predictions"),
         (["--soft-labels", "soft.xls"], "end the name in .npy"),
         (["--predictions", "p.csv"], "end in .json"),
         (["--from-name", "x"], "belong to --predictions"),

@@ -13,7 +13,9 @@ SAID = "1 model with 3 labels is left out, because humans labelled too; --kinds 
 
 @pytest.mark.parametrize("command", ["aggregate", "audit", "compare"])
 def test_humans_only_by_default_and_said(cli, command):
-    assert SAID in cli(command, EXPORT, *(["--methods", "majority-vote"] * (command == "compare"))).err
+    assert (
+        SAID in cli(command, EXPORT, *(["--methods", "majority-vote"] * (command == "compare"))).err
+    )
 
 
 def test_aggregate_with_models_and_without_a_worker(cli):

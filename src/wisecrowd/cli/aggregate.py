@@ -58,6 +58,7 @@ def aggregate(
     predictions: exports.PredictionsTo = None,
     from_name: exports.FromName = None,
     to_name: exports.ToName = None,
+    existing_tasks: exports.ExistingTasks = False,
     save: Save = None,
     task: options.TaskColumn = None,
     worker: options.WorkerColumn = None,
@@ -99,8 +100,9 @@ def aggregate(
     if as_json and workers == "-":
         outputs["workers"] = None
     others = exports.Exports(
-        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name
-    )
+        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
+        existing_tasks=existing_tasks,
+    )  # fmt: skip
     _run(
         context.obj, files, reading, outputs, others,
         method=method, parameters=parameter or [],
@@ -145,6 +147,7 @@ def _run(
         folder=outputs["model"], others=others.places(),
     )  # fmt: skip
     model = configured_method(method, parameters, seed)
+    others.check(files, reading)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
         known = None if gold is None else read_gold(gold, notes)

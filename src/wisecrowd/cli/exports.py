@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.storage.manifest import Manifest
 
+_TASKS = (
+    "Label Studio's Import makes new tasks of it; for those in the project use --existing-tasks"
+)
+_ROWS = "rows for Label Studio's POST /api/projects/ID/import/predictions"
 SoftLabelsTo = Annotated[
     str | None,
     typer.Option(
@@ -36,6 +40,13 @@ ToName = Annotated[
     str | None,
     typer.Option("--to-name", metavar="NAME", help="What it labels; default: as in the export."),
 ]
+ExistingTasks = Annotated[
+    bool,
+    typer.Option(
+        "--existing-tasks",
+        help="Write --predictions for the tasks in the project: rows of the API, no new tasks.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,13 +57,23 @@ class Exports:
     predictions: str | None = None
     from_name: str | None = None
     to_name: str | None = None
+    existing_tasks: bool = False
+
+    def check(self, sources: list[str], reading: Reading) -> None:
+        """Refuse, before any work is done, predictions that Label Studio would refuse."""
+        if self.predictions is not None:
+            from wisecrowd.io.platforms.label_studio_predictions import require_name
+
+            require_name(sources, self.to_name, reading.format)
 
     def places(self) -> list[str]:
         """Return every file that will be written, but for manifests; refuse wrong names."""
         from wisecrowd.core.exceptions import ParameterError
 
-        if self.predictions is None and (self.from_name or self.to_name):
-            raise ParameterError("--from-name and --to-name belong to --predictions; give a file.")
+        if self.predictions is None and (self.from_name or self.to_name or self.existing_tasks):
+            raise ParameterError(
+                "--from-name, --to-name and --existing-tasks belong to --predictions; give a file."
+            )
         if self.predictions is not None and not self.predictions.endswith(".json"):
             raise ParameterError(
                 f"Predictions are JSON; let the name {self.predictions} end in .json."
@@ -94,9 +115,11 @@ class Exports:
             write_predictions(
                 fit, self.predictions, sources, task=how.task, label=how.label, format=how.format,
                 encoding=how.encoding, from_name=self.from_name, to_name=self.to_name,
+                existing_tasks=self.existing_tasks,
             )  # fmt: skip
             write_manifest(self.predictions, manifest)
-            when_complete(_noting(notes, f"wrote {self.predictions}"))
+            use = _ROWS if self.existing_tasks else _TASKS
+            when_complete(_noting(notes, f"wrote {self.predictions}: {use}"))
 
 
 def _noting(notes: Notes, sentence: str) -> Callable[[], None]:

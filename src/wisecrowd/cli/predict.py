@@ -41,6 +41,9 @@ def predict(
     predictions: exports.PredictionsTo = None,
     from_name: exports.FromName = None,
     to_name: exports.ToName = None,
+    existing_tasks: exports.ExistingTasks = False,
+    kinds: options.Kinds = None,
+    exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
@@ -51,19 +54,20 @@ def predict(
     of features and labels together.
     """
     from wisecrowd.api import load
+    from wisecrowd.cli.inputs import read_labels
     from wisecrowd.cli.outputs import check_outputs, print_json, rows_of, write_result
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import DataError
     from wisecrowd.io.features import read_features, read_ids
-    from wisecrowd.io.tables import read
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
     target = None if output == "-" else output
     sources = [features, *filter(None, (answers, ids))]
     others = exports.Exports(
-        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name
-    )
+        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
+        existing_tasks=existing_tasks,
+    )  # fmt: skip
     check_outputs([target], sources, others=others.places())
     with Notes(quiet) as notes:
         method = load(model)
@@ -74,7 +78,8 @@ def predict(
             )
         table = read_features(features)
         tasks = table.tasks if ids is None else read_ids(ids)
-        crowd = None if answers is None else read(answers)
+        reading = options.Reading(kinds=kinds, exclude_workers=exclude_workers)
+        crowd = None if answers is None else read_labels([answers], reading, notes)
         probas = method.predict_proba(table.X, crowd, tasks=tasks)
         result = _table(method, probas, tasks, soft)
         manifest = Manifest.describe(

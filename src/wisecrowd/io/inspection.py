@@ -155,7 +155,8 @@ def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
 
 def _remarks(request: Request) -> tuple[str, ...]:
     notes = [note for note in request.notes if "recognised" not in note]
-    return (*request.inventory.remarks, *notes)
+    not_gold = [request.inventory.not_gold] if request.inventory.not_gold else []
+    return (*request.inventory.remarks, *not_gold, *notes)
 
 
 def _question(name: str, labels: CrowdLabels) -> Question:

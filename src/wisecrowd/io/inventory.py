@@ -44,6 +44,8 @@ class Inventory:
         What the export itself calls the truth.
     contested : set of str
         Tasks with two different gold classes: they have none.
+    not_gold : str
+        Why labels that are marked as gold are not taken for it, where there are such.
     models : set of str
         Workers that are models.
     remarks : list of str
@@ -56,6 +58,7 @@ class Inventory:
     dropped: Counter[str] = field(default_factory=Counter)
     gold: dict[str, str] = field(default_factory=dict)
     contested: set[str] = field(default_factory=set)
+    not_gold: str = ""
     models: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 
@@ -104,6 +107,8 @@ class Inventory:
             found.append(f"left out: {counted(self.dropped)}")
         if self.models:
             found.append(f"models count as workers of kind 'model': {listed(sorted(self.models))}")
+        if self.not_gold:
+            found.append(self.not_gold)
         if self.known:
             found.append(
                 f"{len(self.known)} tasks have gold in the export; give the same file as gold to "

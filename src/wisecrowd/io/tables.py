@@ -378,9 +378,11 @@ def read_gold(
             pass  # only the gold is wanted
     known = request.inventory.known
     if not known:
+        reason = request.inventory.not_gold
         raise DataError(
-            f"{sources[0].name}, read as {request.inventory.formats[0]}, marks no label as gold; "
-            "give a table with the columns task and label."
+            f"{sources[0].name}, read as {request.inventory.formats[0]}, "
+            + (f"has no gold ({reason})" if reason else "marks no label as gold")
+            + "; give a table with the columns task and label."
         )
     return pa.table({"task": list(known), "label": list(known.values())})
 

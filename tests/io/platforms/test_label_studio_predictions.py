@@ -8,7 +8,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.aggregation import MajorityVote
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.inventory import SeveralQuestionsError
 from wisecrowd.io.platforms.label_studio_predictions import write_predictions
 from wisecrowd.io.tables import read
@@ -98,7 +98,7 @@ def test_one_of_several_questions(export, tmp_path):
     assert predicted(file)[0]["predictions"][0]["result"][0]["from_name"] == "other"
 
 
-def test_names_of_another_interface(fixtures, tmp_path):
+def test_names_of_another_interface(tmp_path):
     fit = MajorityVote().fit((["7", "x"], ["u", "u"], ["cat", "dog"]))
     file = write_predictions(fit, tmp_path / "p.json", from_name="animal", to_name="img")
     first, second = predicted(file)
@@ -106,10 +106,80 @@ def test_names_of_another_interface(fixtures, tmp_path):
     assert second["id"] == "x"
     result = first["predictions"][0]["result"][0]
     assert (result["from_name"], result["to_name"]) == ("animal", "img")
-    # Of a flat export no more is known than the ids.
-    flat = fixtures / "label_studio.csv"
-    file = write_predictions(MajorityVote().fit(read(flat)), tmp_path / "p.json", flat)
-    assert [one["data"] for one in predicted(file)] == [{"task": n} for n in ("1", "2", "3")]
+
+
+PROJECT = "label_studio_project"
+FLAT = ("export_min.json", "export.csv", "export.tsv")
+repeats = pytest.mark.filterwarnings("ignore:.*repeat a .task, worker. pair")
+
+
+@repeats
+@pytest.mark.parametrize("name", FLAT)
+@pytest.mark.parametrize(
+    ("question", "type_of"),
+    [("sentiment", "choices"), ("topics", "choices"), ("quality", "rating"), ("amount", "number"),
+     ("taxo", "taxonomy"), ("pair", "pairwise")],
+)  # fmt: skip
+def test_flat_exports_give_the_same_predictions(fixtures, tmp_path, name, question, type_of):
+    """The data is in their columns; only what the control labels must be said."""
+    found = []
+    for export in ("export.json", name):
+        path = fixtures / PROJECT / export
+        fit = MajorityVote().fit(read(path, label=question))
+        to_name = (
+            None if export == "export.json" else "left,right" if question == "pair" else "text"
+        )
+        file = write_predictions(fit, tmp_path / "p.json", path, label=question, to_name=to_name)
+        found.append(sorted(predicted(file), key=lambda one: one["id"]))
+    assert found[0] == found[1]
+    assert found[0][0]["data"]["items"] == [{"id": "i1", "title": "one"}]
+    assert {one["predictions"][0]["result"][0]["type"] for one in found[0]} == {type_of}
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_flat_exports_do_not_say_what_the_control_labels(fixtures, tmp_path, name):
+    path = fixtures / PROJECT / name
+    fit = MajorityVote().fit((["501"], ["u"], ["Neutral"]))
+    with pytest.raises(ParameterError, match=r"does not say what its control labels.*to_name="):
+        write_predictions(fit, tmp_path / "p.json", path, label="sentiment")
+    assert list(tmp_path.iterdir()) == []
+
+
+@repeats
+@pytest.mark.parametrize("name", ["export.json", *FLAT])
+def test_rows_for_existing_tasks(fixtures, tmp_path, name):
+    path = fixtures / PROJECT / name
+    fit = MajorityVote().fit(read(path, label="topics"))
+    file = write_predictions(fit, tmp_path / "p.json", path, label="topics", to_name="text",
+                             existing_tasks=True)  # fmt: skip
+    rows = sorted(predicted(file), key=lambda row: row["task"])
+    assert [row["task"] for row in rows] == [501, 502, 503, 504, 505, 506]
+    for row, label, score in zip(rows, fit.labels_, fit.confidence_, strict=True):
+        assert set(row) == {"task", "result", "score", "model_version"}
+        assert row["score"] == score
+        assert sorted(row["result"][0]["value"]["choices"]) == label.split("|")
+
+
+def test_rows_go_by_the_ids_of_label_studio(export, tmp_path):
+    path = export(task(8, {"choices": ["a"]}), task(9, {"choices": ["b"]}))
+    fit = MajorityVote().fit(read(path, task="data.url"))
+    file = write_predictions(fit, tmp_path / "p.json", path, task="data.url", existing_tasks=True)
+    assert [row["task"] for row in predicted(file)] == [8, 9]
+    strange = MajorityVote().fit((["my-7"], ["u"], ["cat"]))
+    with pytest.raises(DataError, match="Task 'my-7' does not go by an id of Label Studio"):
+        write_predictions(strange, tmp_path / "q.json", existing_tasks=True)
+    assert not (tmp_path / "q.json").exists()
+
+
+def test_tasks_that_share_an_id_of_their_data_get_one_label(export, tmp_path):
+    first, second = task(8, {"choices": ["a"]}), task(9, {"choices": ["a"]})
+    second["data"] = first["data"]
+    for made, worker in zip(second["annotations"], (3, 4), strict=True):
+        made["completed_by"] = worker
+    path = export(first, second)
+    fit = MajorityVote().fit(read(path, task="data.url"))
+    file = write_predictions(fit, tmp_path / "p.json", path, task="data.url")
+    assert [one["id"] for one in predicted(file)] == [8, 9]
 
 
 def test_another_export(fixtures, tmp_path):

@@ -152,7 +152,7 @@ def test_predictions_are_workers_of_kind_model(export, name):
     ("name", "reason"),
     [
         ("label_studio.json", "1 cancelled or skipped"),
-        ("label_studio.csv", "1 without a label"),
+        ("label_studio.csv", "1 empty annotations"),
         ("mturk.csv", "1 rejected"),
         ("toloka.tsv", "1 rejected"),
         ("appen.csv", "1 tainted"),

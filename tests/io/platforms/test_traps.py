@@ -110,8 +110,8 @@ def test_several_choices_are_one_class_and_regions_are_none(written):
     labels = read(written("a.json", json.dumps([task])))  # fmt: skip
     assert rows(labels) == [("1", "1", "x|y"), ("1", "2", "x|y")]
     note = next(note for note in labels.notes if note.startswith("left out"))
-    assert "1 marks or text (rectanglelabels)" in note
-    assert "1 choices per region" in note
+    assert "1 marks (rectanglelabels)" in note
+    assert "2 labels per region" in note
 
 
 def test_rating_taxonomy_and_pairwise(written):
@@ -137,7 +137,8 @@ def test_a_model_with_a_persons_number_is_somebody_else(written):
 def test_gold_that_contradicts_itself_is_none(written):
     task = {"id": 1, "data": {}, "annotations": [
         made(1, choice("a", "x"), ground_truth=True),
-        made(2, choice("a", "y"), ground_truth=True)]}  # fmt: skip
+        made(2, choice("a", "y"), ground_truth=True),
+        made(3, choice("a", "y")), made(4, choice("a", "y"))]}  # fmt: skip
     path = written("a.json", json.dumps([task]))
     assert any("two gold classes" in note for note in read(path).notes)
     with pytest.raises(DataError, match="marks no label as gold"):

@@ -19,35 +19,49 @@ from wisecrowd.io.platforms.judgements import (
     model_worker,
     records_of,
 )
-from wisecrowd.io.platforms.label_studio_rows import rows_of_records, rows_of_table
+from wisecrowd.io.platforms.label_studio_controls import (
+    PER_REGION,
+    WHOLE,
+    is_mark,
+    is_placed,
+    label_of,
+    left_out,
+)
+from wisecrowd.io.platforms.label_studio_rows import (
+    is_flat,
+    is_table,
+    rows_of_records,
+    rows_of_table,
+)
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
 from wisecrowd.io.untrusted import opened_json
 
-# Controls that label the task as a whole, and where their value is.
-WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
-          "taxonomy": "taxonomy"}  # fmt: skip
+_NOT_GOLD = (
+    "{} of {} annotations are marked as ground truth, as Label Studio marks imported ones; they "
+    "are not taken for gold"
+)
 
 
 def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield annotations that were not cancelled, and predictions as workers of kind "model"."""
-    if source.suffix in (".csv", ".tsv"):
+    if is_table(source):
         yield from rows_of_table(source, request)
         return
     with opened_json(source, request.encoding) as values:
         records = records_of(values, source)
         first = next(records, {})
         everything = chain([first], records)
-        if "annotator" in first and "annotations" not in first:
+        if is_flat(first):
             yield from rows_of_records(everything, source, request)
         else:
             yield from batches(_events(everything, request), source, request)
 
 
 def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Event]:
-    key = (request.asked.get("task") or "").removeprefix("data.")
+    gold = _GroundTruth()
     for record in records:
-        task = mapping(record.get("data")).get(key) if key else record.get("id")
+        task = task_of(record, request.asked.get("task"))
         annotations = mappings(record.get("annotations") or record.get("completions"))
         done = [
             made for made in annotations if not (made.get("was_cancelled") or made.get("skipped"))
@@ -56,11 +70,60 @@ def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Eve
             yield Dropped("cancelled or skipped", len(annotations) - len(done))
         if not done:
             yield Dropped("tasks that nobody labelled")
+        done.sort(key=_number)
         for made in done:
             yield from _labels(task, _worker(made), made)
+        gold.look_at(task, done)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
             yield from _labels(task, worker, made, MODEL)
+    yield from gold.events(request)
+
+
+class _GroundTruth:
+    """Annotations marked as ground truth, and which of them an import has marked.
+
+    Label Studio marks every annotation that it imports unless told otherwise. So the mark says
+    nothing where most annotations of a file have it, or all of the several ones of a task.
+    """
+
+    def __init__(self) -> None:
+        self._n_annotations = 0
+        self._n_marked = 0
+        self._chosen: list[tuple[Any, dict[str, Any]]] = []
+
+    def look_at(self, task: Any, done: list[dict[str, Any]]) -> None:
+        """Take in the annotations of a task."""
+        marked = [made for made in done if made.get("ground_truth")]
+        self._n_annotations += len(done)
+        self._n_marked += len(marked)
+        if len(marked) < len(done) or len(marked) == 1:
+            self._chosen += [(task, made) for made in marked]
+
+    def events(self, request: Request) -> Iterator[Gold]:
+        """Yield the gold; say what is not taken for it."""
+        chosen = [] if 2 * self._n_marked > self._n_annotations else self._chosen
+        if len(chosen) < self._n_marked:
+            request.inventory.not_gold = _NOT_GOLD.format(
+                self._n_marked - len(chosen), self._n_annotations
+            )
+        for task, made in chosen:
+            for event in _labels(task, None, made):
+                if isinstance(event, Judgement):
+                    yield Gold(task, event.label, event.question)
+
+
+def task_of(record: dict[str, Any], key: str | None) -> Any:
+    """Return a task's id, or what its data has under a key; ``id`` is always Label Studio's own."""
+    if key is None or key == "id":
+        return record.get("id")
+    return mapping(record.get("data")).get(key.removeprefix("data."))
+
+
+def _number(made: dict[str, Any]) -> int:
+    """Return the number of an annotation: of two at one moment the later one has the higher."""
+    number = made.get("id")
+    return number if isinstance(number, int) else 0
 
 
 def _worker(made: dict[str, Any]) -> Any:
@@ -73,29 +136,23 @@ def _worker(made: dict[str, Any]) -> Any:
 
 def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> Iterator[Event]:
     """Yield one label per control; what marks a part of the task is no label of the task."""
-    found: dict[str, Any] = {}
-    several = set()
-    for result in mappings(made.get("result")):
-        name, type_of = as_text(result.get("from_name")) or "", str(result.get("type"))
-        if type_of not in WHOLE:
-            yield Dropped(f"marks or text ({type_of}), not labels of a whole task")
-            continue
-        several |= {name} & found.keys()
-        found[name] = value_of(mapping(result.get("value")).get(WHOLE[type_of]))
-    if not mappings(made.get("result")):
+    results = mappings(made.get("result"))
+    if not results:
         yield Dropped("empty annotations")
-    for name in several:
-        del found[name]
-        yield Dropped("choices per region, not of a whole task")
-    for name, label in found.items():
-        time = made.get("created_at")
-        yield Judgement(task, worker, label, name, time, made.get("lead_time"), kind=kind)
-        if made.get("ground_truth"):
-            yield Gold(task, label, name)
-
-
-def value_of(value: Any) -> Any:
-    """Return plain values; a path in a taxonomy is written with slashes."""
-    if isinstance(value, list):
-        return [" / ".join(map(str, one)) if isinstance(one, list) else one for one in value]
-    return value
+    found: dict[str, list[str | None]] = {}
+    regions = {result.get("id") for result in results if is_mark(str(result.get("type")))} - {None}
+    for result in results:
+        type_of, value = str(result.get("type")), mapping(result.get("value"))
+        if type_of not in WHOLE:
+            yield Dropped(left_out(type_of))
+        elif is_placed(value) or result.get("id") in regions:
+            yield Dropped(PER_REGION)
+        else:
+            name = as_text(result.get("from_name")) or ""
+            found.setdefault(name, []).append(label_of(type_of, value))
+    time = made.get("updated_at") or made.get("created_at")  # an edit replaces what was there
+    for name, labels in found.items():
+        if len(labels) > 1:
+            yield Dropped(PER_REGION, len(labels))
+        else:
+            yield Judgement(task, worker, labels[0], name, time, made.get("lead_time"), kind=kind)

@@ -6,17 +6,27 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.spelling import option
 from wisecrowd.io.exports import SoftLabels
-from wisecrowd.io.formats import AUTO, format_of
+from wisecrowd.io.formats import AUTO, Request, format_of
 from wisecrowd.io.platforms.judgements import mapping, mappings, records_of
-from wisecrowd.io.platforms.label_studio import WHOLE, value_of
+from wisecrowd.io.platforms.label_studio import task_of
+from wisecrowd.io.platforms.label_studio_controls import WHOLE, is_placed, label_of
+from wisecrowd.io.platforms.label_studio_rows import (
+    Sheet,
+    is_flat,
+    is_table,
+    sheet_of,
+    sheet_of_records,
+)
 from wisecrowd.io.platforms.values import as_text, pick_question
 from wisecrowd.io.sources import PathLike, Source, find_sources
-from wisecrowd.io.untrusted import opened_json
+from wisecrowd.io.untrusted import json_text, opened_json
 from wisecrowd.storage.atomic import atomic_write
 
 FROM_NAME, TO_NAME = "label", "text"
@@ -56,6 +66,7 @@ def write_predictions(
     label: str | None = None,
     from_name: str | None = None,
     to_name: str | None = None,
+    existing_tasks: bool = False,
     format: str = AUTO,
     encoding: str = "utf-8",
 ) -> Path:
@@ -65,18 +76,30 @@ def write_predictions(
     ----------
     fit : fitted method
     path : path
-        The JSON file to write: a list of tasks, each with one prediction.
+        The JSON file to write: a list of tasks, each with one prediction. Label Studio makes new
+        tasks of them when it imports the file.
     source : path or several, optional
-        The JSON export that the labels are from. Its tasks keep their ids and data, and the
-        question its names and type; annotations, and so who made them, are left out. From other
+        The export of Label Studio that the labels are from. Its tasks keep their ids and data, and
+        the question its names and type; annotations, and so who made them, are left out. From other
         exports and tables only the ids of tasks are known: ``data`` is then ``{"task": id}``.
     task, label : str, optional
         As they were read: the key of the task's data that served as id, and the question.
     from_name, to_name : str, optional
         Names of the control and of what it labels in the labelling interface, where they are not
-        those of the export; without one "label" and "text".
+        those of the export; without one "label" and "text". Flat exports (CSV, TSV, JSON_MIN) do
+        not have the second, which must be given then.
+    existing_tasks : bool
+        Write rows ``{"task", "result", "score", "model_version"}`` instead, which give predictions
+        to the tasks that are in the project: ``POST /api/projects/ID/import/predictions``.
     format, encoding : str
         Of the source.
+
+    Raises
+    ------
+    DataError
+        If a task is not in the export, or, with ``existing_tasks``, its id is not Label Studio's.
+    ParameterError
+        If the source is a flat export and ``to_name`` is not given.
 
     Examples
     --------
@@ -91,39 +114,74 @@ def write_predictions(
     """
     result, target = SoftLabels.of(fit), Path(path)
     sources = [] if source is None else _exports(source, format)
-    control = _control(sources, label, encoding)
+    _require_name(sources, to_name)
+    request = Request({"task": task, "label": label}, encoding)
+    sheets = [_sheet(one, request) for one in sources if _is_flat(one, encoding)]
+    nested = [one for one in sources if not _is_flat(one, encoding)]
+    control = _control(nested, sheets, sources, label, encoding)
     control.from_name = from_name or control.from_name
     control.to_name = to_name or control.to_name
+    tasks = chain(_nested_tasks(nested, task, encoding), _flat_tasks(sheets))
     version = f"wisecrowd/{result.method}"
     start = "[\n"
     with atomic_write(target) as file:
-        for record, row in _tasks(result, sources, task, encoding):
+        for record, row in _matched(result, tasks if sources else None, sources):
             made = {
                 "model_version": version,
-                "score": float(result.confidence[row]),
+                "score": min(max(float(result.confidence[row]), 0.0), 1.0),
                 "result": [control.result(result.labels[row])],
             }
-            file.write(start + json.dumps({**record, "annotations": [], "predictions": [made]}))
+            whole = {**record, "annotations": [], "predictions": [made]}
+            written = {"task": _own_id(record), **made} if existing_tasks else whole
+            file.write(start + json.dumps(written))
             start = ",\n"
         file.write("\n]\n")
     return target
 
 
+def require_name(
+    source: PathLike | Iterable[PathLike], to_name: str | None, format: str = AUTO
+) -> None:
+    """Refuse a flat export without the name of what the control labels, before any work is done."""
+    if to_name is None:
+        _require_name(_exports(source, format), to_name)
+
+
+def _require_name(sources: list[Source], to_name: str | None) -> None:
+    flat = [one for one in sources if to_name is None and _is_flat(one, "utf-8")]
+    if flat:
+        raise ParameterError(
+            f"{flat[0].name} does not say what its control labels, and Label Studio refuses "
+            f"predictions without it; give {option('to_name', 'NAME')} as in the labelling "
+            "interface (toName), or the JSON export."
+        )
+
+
 def _exports(source: PathLike | Iterable[PathLike], format: str) -> list[Source]:
-    """Return the files that are Label Studio's nested JSON: only those know the tasks' data."""
+    """Return the files that are Label Studio's: only those know the tasks' data."""
     found = []
     for one in find_sources(source):
-        name = format_of(one) if format == AUTO else format
         if one.path is None:
             raise DataError(
                 "Predictions need the export twice, and standard input can be read once; save it."
             )
-        if name == "label-studio" and one.suffix not in (".csv", ".tsv"):
-            with opened_json(one, "utf-8") as values:
-                first = next(records_of(values, one), {})
-            if "data" in first:
-                found.append(one)
+        if (format_of(one) if format == AUTO else format) == "label-studio":
+            found.append(one)
     return found
+
+
+def _is_flat(source: Source, encoding: str) -> bool:
+    if is_table(source):
+        return True
+    with opened_json(source, encoding) as values:
+        return is_flat(next(records_of(values, source), {}))
+
+
+def _sheet(source: Source, request: Request) -> Sheet:
+    if is_table(source):
+        return sheet_of(source, request)
+    with opened_json(source, request.encoding) as values:
+        return sheet_of_records(records_of(values, source), request)
 
 
 def _records(sources: list[Source], encoding: str) -> Iterator[dict[str, Any]]:
@@ -132,47 +190,98 @@ def _records(sources: list[Source], encoding: str) -> Iterator[dict[str, Any]]:
             yield from records_of(values, source)
 
 
-def _control(sources: list[Source], label: str | None, encoding: str) -> Control:
+def _control(
+    nested: list[Source],
+    sheets: list[Sheet],
+    sources: list[Source],
+    label: str | None,
+    encoding: str,
+) -> Control:
     """Return the question that was read, with the values that stand for its labels."""
     controls: dict[str, Control] = {}
-    for record in _records(sources, encoding):
+    for record in _records(nested, encoding):
         made = (*mappings(record.get("annotations") or record.get("completions")),
                 *mappings(record.get("predictions")))  # fmt: skip
         for result in (result for one in made for result in mappings(one.get("result"))):
             kind, value = str(result.get("type")), mapping(result.get("value"))
-            text = as_text(value_of(value.get(WHOLE[kind]))) if kind in WHOLE else None
+            text = label_of(kind, value) if kind in WHOLE and not is_placed(value) else None
             if text is None:
                 continue
             name = as_text(result.get("from_name")) or ""
             to_name = as_text(result.get("to_name")) or TO_NAME
             found = controls.setdefault(name, Control(name, to_name, kind))
             found.values.setdefault(text, {WHOLE[kind]: value[WHOLE[kind]]})
+    for sheet in sheets:
+        name = sheet.pick(label, sources[0])
+        cells = [cell for cell in sheet.columns[name].cells if cell.label is not None]
+        kinds = {cell.kind for cell in cells} & WHOLE.keys()
+        found = controls.setdefault(name, Control(name, type=min(kinds, default="choices")))
+        for cell in cells:
+            found.values.setdefault(str(cell.label), cell.value)
     if not controls:
         return Control()
     return controls[pick_question(label, list(controls), sources[0])]
 
 
-def _tasks(
-    result: SoftLabels, sources: list[Source], task: str | None, encoding: str
+Task = tuple[str, dict[str, Any]]  # the id that the labels go by; id and data in Label Studio
+
+
+def _nested_tasks(sources: list[Source], task: str | None, encoding: str) -> Iterator[Task]:
+    for record in _records(sources, encoding):
+        known = {"id": record.get("id"), "data": mapping(record.get("data"))}
+        yield str(as_text(task_of(record, task))), known
+
+
+def _flat_tasks(sheets: list[Sheet]) -> Iterator[Task]:
+    for sheet in sheets:
+        seen = set()
+        names = list(dict.fromkeys(["id", sheet.tasks, *sheet.data.values()]))
+        for batch in sheet.rows.select(names).to_batches(max_chunksize=1 << 12):
+            for row in batch.to_pylist():
+                if row["id"] in seen:
+                    continue
+                seen.add(row["id"])
+                data = {field: _field(row[name]) for field, name in sheet.data.items()}
+                yield row[sheet.tasks], {"id": _number(row["id"]), "data": data}
+
+
+def _field(text: str) -> Any:
+    """Return a field of the data, which a flat export writes as text or as JSON."""
+    decoded = json_text(text)
+    return text if decoded is None else decoded
+
+
+def _matched(
+    result: SoftLabels, tasks: Iterable[Task] | None, sources: list[Source]
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield (id and data, row of the result) of every task, in the order of the export."""
     ids = result.tasks.tolist()
-    if not sources:
+    if tasks is None:
         for row, one in enumerate(ids):
             yield {"id": _number(one), "data": {"task": one if _is_plain(one) else str(one)}}, row
         return
     rows = {str(one): row for row, one in enumerate(ids)}
-    key = (task or "").removeprefix("data.")
-    for record in _records(sources, encoding):
-        data = mapping(record.get("data"))
-        name = str(as_text(data.get(key) if key else record.get("id")))
+    missing = dict.fromkeys(rows)
+    for name, known in tasks:
         if name in rows:
-            yield {"id": record.get("id"), "data": data}, rows.pop(name)
-    if rows:
+            missing.pop(name, None)
+            yield known, rows[name]
+    if missing:
         raise DataError(
-            f"{len(rows)} tasks are not in {sources[0].name}, first {next(iter(rows))!r}; give the "
-            "export that the labels are from."
+            f"{len(missing)} tasks are not in {sources[0].name}, first {next(iter(missing))!r}; "
+            "give the export that the labels are from."
         )
+
+
+def _own_id(record: dict[str, Any]) -> int:
+    """Return the id that Label Studio gave a task, or say that it is none."""
+    number = record["id"]
+    if isinstance(number, int) and not isinstance(number, bool):
+        return number
+    raise DataError(
+        f"Task {number!r} does not go by an id of Label Studio, which are whole numbers, so that "
+        "no existing task can be found; give the JSON export that the labels are from."
+    )
 
 
 def _is_plain(value: Any) -> bool:

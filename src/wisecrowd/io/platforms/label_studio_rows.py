@@ -1,83 +1,314 @@
 """Label Studio's flat exports, one row per annotation: CSV, TSV and JSON_MIN.
 
-They do not say which columns are the task's data and which a worker filled in; the latter differ
-between annotations of one task.
+They do not say which columns are the task's data and which a worker filled in. A control tells
+itself by the form of its cells, or by cells that differ between annotations of one task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.spelling import spelled
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.sheets import (
-    finished,
-    judged_column,
-    mapped,
-    read_sheet,
-    with_columns,
+from wisecrowd.io.inventory import listed
+from wisecrowd.io.platforms.label_studio_controls import (
+    EMPTY,
+    OTHER,
+    PER_REGION,
+    PLAIN,
+    WHOLE,
+    Cell,
+    is_mark,
+    left_out,
+    read_cell,
 )
-from wisecrowd.io.platforms.values import as_text, pick_question
+from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet
+from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
-from wisecrowd.io.untrusted import json_text
 
 _OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "inner_id",
         "total_annotations", "agreement", "was_cancelled", "ground_truth")  # fmt: skip
-_ROW = {"worker": "annotator", "timestamp": "created_at", "duration": "lead_time"}
+_RENAMED = "_data_"  # in front of a field of the data that a control has the name of
+QUESTION, DATA = "question", "data"
+
+
+@dataclass
+class Column:
+    """A column that is not Label Studio's own: a code per row, and what the cells say.
+
+    ``differs`` tells whether annotations of one task have different cells, ``repeats`` whether any
+    task has several annotations at all.
+    """
+
+    name: str
+    codes: NDArray[np.int32]
+    cells: list[Cell]
+    differs: bool
+    repeats: bool
+
+    @cached_property
+    def role(self) -> str:
+        """``QUESTION``, ``DATA``, or why the control is not read: a type or ``PER_REGION``."""
+        kinds = {cell.kind for cell in self.cells} - {EMPTY}
+        shaped = kinds - {PLAIN, OTHER}
+        if PER_REGION in shaped:  # a list of texts may also be the task's own
+            return PER_REGION if self.differs or not self.repeats else DATA
+        unread = shaped - WHOLE.keys()
+        if unread:
+            return min(unread)
+        if shaped or (self.differs and PLAIN in kinds):
+            return QUESTION
+        return OTHER if self.differs else DATA
+
+    @cached_property
+    def filled(self) -> NDArray[np.bool_]:
+        """(n_rows,) where the column is not empty."""
+        return np.array([cell.kind != EMPTY for cell in self.cells], dtype=bool)[self.codes]
+
+    @property
+    def labels(self) -> list[str | None]:
+        """The label of each distinct cell."""
+        return [cell.label for cell in self.cells]
+
+    def n_results(self) -> int:
+        """Return how many results the JSON export has for this column."""
+        return int(np.array([cell.count for cell in self.cells], dtype=np.int64)[self.codes].sum())
+
+
+class Sheet:
+    """The annotations of a flat export, with the task's data and the controls told apart."""
+
+    def __init__(self, table: Any, task: str | None) -> None:
+        self.tasks = _task_column(table.column_names, task)
+        self.header = [name for name in table.column_names if name not in _OWN]
+        self.rows = table  # with tasks that nobody labelled
+        unlabelled = _blank(table, "annotator") & _blank(table, "annotation_id")
+        self.n_unlabelled = int(unlabelled.sum())
+        self._certainly_data = {
+            name for name in self.header if (~_blank(table, name) & unlabelled).any()
+        }
+        self.table = _in_order(table, ~unlabelled)
+
+    @cached_property
+    def columns(self) -> dict[str, Column]:
+        """Every column that may hold answers of workers, by name."""
+        names = [
+            name for name in self.header
+            if name not in self._certainly_data
+            and name != self.tasks
+            and name.removeprefix(_RENAMED) not in set(self.header) - {name}
+        ]  # fmt: skip
+        task = _codes(self.table, self.tasks)[0]
+        n_tasks = len(np.unique(task))
+        repeats = n_tasks < len(task)
+        found = {}
+        for name in names:
+            codes, texts = _codes(self.table, name)
+            pairs = task.astype(np.int64) * max(len(texts), 1) + codes
+            differs = len(np.unique(pairs)) > n_tasks
+            found[name] = Column(name, codes, [read_cell(text) for text in texts], differs, repeats)
+        return found
+
+    @cached_property
+    def questions(self) -> list[str]:
+        """The controls that label tasks as a whole; where nothing tells them, all that might."""
+        found = [name for name, column in self.columns.items() if column.role == QUESTION]
+        repeats = any(column.repeats for column in self.columns.values())
+        return found if found and repeats else [*found, *self.undecided]
+
+    @cached_property
+    def undecided(self) -> list[str]:
+        """Columns that never differ within a task: its data, or answers that all agree."""
+        return [
+            name for name, column in self.columns.items()
+            if column.role == DATA and {cell.kind for cell in column.cells} <= {PLAIN, EMPTY}
+        ]  # fmt: skip
+
+    @property
+    def data(self) -> dict[str, str]:
+        """The column of every field of the tasks' data."""
+        return {
+            name.removeprefix(_RENAMED) if name not in self.columns else name: name
+            for name in self.header
+            if name not in self.columns or self.columns[name].role == DATA
+        }
+
+    def pick(self, asked: str | None, source: Source) -> str:
+        """Return the question that is asked for, or the only one."""
+        if asked is not None and asked in self.columns and self.columns[asked].role == DATA:
+            return asked
+        return pick_question(asked, self.questions, source)
+
+    def doubtful(self, names: Iterable[str]) -> list[str]:
+        """Return those questions whose every answer may as well be that of a region."""
+        regions = [
+            column for column in self.columns.values()
+            if column.role not in (QUESTION, DATA, PER_REGION) and is_mark(column.role)
+        ]  # fmt: skip
+        if not regions:
+            return []
+        marked = np.logical_or.reduce([column.filled for column in regions])
+        return [  # several choices of a region would come with its place
+            name for name in names
+            if {cell.kind for cell in self.columns[name].cells} <= {PLAIN, EMPTY}
+            and not (self.columns[name].filled & ~marked).any()
+        ]  # fmt: skip
+
+
+def is_table(source: Source) -> bool:
+    """Tell whether an export is a CSV or TSV file."""
+    return source.suffix in (".csv", ".tsv", ".tab")
+
+
+def is_flat(record: dict[str, Any]) -> bool:
+    """Tell whether the record of a JSON export is one annotation, as in JSON_MIN."""
+    return "annotator" in record and "annotations" not in record
+
+
+def sheet_of(source: Source, request: Request) -> Sheet:
+    """Return what a CSV or TSV file holds."""
+    table = read_sheet(source, request, lambda header: {name: name for name in header})
+    return Sheet(table, request.asked.get("task"))
+
+
+def sheet_of_records(records: Iterable[dict[str, Any]], request: Request) -> Sheet:
+    """Return what a JSON_MIN export holds."""
+    import pyarrow as pa
+
+    rows = list(records)
+    header = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.string())
+               for name in header}  # fmt: skip
+    return Sheet(pa.table(columns), request.asked.get("task"))
 
 
 def rows_of_table(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield the annotations of a CSV or TSV export."""
-    candidates: list[str] = []
-
-    def pick(header: list[str]) -> Mapping[str, str]:
-        columns, found = _columns(header, source, request)
-        candidates.extend(found)
-        return columns
-
-    yield _batch(read_sheet(source, request, pick), candidates, source, request)
+    yield _batch(sheet_of(source, request), source, request)
 
 
 def rows_of_records(
     records: Iterable[dict[str, Any]], source: Source, request: Request
 ) -> Iterator[dict[str, Any]]:
     """Yield the annotations of a JSON_MIN export."""
+    yield _batch(sheet_of_records(records, request), source, request)
+
+
+def _text(value: Any) -> str:
+    """Return a value as a CSV export writes it."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _task_column(header: list[str], asked: str | None) -> str:
+    name = (asked or "id").removeprefix("data.")
+    return _RENAMED + name if _RENAMED + name in header else name
+
+
+def _blank(table: Any, name: str) -> NDArray[np.bool_]:
+    if name not in table.column_names:
+        return np.ones(len(table), dtype=bool)
+    mask: NDArray[np.bool_] = is_blank(table.column(name)).to_numpy()
+    return mask
+
+
+def _in_order(table: Any, kept: NDArray[np.bool_]) -> Any:
+    """Return the rows that are kept, by the number of the annotation, as the JSON export has it."""
+    if "annotation_id" not in table.column_names:
+        return table.take(np.flatnonzero(kept))
+    texts = np.array(table.column("annotation_id").to_pylist(), dtype=object)[kept]
+    numbers = [int(text) if text.isdecimal() and len(text) < 19 else 0 for text in texts]
+    order = np.argsort(np.array(numbers, dtype=np.int64), kind="stable")
+    return table.take(np.flatnonzero(kept)[order])
+
+
+def _codes(table: Any, name: str) -> tuple[NDArray[np.int32], list[str]]:
+    coded = table.column(name).combine_chunks().dictionary_encode()
+    codes: NDArray[np.int32] = coded.indices.to_numpy(zero_copy_only=False)
+    return codes, coded.dictionary.to_pylist()
+
+
+def _batch(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
     import pyarrow as pa
 
-    rows = [{name: _choice(value) for name, value in record.items()} for record in records]
-    header = list(dict.fromkeys(name for row in rows for name in row))
-    columns, candidates = _columns(header, source, request)
-    table = pa.table(
-        {
-            role: pa.chunked_array([pa.array([row.get(name) or "" for row in rows], pa.string())])
-            for role, name in columns.items()
-        }
+    _note_what_is_left_out(sheet, request)
+    name = _picked(sheet, source, request)
+    column = sheet.columns[name]
+    inventory = request.inventory
+    inventory.settle(name, source.name)
+    request.found |= {"task": sheet.tasks, "worker": "annotator", "label": name}
+    for other in sheet.questions:
+        if other != name:
+            inventory.others[other] += int(sheet.columns[other].filled.sum())
+    table = sheet.table
+    labels = pa.array([label or "" for label in column.labels], pa.large_string())
+    columns = {
+        "task": table.column(sheet.tasks),
+        "worker": table.column("annotator"),
+        "label": labels.take(pa.array(column.codes)),
+        **{role: table.column(one) for role, one in (
+            ("timestamp", _time_column(table)), ("duration", "lead_time"),
+        ) if one in table.column_names},
+    }  # fmt: skip
+    return finished(pa.table(columns).filter(pa.array(column.filled)), request)
+
+
+def _time_column(table: Any) -> str:
+    """Return when an annotation was made: an edit replaces what was there."""
+    return "updated_at" if not _blank(table, "updated_at").any() else "created_at"
+
+
+def _note_what_is_left_out(sheet: Sheet, request: Request) -> None:
+    """Count it by the same reasons as in the JSON export."""
+    inventory = request.inventory
+    controls = [column for column in sheet.columns.values() if column.role != DATA]
+    inventory.drop("tasks that nobody labelled", sheet.n_unlabelled)
+    if controls:
+        answered = np.logical_or.reduce([column.filled for column in controls])
+        inventory.drop("empty annotations", int((~answered).sum()))
+    for column in controls:
+        if column.role == PER_REGION:
+            inventory.drop(PER_REGION, column.n_results())
+        elif column.role != QUESTION:
+            inventory.drop(left_out(column.role), column.n_results())
+
+
+def _picked(sheet: Sheet, source: Source, request: Request) -> str:
+    """Return the question to read, and say what a flat export leaves open."""
+    asked = request.question
+    _note_strange_ids(sheet, request)
+    rest = [name for name in sheet.undecided if name not in sheet.questions]
+    if asked is None and rest:
+        request.inventory.remark(
+            f"{listed(rest)} never differ within a task and are taken for its data; "
+            + f"{spelled('label', '--label')} reads one as a question"
+        )
+    names = sheet.questions if asked is None else [asked]
+    doubtful = sheet.doubtful(
+        name for name in names if name in sheet.columns and sheet.columns[name].role == QUESTION
     )
-    yield _batch(table, candidates, source, request)
+    if doubtful:
+        request.inventory.remark(
+            f"{listed(doubtful)} may label regions instead of whole tasks: only the JSON export of "
+            "Label Studio tells"
+        )
+    return sheet.pick(asked, source)
 
 
-def _columns(
-    header: list[str], source: Source, request: Request
-) -> tuple[dict[str, str], list[str]]:
-    """Return the columns to read by role, and those that may hold the label."""
-    candidates = [name for name in header if name not in _OWN]
-    if request.question is not None:
-        candidates = [pick_question(request.question, candidates, source)]
-    columns = {role: name for role, name in _ROW.items() if name in header}
-    columns["task"] = request.asked.get("task") or "id"
-    request.found |= {"task": columns["task"], "worker": _ROW["worker"]}
-    return columns | {f"label {name}": name for name in candidates}, candidates
-
-
-def _batch(table: Any, candidates: list[str], source: Source, request: Request) -> dict[str, Any]:
-    question = judged_column(table, candidates, request, source)
-    label = mapped(table.column(f"label {question}"), _choice)
-    return finished(with_columns(table, {"label": label}), request)
-
-
-def _choice(value: Any) -> str | None:
-    """Return the text of one choice, or of several that stand in an object or in JSON."""
-    decoded = json_text(value) if isinstance(value, str) else value
-    if isinstance(decoded, dict):
-        decoded = decoded.get("choices")
-    return as_text(decoded if decoded is not None else value)
+def _note_strange_ids(sheet: Sheet, request: Request) -> None:
+    if sheet.tasks != "id" or request.asked.get("task") is not None:
+        return
+    texts = _codes(sheet.table, "id")[1]
+    if not all(text.isdecimal() for text in texts):
+        request.inventory.remark(
+            "the column 'id' holds a field of the tasks' data of this name, not the ids of Label "
+            "Studio's tasks, which only its JSON exports have"
+        )

@@ -1,0 +1,127 @@
+"""Label Studio's controls: which of them label a task as a whole, and how each is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from wisecrowd.io.platforms.judgements import mapping
+from wisecrowd.io.platforms.values import as_text
+from wisecrowd.io.untrusted import json_text
+
+# Controls that label the task as a whole, and where their value is.
+WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
+          "taxonomy": "taxonomy"}  # fmt: skip
+PER_REGION = "labels per region, not of a whole task"
+# What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
+EMPTY, PLAIN, OTHER = "", "plain", "other"
+
+_TYPES = {key: name for name, key in WHOLE.items()}
+_PLACES = frozenset({"start", "end", "x", "y", "points", "rle", "ranges", "sequence", "vertices"})
+_UNREAD = {
+    "textarea": "free text (textarea), not a class",
+    "datetime": "dates (datetime), not a class",
+    "ranker": "rankings (ranker), not a class",
+    "relation": "relations between regions",
+    OTHER: "answers of an unknown form",
+}
+
+
+def left_out(type_of: str) -> str:
+    """Return why the results of a control are not read.
+
+    Examples
+    --------
+    >>> left_out("rectanglelabels"), left_out("datetime")
+    ('marks (rectanglelabels), not labels of a whole task', 'dates (datetime), not a class')
+    """
+    return _UNREAD.get(type_of, f"marks ({type_of}), not labels of a whole task")
+
+
+def is_mark(type_of: str) -> bool:
+    """Tell whether a control marks a place in the task: a span, a box, a mask."""
+    return type_of not in WHOLE and type_of not in _UNREAD and type_of not in (EMPTY, PLAIN)
+
+
+def is_placed(value: Mapping[str, Any]) -> bool:
+    """Tell whether a value belongs to a region: it then carries the place of that region."""
+    return not _PLACES.isdisjoint(value)
+
+
+def label_of(type_of: str, value: Mapping[str, Any]) -> str | None:
+    """Return the class that a value stands for; a path in a taxonomy is written with slashes.
+
+    Examples
+    --------
+    >>> label_of("taxonomy", {"taxonomy": [["animal", "cat"]]}), label_of("rating", {"rating": 3})
+    ('animal / cat', '3')
+    """
+    found = value.get(WHOLE[type_of])
+    if isinstance(found, list):
+        found = [" / ".join(map(str, one)) if isinstance(one, list) else one for one in found]
+    return as_text(found)
+
+
+class Cell(NamedTuple):
+    """What a cell of a flat export says.
+
+    ``kind`` is a type of control, ``PER_REGION``, ``EMPTY``, ``PLAIN`` or ``OTHER``; ``value`` is
+    what the JSON export has in its place, ``count`` how many results it stands for.
+    """
+
+    kind: str
+    value: Mapping[str, Any] = MappingProxyType({})
+    count: int = 1
+
+    @property
+    def label(self) -> str | None:
+        """The class of the whole task, if the cell gives one."""
+        if self.kind == PLAIN:
+            return label_of("choices", self.value)
+        return label_of(self.kind, self.value) if self.kind in WHOLE else None
+
+
+def read_cell(text: str) -> Cell:
+    """Return what a cell says: one choice stands as plain text, the rest as JSON.
+
+    Examples
+    --------
+    >>> read_cell("cat").label, read_cell('[{"rating":3}]').label
+    ('cat', '3')
+    >>> read_cell('{"choices":["dog","cat"]}').label, read_cell('["sure","unsure"]').kind
+    ('cat|dog', 'labels per region, not of a whole task')
+    """
+    if not text.strip():
+        return Cell(EMPTY, count=0)
+    decoded = json_text(text)
+    if isinstance(decoded, dict):
+        return _of_objects([decoded])
+    if not isinstance(decoded, list):
+        return Cell(PLAIN, {"choices": [text]})
+    if any(isinstance(one, str) for one in decoded):
+        return Cell(PER_REGION, count=len(decoded))
+    return _of_objects([mapping(one) for one in decoded])
+
+
+def _of_objects(values: list[dict[str, Any]]) -> Cell:
+    kinds = {_type_of(value) for value in values}
+    kind = kinds.pop() if len(kinds) == 1 else OTHER
+    if kind in WHOLE and (len(values) > 1 or is_placed(values[0])):
+        kind = PER_REGION
+    return Cell(kind, values[0] if kind in WHOLE else {}, len(values))
+
+
+def _type_of(value: dict[str, Any]) -> str:
+    """Return the type of the control that writes such a value."""
+    marks = [key for key in value if key.endswith("labels")]
+    if marks:
+        return marks[0]
+    for key in value:
+        if key in _TYPES:
+            return _TYPES[key]
+        if key in ("datetime", "ranker"):
+            return key
+    if isinstance(value.get("text"), list):
+        return "textarea"
+    return "region" if is_placed(value) else OTHER
