@@ -160,6 +160,19 @@ def test_rows_for_existing_tasks(fixtures, tmp_path, name):
         assert sorted(row["result"][0]["value"]["choices"]) == label.split("|")
 
 
+@repeats
+def test_rows_name_one_side_of_a_pair(fixtures, tmp_path):
+    """The server refuses "left,right" there, which its own exports have; it drops such rows."""
+    path = fixtures / PROJECT / "export.json"
+    fit = MajorityVote().fit(read(path, label="pair"))
+    for existing, name in ((True, "left"), (False, "left,right")):
+        file = write_predictions(fit, tmp_path / "p.json", path, label="pair",
+                                 existing_tasks=existing)  # fmt: skip
+        first = predicted(file)[0]
+        made = first if existing else first["predictions"][0]
+        assert made["result"][0]["to_name"] == name
+
+
 def test_rows_go_by_the_ids_of_label_studio(export, tmp_path):
     path = export(task(8, {"choices": ["a"]}), task(9, {"choices": ["b"]}))
     fit = MajorityVote().fit(read(path, task="data.url"))

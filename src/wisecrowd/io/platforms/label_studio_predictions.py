@@ -121,6 +121,8 @@ def write_predictions(
     control = _control(nested, sheets, sources, label, encoding)
     control.from_name = from_name or control.from_name
     control.to_name = to_name or control.to_name
+    if existing_tasks:  # this call refuses the names of a pair, "left,right", that exports have
+        control.to_name = control.to_name.partition(",")[0]
     tasks = chain(_nested_tasks(nested, task, encoding), _flat_tasks(sheets))
     version = f"wisecrowd/{result.method}"
     start = "[\n"
