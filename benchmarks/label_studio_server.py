@@ -29,7 +29,7 @@ import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.tables import read_gold
 
-SECONDS, REQUESTS = 420, 400
+SECONDS, REQUESTS = 600, 500
 CONFIG = """<View>
 <Text name="text" value="$text"/><Text name="left" value="$a"/><Text name="right" value="$b"/>
 <Choices name="sentiment" toName="text"><Choice value="Positive"/><Choice value="Negative"/>
@@ -118,7 +118,7 @@ def started(port: int) -> Iterator[Server]:
 
 
 def _ready(server: Server, process: subprocess.Popen[bytes]) -> Server:
-    for _ in range(120):
+    for _ in range(300):
         if process.poll() is not None:
             raise SystemExit("label-studio ended before it answered.")
         try:
@@ -127,7 +127,7 @@ def _ready(server: Server, process: subprocess.Popen[bytes]) -> Server:
             time.sleep(1)
         else:
             return server
-    raise SystemExit("label-studio did not answer within two minutes.")
+    raise SystemExit("label-studio did not answer within five minutes.")
 
 
 def data_of(number: int) -> dict[str, Any]:
@@ -306,7 +306,7 @@ def run(server: Server) -> int:
         with tempfile.TemporaryDirectory() as folder:
             files = export(server, projects[0], Path(folder))
             wrong = compare_formats(files, sent(ids, workers))
-            wrong += compare_predictions(server, *projects, files)
+            wrong += compare_predictions(server, projects[0], projects[1], files)
         after = len(tasks_of(server, projects[0]))
         print(f"tasks of the project before and after: {len(ids)}, {after}")
         wrong += len(ids) != after

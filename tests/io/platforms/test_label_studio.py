@@ -185,6 +185,32 @@ def test_a_field_of_the_data_named_id_is_not_the_task(written):
     assert any("the column 'id' holds a field" in note for note in read(table).notes)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.csv", "id,annotation_id,mood\n1,1,sad\n", "no column 'annotator'"),
+        ("a.csv", "annotator,annotation_id,mood\n1,1,sad\n", "no column 'id'"),
+        ("a.json", json.dumps([{"annotator": 1, "annotation_id": 1}]), "no column 'id'"),
+        ("a.json", json.dumps(flat({"mood": "\ud800"}, {"mood": "x"})), "half a character"),
+        ("a.json", json.dumps(flat({"mood": []}, {"mood": [1, None]})), "no column for labels"),
+    ],
+)
+def test_flat_exports_that_cannot_be_read(refused, name, content, sentence):
+    assert sentence in refused(name, content, "label-studio")
+
+
+def test_a_task_column_that_is_not_there(refused):
+    content = "id,annotator,annotation_id,mood,url\n1,1,1,sad,u\n1,2,2,glad,u\n"
+    assert "did you mean 'url'" in refused("a.csv", content, task="data.urk")
+
+
+def test_ids_of_regions_of_any_kind(written):
+    one = task(1, False, False)
+    for made in one["annotations"]:
+        made["result"][0]["id"] = ["strange"]
+    assert read(written("a.json", json.dumps([one]))).n_annotations == 2
+
+
 REAL = os.environ.get("WISECROWD_DATA")
 
 

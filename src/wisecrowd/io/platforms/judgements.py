@@ -125,10 +125,7 @@ class _Collector:
         try:
             texts = {role: pa.array(columns[role], pa.large_string()) for role in _FIELDS[:4]}
         except UnicodeEncodeError:
-            raise DataError(
-                f"{self._source.name} has an id or label with half a character (a lone surrogate); "
-                "correct the text and export it again."
-            ) from None
+            raise half_a_character(self._source) from None
         return {
             **texts,
             "timestamp": as_times(columns["timestamp"]),
@@ -147,6 +144,14 @@ class _Collector:
         for question, count in self._counts.items():
             if question not in matched:
                 self._inventory.others[question] += count
+
+
+def half_a_character(source: Source) -> DataError:
+    """Return the error for text that cannot be encoded."""
+    return DataError(
+        f"{source.name} has an id or label with half a character (a lone surrogate); "
+        "correct the text and export it again."
+    )
 
 
 def refuse_without_workers(source: Source, remedy: str) -> DataError:

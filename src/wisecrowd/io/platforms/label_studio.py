@@ -134,18 +134,23 @@ def _worker(made: dict[str, Any]) -> Any:
     return made.get("created_username") if by is None else by
 
 
+def _region(result: dict[str, Any]) -> str | None:
+    """Return the id that the results of one region share."""
+    return as_text(result.get("id"))
+
+
 def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> Iterator[Event]:
     """Yield one label per control; what marks a part of the task is no label of the task."""
     results = mappings(made.get("result"))
     if not results:
         yield Dropped("empty annotations")
     found: dict[str, list[str | None]] = {}
-    regions = {result.get("id") for result in results if is_mark(str(result.get("type")))} - {None}
+    regions = {_region(result) for result in results if is_mark(str(result.get("type")))} - {None}
     for result in results:
         type_of, value = str(result.get("type")), mapping(result.get("value"))
         if type_of not in WHOLE:
             yield Dropped(left_out(type_of))
-        elif is_placed(value) or result.get("id") in regions:
+        elif is_placed(value) or _region(result) in regions:
             yield Dropped(PER_REGION)
         else:
             name = as_text(result.get("from_name")) or ""

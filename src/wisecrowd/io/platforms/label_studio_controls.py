@@ -67,12 +67,12 @@ class Cell(NamedTuple):
     """What a cell of a flat export says.
 
     ``kind`` is a type of control, ``PER_REGION``, ``EMPTY``, ``PLAIN`` or ``OTHER``; ``value`` is
-    what the JSON export has in its place, ``count`` how many results it stands for.
+    what the JSON export has in its place, ``n_results`` how many results it stands for.
     """
 
     kind: str
     value: Mapping[str, Any] = MappingProxyType({})
-    count: int = 1
+    n_results: int = 1
 
     @property
     def label(self) -> str | None:
@@ -93,14 +93,14 @@ def read_cell(text: str) -> Cell:
     ('cat|dog', 'labels per region, not of a whole task')
     """
     if not text.strip():
-        return Cell(EMPTY, count=0)
+        return Cell(EMPTY, n_results=0)
     decoded = json_text(text)
     if isinstance(decoded, dict):
         return _of_objects([decoded])
     if not isinstance(decoded, list):
         return Cell(PLAIN, {"choices": [text]})
     if any(isinstance(one, str) for one in decoded):
-        return Cell(PER_REGION, count=len(decoded))
+        return Cell(PER_REGION, n_results=len(decoded))
     return _of_objects([mapping(one) for one in decoded])
 
 

@@ -183,7 +183,7 @@ def _sheet(source: Source, request: Request) -> Sheet:
     if is_table(source):
         return sheet_of(source, request)
     with opened_json(source, request.encoding) as values:
-        return sheet_of_records(records_of(values, source), request)
+        return sheet_of_records(records_of(values, source), source, request)
 
 
 def _records(sources: list[Source], encoding: str) -> Iterator[dict[str, Any]]:

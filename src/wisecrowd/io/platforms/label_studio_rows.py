@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.spelling import spelled
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
+from wisecrowd.io.platforms.judgements import half_a_character
 from wisecrowd.io.platforms.label_studio_controls import (
     EMPTY,
     OTHER,
@@ -29,7 +30,7 @@ from wisecrowd.io.platforms.label_studio_controls import (
     left_out,
     read_cell,
 )
-from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet
+from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet, require_names
 from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
 
@@ -79,7 +80,9 @@ class Column:
 
     def n_results(self) -> int:
         """Return how many results the JSON export has for this column."""
-        return int(np.array([cell.count for cell in self.cells], dtype=np.int64)[self.codes].sum())
+        return int(
+            np.array([cell.n_results for cell in self.cells], dtype=np.int64)[self.codes].sum()
+        )
 
 
 class Sheet:
@@ -175,18 +178,28 @@ def is_flat(record: dict[str, Any]) -> bool:
 def sheet_of(source: Source, request: Request) -> Sheet:
     """Return what a CSV or TSV file holds."""
     table = read_sheet(source, request, lambda header: {name: name for name in header})
-    return Sheet(table, request.asked.get("task"))
+    return _checked(table, source, request)
 
 
-def sheet_of_records(records: Iterable[dict[str, Any]], request: Request) -> Sheet:
+def sheet_of_records(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Sheet:
     """Return what a JSON_MIN export holds."""
     import pyarrow as pa
 
     rows = list(records)
     header = list(dict.fromkeys(name for row in rows for name in row))
-    columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.string())
-               for name in header}  # fmt: skip
-    return Sheet(pa.table(columns), request.asked.get("task"))
+    try:
+        columns = {name: pa.array([_text(row.get(name)) for row in rows], pa.string())
+                   for name in header}  # fmt: skip
+        table = pa.table(columns)
+    except UnicodeEncodeError:
+        raise half_a_character(source) from None
+    return _checked(table, source, request)
+
+
+def _checked(table: Any, source: Source, request: Request) -> Sheet:
+    task, header = request.asked.get("task"), table.column_names
+    require_names((_task_column(header, task), "id", "annotator"), header, source)
+    return Sheet(table, task)
 
 
 def rows_of_table(source: Source, request: Request) -> Iterator[dict[str, Any]]:
@@ -198,7 +211,7 @@ def rows_of_records(
     records: Iterable[dict[str, Any]], source: Source, request: Request
 ) -> Iterator[dict[str, Any]]:
     """Yield the annotations of a JSON_MIN export."""
-    yield _batch(sheet_of_records(records, request), source, request)
+    yield _batch(sheet_of_records(records, source, request), source, request)
 
 
 def _text(value: Any) -> str:

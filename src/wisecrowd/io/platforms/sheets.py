@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,13 +46,7 @@ def read_sheet(source: Source, request: Request, pick: Pick) -> Any:
 
     def remembered(header: list[str]) -> Mapping[str, str]:
         columns.update(pick(header))
-        for name in columns.values():
-            if name not in header:
-                close = difflib.get_close_matches(name, header, n=1)
-                raise DataError(
-                    f"{source.name} has no column {name!r}"
-                    + (f"; did you mean {close[0]!r}?" if close else "; export it again.")
-                )
+        require_names(columns.values(), header, source)
         return columns
 
     inner = _Picked({}, request.encoding, pick=remembered)
@@ -64,6 +58,17 @@ def read_sheet(source: Source, request: Request, pick: Pick) -> Any:
     if not parts:
         return pa.table({name: pa.array([], pa.string()) for name in columns})
     return pa.concat_tables(parts)
+
+
+def require_names(names: Iterable[str], header: list[str], source: Source) -> None:
+    """Refuse a header without one of the names."""
+    for name in names:
+        if name not in header:
+            close = difflib.get_close_matches(name, header, n=1)
+            raise DataError(
+                f"{source.name} has no column {name!r}"
+                + (f"; did you mean {close[0]!r}?" if close else "; export it again.")
+            )
 
 
 def keep(table: Any, mask: Any, reason: str, request: Request) -> Any:
