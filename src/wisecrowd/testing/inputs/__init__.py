@@ -7,7 +7,15 @@ True
 'a class named label'
 """
 
-from wisecrowd.testing.inputs import id_types, layouts, names, options, shapes, tables
+from wisecrowd.testing.inputs import (
+    id_types,
+    layouts,
+    names,
+    options,
+    platform_exports,
+    shapes,
+    tables,
+)
 from wisecrowd.testing.inputs.case import Given, InputCase, Verdict
 from wisecrowd.testing.inputs.judging import (
     Judgement,
@@ -21,6 +29,7 @@ from wisecrowd.testing.inputs.judging import (
 INPUT_CASES: tuple[InputCase, ...] = (
     *names.CASES, *id_types.CASES, *tables.CASES, *options.CASES, *shapes.CASES,
     *layouts.CASES,
+    *platform_exports.CASES,
 )  # fmt: skip
 
 __all__ = [
