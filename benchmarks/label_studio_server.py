@@ -29,7 +29,7 @@ import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.tables import read_gold
 
-SECONDS, REQUESTS = 600, 500
+STARTING, SECONDS, REQUESTS = 600, 600, 200  # the first start makes a data base
 CONFIG = """<View>
 <Text name="text" value="$text"/><Text name="left" value="$a"/><Text name="right" value="$b"/>
 <Choices name="sentiment" toName="text"><Choice value="Positive"/><Choice value="Negative"/>
@@ -59,6 +59,10 @@ class Server:
         if urllib.parse.urlsplit(url).hostname not in ("127.0.0.1", "localhost", "::1"):
             raise SystemExit(f"{url} is not on this machine.")
         self.url, self._token = url.rstrip("/"), token
+        self.restart()
+
+    def restart(self) -> None:
+        """Count time and requests from now on."""
         self._end, self.n_requests = time.monotonic() + SECONDS, 0
 
     def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
@@ -118,16 +122,18 @@ def started(port: int) -> Iterator[Server]:
 
 
 def _ready(server: Server, process: subprocess.Popen[bytes]) -> Server:
-    for _ in range(300):
+    end = time.monotonic() + STARTING
+    while time.monotonic() < end:
         if process.poll() is not None:
             raise SystemExit("label-studio ended before it answered.")
+        server.restart()
         try:
             server("GET", "/api/version")
         except OSError:
             time.sleep(1)
         else:
             return server
-    raise SystemExit("label-studio did not answer within five minutes.")
+    raise SystemExit(f"label-studio did not answer within {STARTING} seconds.")
 
 
 def data_of(number: int) -> dict[str, Any]:

@@ -115,15 +115,6 @@ def _n_pairs(table: Any, name: str) -> int:
     return int(pairs.num_rows)
 
 
-def mapped(column: Any, convert: Callable[[str], str | None]) -> Any:
-    """Return text with every distinct value converted once; what becomes None is empty."""
-    import pyarrow as pa
-
-    coded = column.combine_chunks().dictionary_encode()
-    new = [convert(value) or "" for value in coded.dictionary.to_pylist()]
-    return pa.array(new, pa.large_string()).take(coded.indices)
-
-
 def with_columns(table: Any, columns: Mapping[str, Any]) -> Any:
     """Return the table with columns added, or replaced where it has them."""
     kept = {name: table.column(name) for name in table.column_names if name not in columns}
