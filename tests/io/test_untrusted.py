@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import zipfile
 from pathlib import Path
 
@@ -132,3 +133,33 @@ def test_xml_events_and_text(small_chunks):
         ("end", ("a", "c"), {}, ""),
         ("end", ("a",), {}, ""),
     ]
+
+
+@pytest.mark.parametrize("text", ['"\\', '"\\"', '\\"', '"', '\\'])
+def test_a_broken_text_is_refused_in_linear_time(text):
+    broken = '[{"worker": "' + text * (200_000 // len(text))
+    start = time.process_time()
+    with pytest.raises(DataError):
+        records(broken)
+    is_shallow("[" * 101 + broken)
+    assert time.process_time() - start < 1.0
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(alphabet='"\\[]{}a', max_size=40), st.integers(1, 9))
+def test_nesting_counts_only_outside_texts(text, size):
+    """Measured piece by piece, against a walk over the characters."""
+    shallow = untrusted._Shallow(io.BytesIO(), "a.json")
+    for start in range(0, len(text), size):
+        shallow._measure(text[start : start + size].encode())
+    depth, inside, escaped = 0, False, False
+    for mark in text:
+        if escaped:
+            escaped = False
+        elif mark == "\\":
+            escaped = True
+        elif mark == '"':
+            inside = not inside
+        elif not inside:
+            depth += (mark in "[{") - (mark in "]}")
+    assert shallow._depth == depth

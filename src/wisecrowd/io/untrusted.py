@@ -30,8 +30,9 @@ MAX_MEMBERS = 100_000
 _SMALL = 16 << 20  # below this many bytes no ratio is suspicious
 _CHUNK = 1 << 18
 _PIECES = 100  # of text inside one XML element
-# Possessive: no string, however long, makes the search go back.
-_TEXT = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+# Escapes go first: then a quote always ends a text, and no search has to go back.
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_TEXT = re.compile(rb'"[^"]*+"')
 _FILLED = re.compile(r"[^ \t\r\n]")
 _DECODER = json.JSONDecoder()
 
@@ -60,14 +61,12 @@ class _Shallow(io.RawIOBase):
         return len(part)
 
     def _measure(self, part: bytes) -> None:
-        data = (b'"' + self._escape + part) if self._inside_text else part
-        bare = _TEXT.sub(b"", data)
+        data = _ESCAPE.sub(b"", self._escape + part)
+        self._escape = b"\\" if data.endswith(b"\\") else b""
+        bare = _TEXT.sub(b"", b'"' + data if self._inside_text else data)
         quote = bare.find(b'"')
         self._inside_text = quote >= 0
-        if self._inside_text:
-            rest = bare[quote:]
-            self._escape = b"\\" if (len(rest) - len(rest.rstrip(b"\\"))) % 2 else b""
-            bare = bare[:quote]
+        bare = bare[:quote] if self._inside_text else bare
         if not bare:
             return
         marks = np.frombuffer(bare, np.uint8)
