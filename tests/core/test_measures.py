@@ -90,3 +90,13 @@ def test_names_share_their_objects():
     names = as_texts(["q1", None, "q1"], "question", HERE)
     assert names.tolist() == ["q1", None, "q1"]
     assert names[0] is names[2]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_durations_and_counts_of_any_size_are_numbers(unit):
+    long = pa.array([10**18, None]).cast(pa.duration(unit))
+    seconds = 1e18 / {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[unit]
+    found = as_numbers(long, "duration", HERE)
+    assert np.array_equal(found, [seconds, np.nan], equal_nan=True)
+    nanoseconds = 1_717_164_000_000_000_001  # since 1970, not exact as a float
+    assert as_timestamps(pa.array([nanoseconds]), HERE)[0] == pytest.approx(nanoseconds)

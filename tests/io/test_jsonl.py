@@ -142,3 +142,18 @@ def test_truncated_gzip(tmp_path):
     path.write_bytes(gzip.compress(b'{"task": 1, "worker": 2, "label": "a"}\n' * 5000)[:-40])
     with pytest.raises(DataError, match="cut off"):
         read(path)
+
+
+def test_an_integer_of_thousands_of_digits_is_refused_with_its_line(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text(
+        '{"task": 1, "worker": 2, "label": 3}\n{"task": 1, "worker": 3, "label": %s}' % ("9" * 5000)
+    )
+    with pytest.raises(DataError, match=r"a\.jsonl: line 2 .*thousands of digits.*as text"):
+        read(path)
+
+
+def test_a_column_of_nulls_is_empty(tmp_path):
+    path = write(tmp_path / "a.jsonl", [row("t", worker, None) for worker in "abc"])
+    with pytest.raises(DataError, match=r"label column is empty in rows 1, 2, 3 of .*a\.jsonl"):
+        read(path)

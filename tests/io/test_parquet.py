@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import sys
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -116,3 +117,55 @@ def test_text_that_is_not_utf8(tmp_path):
     )
     with pytest.raises(DataError, match=r"damaged .*UTF8"):
         read(tmp_path / "a.parquet")
+
+
+TYPES = {
+    "null": ([None, None], pa.null(), "label column is empty in rows 1, 2"),
+    "time32[ms]": ([1, 2], pa.time32("ms"), r"are of type time32\[ms\]; convert .*text"),
+    "time64[ns]": ([1, 2], pa.time64("ns"), r"label values are of type time64\[ns\]; convert"),
+    "timestamp[ns]": ([1, 2], pa.timestamp("ns"), "times of less than a microsecond"),
+    "timestamp[s]": ([0, 10**15], pa.timestamp("s"), "too far away to count in microseconds"),
+    "duration[s]": ([0, 10**15], pa.duration("s"), "too far away to count in microseconds"),
+    "decimal": (["1.00", "2.00"], pa.decimal128(5, 2), r"label values are of type decimal128"),
+    "binary": (["a", "b"], pa.binary(), "label values are bytes; decode them to text"),
+    "list": ([["a"], ["b"]], pa.list_(pa.string()), "label column holds lists"),
+    "struct": ([{"a": 1}, {"a": 2}], pa.struct({"a": pa.int64()}), "label column holds lists"),
+}
+
+
+def typed(values, kind):
+    if pa.types.is_temporal(kind):
+        stored = pa.int32() if pa.types.is_time32(kind) else pa.int64()
+        return pa.array(values, stored).cast(kind)
+    if pa.types.is_decimal(kind) or pa.types.is_binary(kind):
+        return pa.array(values).cast(kind)
+    return pa.array(values, kind)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_type_that_is_no_label_is_refused(tmp_path, name):
+    values, kind, message = TYPES[name]
+    columns = {"task": ["t", "t"], "worker": ["a", "b"], "label": typed(values, kind)}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    with pytest.raises(DataError, match=message):
+        read(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string()), pa.int8(),
+        pa.uint64(), pa.float16(), pa.bool_(), pa.date32(), pa.timestamp("us"), pa.duration("s"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_type_that_can_be_a_label_is_read(tmp_path, kind):
+    values = ["1", "0"] if "string" in str(kind) else [1, 0]
+    if pa.types.is_temporal(kind):
+        label = pa.array(values, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
+    else:
+        label = pa.array(np.array(values, np.float16) if kind == pa.float16() else values).cast(kind)
+    columns = {"task": ["t", "t"], "worker": ["a", "b"], "label": label}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    labels = read(tmp_path / "a.parquet")
+    assert labels.to_dict()["label"].tolist() == labels.classes[[1, 0]].tolist()

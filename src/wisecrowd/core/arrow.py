@@ -51,12 +51,13 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
 
 
 def refuse_strange_types(arrow_type: Any, role: str) -> None:
-    """Refuse values that are neither text, numbers, truth values nor times."""
+    """Refuse values that are neither text, numbers, truth values, dates nor durations."""
     import pyarrow as pa
 
     kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
     known = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null,
-             pa.types.is_temporal, is_text, is_text_view)  # fmt: skip
+             pa.types.is_date, pa.types.is_timestamp, pa.types.is_duration, is_text,
+             is_text_view)  # fmt: skip
     if not any(is_kind(kind) for is_kind in known):
         what = "bytes; decode them to text" if "binary" in str(kind) else (
             f"of type {kind}; convert them to text or integers")  # fmt: skip

@@ -316,6 +316,8 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
     import pyarrow as pa
 
     missing = np.asarray(distinct.is_null().to_numpy(zero_copy_only=False), dtype=bool)
+    if missing.all():  # also the type null, which has no value to stand in for the missing ones
+        return np.zeros(len(distinct), dtype=np.int64), missing
     numbers = distinct.to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(distinct.type):
         numbers = np.where(missing, False, numbers).astype(bool)
@@ -343,9 +345,11 @@ def _microseconds(times: NDArray[Any], role: str) -> NDArray[Any]:
     """Return times in the finest unit that Python's own times have; NumPy's go on as integers."""
     kind = "datetime64" if times.dtype.kind == "M" else "timedelta64"
     coarse = times.astype(f"{kind}[us]")
-    if (coarse != times)[~np.isnat(times)].any():
+    # Compared in the unit of the input: a time too far for microseconds wraps around.
+    if (coarse.astype(times.dtype) != times)[~np.isnat(times)].any():
         raise DataError(
-            f"The {role} values are times of less than a microsecond; convert them to text."
+            f"The {role} values are times of less than a microsecond, or too far away to count in "
+            "microseconds; convert them to text."
         )
     return coarse
 

@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 # Beyond these a posterior is decided by rounding.
 LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
 _CURRENCY = "$€£¥ \t"
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
 def as_weights(values: Any, places: Places) -> Floats:
@@ -45,8 +46,7 @@ def as_numbers(values: Any, role: str, places: Places) -> Floats:
 
     array = _one_array(values, places.column(role))
     if pa.types.is_duration(array.type):
-        microseconds = array.cast(pa.duration("us"), safe=False).cast(pa.int64())
-        return _floats(microseconds) / 1e6
+        return _floats(array.cast(pa.int64())) / _PER_SECOND[array.type.unit]
     if not _is_text(array.type):
         try:
             return _floats(array)
@@ -88,7 +88,9 @@ def _is_number(text: str | None) -> bool:
 def _floats(array: Any) -> Floats:
     import pyarrow as pa
 
-    return np.array(array.cast(pa.float64()).to_numpy(zero_copy_only=False), dtype=np.float64)
+    # Nanoseconds since 1970 have more digits than a float: the nearest one will do.
+    numbers = array.cast(pa.float64(), safe=not pa.types.is_integer(array.type))
+    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def as_timestamps(values: Any, places: Places) -> NDArray[Any]:

@@ -17,7 +17,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.formats import ID_ROLES, Request
 from wisecrowd.io.sources import Source, opened, require_content
-from wisecrowd.io.untrusted import MAX_RECORD, is_shallow
+from wisecrowd.io.untrusted import MAX_RECORD, is_shallow, reason_of
 
 _SAMPLE = 1000
 _BLOCK = 8 << 20
@@ -71,11 +71,11 @@ def _parse(line: str, number: int, source: Source) -> dict[str, Any]:
         if not is_shallow(line):
             raise RecursionError
         value = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         hint = ""
         if number == 1 and line.lstrip()[:1] == "[":
             hint = " (a file that is one JSON list must be written as one object per line)"
-        reason = getattr(error, "msg", "nested too deeply")
+        reason = reason_of(error)
         raise DataError(
             f"{source.name}: line {number} is not valid JSON: {reason}{hint}; correct it."
         ) from None

@@ -121,8 +121,8 @@ class _Window:
                 if (waiting < 32 or error.msg.startswith("Unterminated")) and self._more():
                     continue
                 raise self._invalid(error.msg, error.pos) from None
-            except (ValueError, RecursionError) as error:  # a number of thousands of digits
-                raise self._invalid(str(error).split(";")[0]) from None
+            except (ValueError, RecursionError) as error:
+                raise self._invalid(reason_of(error)) from None
             if end < len(self._text) or not self._more():  # else a number may go on
                 self._at = end
                 self.values += 1
@@ -217,6 +217,15 @@ def json_members(stream: Any, source: Source, encoding: str = "utf-8") -> Iterat
                 return
     except UnicodeDecodeError as error:
         raise explain_encoding(io.BytesIO(), source, encoding) from error
+
+
+def reason_of(error: ValueError | RecursionError) -> str:
+    """Return why Python does not decode a JSON text."""
+    if isinstance(error, json.JSONDecodeError):
+        return error.msg
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "an integer of thousands of digits, which must be written as text"
 
 
 def json_text(text: Any) -> Any:
