@@ -5,6 +5,7 @@ import io
 import os
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -281,3 +282,12 @@ def test_an_only_row_needs_no_newline(tmp_path, name, end):
     path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
     labels = read(path)
     assert (labels.n_annotations, labels.classes.tolist()) == (1, ["x"])
+
+
+def test_many_columns_take_linear_time(tmp_path):
+    path = tmp_path / "a.csv"
+    names = ["task", "label", *(f"column {i}" for i in range(40_000))]
+    path.write_text(",".join(names) + "\n" + ",".join("x" * len(names)) + "\n")
+    start = time.process_time()
+    assert read_frame(path).shape == (1, len(names))
+    assert time.process_time() - start < 8.0

@@ -44,6 +44,7 @@ _OTHER_IDS = (
 _ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
 # What the column of classes may be called in a file of known classes, besides the names of labels.
 TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
+_JOINTS = str.maketrans("", "", " _-")
 REQUIRED_ROLES = ("task", "worker", "label")
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
@@ -104,7 +105,7 @@ def _exact(name: str, role: str, columns: Sequence[str]) -> str:
 
 def plain_name(name: str) -> str:
     """Return a name in lower case, without spaces, underscores and hyphens."""
-    return "".join(c for c in name.strip().lower() if c not in " _-")
+    return name.strip().lower().translate(_JOINTS)
 
 
 def guess(role: str, columns: Sequence[str]) -> str | None:

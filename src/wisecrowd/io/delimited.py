@@ -173,7 +173,8 @@ def _batches(
     import pyarrow.csv as pc
 
     # Columns go by position: names may repeat or be empty where nobody asks for them.
-    position = {role: str(header.names.index(name)) for role, name in found.items()}
+    first = {name: str(i) for i, name in reversed([*enumerate(header.names)])}
+    position = {role: first[name] for role, name in found.items()}
     wanted = list(dict.fromkeys(position.values()))
     ragged: list[Any] = []
 

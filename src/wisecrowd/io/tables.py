@@ -199,7 +199,7 @@ def _chunked(chunks: list[Any], role: str) -> Any:
         numeric = all(pa.types.is_integer(t) or pa.types.is_floating(t) for t in types)
         common = pa.float64() if numeric else pa.large_string()
         chunks = [chunk.cast(common) for chunk in chunks]
-    return pa.chunked_array(chunks)
+    return pa.chunked_array(chunks, None if chunks else pa.null())
 
 
 def _leave_out_empty(values: dict[str, Any], request: Request) -> None:

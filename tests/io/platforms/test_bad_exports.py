@@ -296,3 +296,22 @@ def test_any_value_in_any_cell(fixtures, written, name):
         target = io.StringIO()
         csv.writer(target, delimiter=separator, lineterminator="\n").writerows(odd)
         read_or_refuse(written(name, target.getvalue()), TABLES[name])
+
+
+ANSWERS = {
+    "mturk.csv": "Answer.animal.label",
+    "toloka.tsv": "OUTPUT:animal",
+    "appen.csv": "animal",
+    "zooniverse.csv": "annotations",
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_export_without_an_answer(fixtures, refused, name):
+    separator = "\t" if name.endswith(".tsv") else ","
+    header, *rows = csv.reader((fixtures / name).read_text().splitlines(), delimiter=separator)
+    for row in rows:
+        row[header.index(ANSWERS[name])] = ""
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerows([header, *rows])
+    assert "holds no label that can be used" in refused(name, text.getvalue(), TABLES[name])
