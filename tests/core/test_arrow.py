@@ -61,3 +61,8 @@ def test_codes_of_any_width():
     coded = pa.DictionaryArray.from_arrays(pa.array([0, None], pa.uint8()), ["a"])
     assert indices_of(coded).tolist() == [0, -1]
     assert indices_of(coded).dtype == np.int32
+
+
+def test_half_a_character_is_refused_with_its_row():
+    with pytest.raises(DataError, match="label values hold half a character.*first in row 2"):
+        as_arrow(["cat", "\ud83d", None], "label")

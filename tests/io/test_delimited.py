@@ -220,7 +220,7 @@ def test_utf16_is_read_when_told(given):
 
 def test_an_unknown_encoding(tmp_path):
     (tmp_path / "a.csv").write_text(ROWS)
-    with pytest.raises(ParameterError, match="no encoding 'utf-9'; give utf-8, latin-1"):
+    with pytest.raises(ParameterError, match="no text encoding 'utf-9'; give utf-8, latin-1"):
         read(tmp_path / "a.csv", encoding="utf-9")
 
 

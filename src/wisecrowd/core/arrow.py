@@ -36,7 +36,13 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
         arrow = pa.array(array, from_pandas=True)
         if isinstance(arrow.type, pa.BaseExtensionType):
             raise pa.ArrowTypeError  # UUID objects, for instance, are neither hashed nor sorted
-    except (pa.ArrowException, OverflowError, UnicodeError):
+    except UnicodeError:
+        row = next(i for i, x in enumerate(array.tolist(), 1) if _is_broken(x))
+        raise DataError(
+            f"The {role} values hold half a character (a lone surrogate), first in row {row}; "
+            "correct the text."
+        ) from None
+    except (pa.ArrowException, OverflowError):
         _refuse_mixed_types(array, role)
         kinds = sorted({type(x).__name__ for x in array[:1000].tolist()})
         raise DataError(
@@ -48,6 +54,11 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
         if ids and pa.types.is_floating(arrow.type):
             _warn_of_equal_numbers(array, role)
     return arrow
+
+
+def _is_broken(value: Any) -> bool:
+    """Tell whether a text cannot be written as UTF-8."""
+    return isinstance(value, str) and any("\ud800" <= mark <= "\udfff" for mark in value)
 
 
 def refuse_strange_types(arrow_type: Any, role: str) -> None:

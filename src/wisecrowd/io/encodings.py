@@ -10,18 +10,22 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.spelling import option
 from wisecrowd.io.sources import Source
 
+_OF_HOST_NAMES = ("idna", "punycode")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def check_encoding(encoding: str) -> None:
-    """Refuse the name of an encoding that Python does not know."""
+    """Refuse a name that is not an encoding of text files: unknown, or a codec of other data."""
     try:
-        codecs.lookup(encoding)
-    except LookupError:
+        usable = codecs.lookup(encoding).name not in _OF_HOST_NAMES
+        "a".encode(encoding)  # not with rot13 or base64, whose codecs do not encode text
+    except (LookupError, TypeError, ValueError):
+        usable = False
+    if not usable:
         raise ParameterError(
-            f"There is no encoding {encoding!r}; give utf-8, latin-1, cp1252, utf-16 or another "
-            "one that Python knows."
-        ) from None
+            f"There is no text encoding {encoding!r}; give utf-8, latin-1, cp1252, utf-16 or "
+            "another one that Python knows."
+        )
 
 
 def is_utf8(encoding: str) -> bool:
@@ -49,7 +53,8 @@ class _Recoded(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         while not self._rest:
             raw = self._file.read(1 << 20)
-            self._rest = self._decode(raw, not raw).encode()
+            # Half a character, which UTF-7 can hold, is found by whoever reads the bytes.
+            self._rest = self._decode(raw, not raw).encode("utf-8", "surrogatepass")
             if not raw:
                 break
         part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
