@@ -126,7 +126,7 @@ def test_full_disk(cli, answers):
 
 
 def test_output_directory_is_a_file(cli, answers):
-    one_line(cli("aggregate", answers, "-o", answers / "labels.csv"), "does not exist")
+    one_line(cli("aggregate", answers, "-o", answers / "labels.csv"), "is not a directory")
 
 
 def test_model_folder_with_other_files_is_left_alone(cli, answers, tmp_path):

@@ -64,5 +64,5 @@ def test_codes_of_any_width():
 
 
 def test_half_a_character_is_refused_with_its_row():
-    with pytest.raises(DataError, match="label values hold half a character.*first in row 2"):
+    with pytest.raises(DataError, match=r"label values hold half a character.*first in row 2"):
         as_arrow(["cat", "\ud83d", None], "label")

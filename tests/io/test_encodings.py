@@ -32,7 +32,19 @@ def test_only_a_known_encoding_passes():
 
 @pytest.mark.parametrize(
     "encoding",
-    ["rot13", "base64", "hex", "zlib", "undefined", "idna", "punycode", "", "x" * 300, "a\0b", None],
+    [
+        "rot13",
+        "base64",
+        "hex",
+        "zlib",
+        "undefined",
+        "idna",
+        "punycode",
+        "",
+        "x" * 300,
+        "a\0b",
+        None,
+    ],
     ids=repr,
 )
 def test_a_codec_of_other_data_is_no_encoding(tmp_path, encoding):
@@ -50,7 +62,7 @@ def test_half_a_character_is_refused(tmp_path, suffix):
         path.write_text(f"task,worker,label\n1,a,{half}\n")
     else:
         path.write_text(f'{{"task": "1", "worker": "a", "label": "{half}"}}\n')
-    with pytest.raises(DataError, match="is not UTF-7|half a character"):
+    with pytest.raises(DataError, match=r"is not UTF-7|half a character"):
         read(path, "auto" if suffix != ".json" else "prodigy", encoding="utf-7")
 
 

@@ -164,7 +164,9 @@ def test_a_type_that_can_be_a_label_is_read(tmp_path, kind):
     if pa.types.is_temporal(kind):
         label = pa.array(values, pa.int32() if pa.types.is_date32(kind) else pa.int64()).cast(kind)
     else:
-        label = pa.array(np.array(values, np.float16) if kind == pa.float16() else values).cast(kind)
+        label = pa.array(np.array(values, np.float16) if kind == pa.float16() else values).cast(
+            kind
+        )
     columns = {"task": ["t", "t"], "worker": ["a", "b"], "label": label}
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     labels = read(tmp_path / "a.parquet")

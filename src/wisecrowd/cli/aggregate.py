@@ -96,8 +96,11 @@ def aggregate(
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
         pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
-    outputs = {"labels": None if output == "-" else output, "workers": workers, "model": save}
-    if as_json and workers == "-":
+    from wisecrowd.cli.outputs import is_standard, split_output
+
+    table, document = split_output(output, as_json)
+    outputs = {"labels": table, "workers": workers, "model": save, "json": document}
+    if as_json and is_standard(workers):
         outputs["workers"] = None
     others = exports.Exports(
         soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
@@ -130,7 +133,7 @@ def _run(
     quiet: bool,
 ) -> None:
     from wisecrowd.cli.inputs import read_gold, read_labels, source_files
-    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.outputs import check_outputs, is_standard
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
@@ -138,13 +141,14 @@ def _run(
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.storage.manifest import Manifest
 
-    if outputs["labels"] is None and outputs["workers"] == "-" and not as_json:
+    workers = outputs["workers"]
+    if not as_json and outputs["labels"] is None and workers is not None and is_standard(workers):
         raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
     set_threads(threads)
     sources = [*files, *([gold.path] if gold else [])]
     check_outputs(
         [outputs["labels"], outputs["workers"]], [*sources, *reading.key_files],
-        folder=outputs["model"], others=others.places(),
+        folder=outputs["model"], others=[*others.places(), *filter(None, [outputs["json"]])],
     )  # fmt: skip
     model = configured_method(method, parameters, seed)
     others.check(files, reading)
@@ -183,7 +187,7 @@ def _write(
     write_others: Callable[[], None],
 ) -> None:
     """Write the method, the tables, and what remains of them to standard output."""
-    from wisecrowd.cli.outputs import print_json, write_result
+    from wisecrowd.cli.outputs import give_json, write_result
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
@@ -197,8 +201,11 @@ def _write(
         for name, table in tables.items():
             if outputs[name] is not None or (name == "labels" and not as_json):
                 write_result(table, outputs[name], manifest, notes, raw=raw)
-    if as_json:
-        print_json(_summary(model, labels, manifest, notes, tables, outputs))
+        if as_json:
+            give_json(
+                lambda: _summary(model, labels, manifest, notes, tables, outputs),
+                outputs["json"], manifest, notes,
+            )  # fmt: skip
 
 
 def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:

@@ -25,6 +25,8 @@ COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
     predict, versions,
 )  # fmt: skip
+# What parameters that name a file or a folder show in the help.
+PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
     "Exit codes: 0 done, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
     "data or file, 130 Ctrl-C."
@@ -44,7 +46,23 @@ def build_command() -> Any:
     app.callback()(root)
     for command in COMMANDS:
         app.command()(command)
-    return typer.main.get_command(app)
+    built: Any = typer.main.get_command(app)
+    for made in built.commands.values():
+        for parameter in made.params:
+            if parameter.metavar in PLACES:
+                parameter.callback = _require_name
+    return built
+
+
+def _require_name(context: Any, parameter: Any, value: Any) -> Any:
+    """Refuse the empty name of a file: a shell gives it for a variable that is not set."""
+    from wisecrowd.core.exceptions import ParameterError
+
+    for name in value if isinstance(value, list | tuple) else [value]:
+        if name is not None and not name.strip():
+            called = parameter.opts[-1] if parameter.opts[-1][:1] == "-" else parameter.metavar
+            raise ParameterError(f"{called} is empty; give the name of a file or a folder.")
+    return value
 
 
 def root(

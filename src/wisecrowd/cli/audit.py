@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -143,12 +145,13 @@ def _run(
     from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
     from wisecrowd.audit.findings import check_severity
     from wisecrowd.cli.inputs import read_gold, read_labels, source_files
-    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.outputs import check_outputs, give_json, split_output
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.parameters import check_choice
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.reporting.withholding import FEWEST, Withheld
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
     if fail_on is not None:
@@ -158,7 +161,11 @@ def _run(
     chosen = check_parts(parts)
     set_threads(threads)
     sources = [*files, *([gold.path] if gold else [])]
-    check_outputs([prune_to], [*sources, *reading.key_files], folder=folder)
+    _, document = split_output(folder, as_json)
+    folder = folder if document is None else None
+    check_outputs(
+        [prune_to], [*sources, *reading.key_files], folder=folder, others=filter(None, [document])
+    )
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
         known = None if gold is None else read_gold(gold, notes)
@@ -173,8 +180,13 @@ def _run(
             command=["wisecrowd", *command],
         )
         withheld = None if reading.pseudonymize is None else Withheld.below(labels, FEWEST)
-        _write(found, pruned, folder, prune_to, manifest, notes, raw=raw, withheld=withheld)
-        _show(found, pruned, prune_to, notes, as_json=as_json, withheld=withheld)
+        with together():
+            _write(found, pruned, folder, prune_to, manifest, notes, raw=raw, withheld=withheld)
+            _show(
+                found, pruned, prune_to, notes, withheld=withheld,
+                give=partial(give_json, output=document, manifest=manifest, notes=notes)
+                if as_json else None,
+            )  # fmt: skip
     return found.findings
 
 
@@ -252,31 +264,40 @@ def _show(
     prune_to: str | None,
     notes: Notes,
     *,
-    as_json: bool,
+    give: Callable[[Callable[[], dict[str, Any]]], None] | None,
     withheld: Withheld | None = None,
 ) -> None:
-    from wisecrowd.cli.outputs import is_standard, print_json, print_text
+    """Give the findings as JSON where that is asked for, else print them."""
+    from wisecrowd.cli.outputs import is_standard, print_text
+    from wisecrowd.storage.atomic import when_complete
 
     for name, reason in audit.skipped.items():
         notes(f"{name} left out: {reason}")
     if pruned is not None:
         notes(_pruned_note(pruned))
-    if as_json:
-        document = audit.to_dict()
-        if pruned is not None:
-            document["pruned"] = {**pruned.summary(), "removed": pruned.removed.tolist()}
-        if withheld is not None:
-            document = _shareable(document, audit, withheld)
-            notes.said[:] = map(withheld.text, notes.said)
-        print_json(document | {"notes": notes.said})
+    if give is not None:
+        give(lambda: _document(audit, pruned, notes, withheld))
     elif prune_to is None or not is_standard(prune_to):
         findings = audit.findings if withheld is None else withheld.findings(audit.findings)
-        print_text(_findings_text(findings))
+        when_complete(lambda: print_text(_findings_text(findings)))
     if withheld is not None and withheld.workers:
         notes(
             f"{len(withheld.workers)} workers with fewer than {withheld.fewest} labels are not "
             "named, so that nobody is known by them"
         )
+
+
+def _document(
+    audit: Audit, pruned: Pruned | None, notes: Notes, withheld: Withheld | None
+) -> dict[str, Any]:
+    """Return the audit as one object."""
+    document = audit.to_dict()
+    if pruned is not None:
+        document["pruned"] = {**pruned.summary(), "removed": pruned.removed.tolist()}
+    if withheld is not None:
+        document = _shareable(document, audit, withheld)
+        notes.said[:] = map(withheld.text, notes.said)
+    return document | {"notes": notes.said}
 
 
 def _shareable(document: dict[str, Any], audit: Audit, withheld: Withheld) -> dict[str, Any]:

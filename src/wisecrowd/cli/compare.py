@@ -120,14 +120,15 @@ def _compare(
     quiet: bool,
 ) -> None:
     from wisecrowd.cli.inputs import read_labels, read_truth, source_files
-    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.storage.manifest import Manifest
 
     sources = [*files, *([truth.path] if truth else []), *(learning.paths() if learning else [])]
     set_threads(threads)
-    check_outputs([output], sources)
+    table, document = split_output(output, as_json)
+    check_outputs([table], sources, others=filter(None, [document]))
     chosen = _chosen(methods, "learning" if learning else "aggregation")
     with Notes(quiet) as notes:
         data = read_labels(files, reading, notes)
@@ -149,7 +150,7 @@ def _compare(
             inputs=source_files(sources),
             command=["wisecrowd", *command],
         )
-        _show(rows, scores, known, output, as_json, manifest, notes)
+        _show(rows, scores, known, (table, document), as_json, manifest, notes)
 
 
 def _chosen(methods: str | None, kind: str) -> list[str]:
@@ -246,29 +247,33 @@ def _show(
     rows: list[dict[str, Any]],
     scores: list[str],
     truth: Truth | None,
-    output: str | None,
+    places: tuple[str | None, str | None],
     as_json: bool,
     manifest: Any,
     notes: Notes,
 ) -> None:
     import numpy as np
 
-    from wisecrowd.cli.outputs import print_json, print_text, write_result
+    from wisecrowd.cli.outputs import give_json, print_text, write_result
     from wisecrowd.cli.scores import HEADINGS
     from wisecrowd.cli.terminal import terminal_width, text_table
+    from wisecrowd.storage.atomic import together
 
+    output, document = places
     scores = [*scores, "seconds"]
     clean = [{k: v for k, v in row.items() if k != "model"} for row in rows]
-    if output is not None and output != "-":
-        table: dict[str, Any] = {"method": np.array([r["method"] for r in clean], dtype=object)}
-        for score in scores:
-            table[score] = np.array([_number(row.get(score)) for row in clean])
-        table["reason"] = np.array([row.get("reason", "") for row in clean], dtype=object)
-        write_result(table, output, manifest, notes)
-    if as_json:
-        scored = None if truth is None else len(truth.rows)
-        print_json({"n_scored": scored, "seed": manifest.seed, "methods": clean})
-    elif output is None or output == "-":
+    with together():
+        if output is not None:
+            table: dict[str, Any] = {"method": np.array([r["method"] for r in clean], dtype=object)}
+            for score in scores:
+                table[score] = np.array([_number(row.get(score)) for row in clean])
+            table["reason"] = np.array([row.get("reason", "") for row in clean], dtype=object)
+            write_result(table, output, manifest, notes)
+        if as_json:
+            scored = None if truth is None else len(truth.rows)
+            found = {"n_scored": scored, "seed": manifest.seed, "methods": clean}
+            give_json(lambda: found, document, manifest, notes)
+    if output is None and not as_json:
         header = ["method", *(HEADINGS.get(s, s.replace("_", " ")) for s in scores)]
         ran = [[row["method"], *(row.get(s) for s in scores)] for row in clean if "seconds" in row]
         print_text(text_table(header, ran) + "\n")

@@ -35,11 +35,12 @@ def evaluate(
     calibration error for more.
     """
     from wisecrowd.cli.inputs import KnownFile, read_result, read_truth, source_files
-    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.storage.manifest import Manifest
 
-    check_outputs([output], [labels, truth])
+    table, document = split_output(output, as_json)
+    check_outputs([table], [labels, truth], others=filter(None, [document]))
     with Notes(quiet) as notes:
         result = read_result(labels, task, label, notes)
         known = read_truth(
@@ -53,7 +54,7 @@ def evaluate(
             inputs=source_files([labels, truth]),
             command=["wisecrowd", *context.obj],
         )
-        _show(scores, known, len(result.tasks), output, as_json, manifest, notes)
+        _show(scores, known, len(result.tasks), (table, document), as_json, manifest, notes)
 
 
 def _scores(result: Any, truth: Truth) -> dict[str, float]:
@@ -80,24 +81,28 @@ def _show(
     scores: dict[str, float],
     truth: Truth,
     n_labels: int,
-    output: str | None,
+    places: tuple[str | None, str | None],
     as_json: bool,
     manifest: Any,
     notes: Any,
 ) -> None:
     import numpy as np
 
-    from wisecrowd.cli.outputs import is_standard, print_json, print_text, write_result
+    from wisecrowd.cli.outputs import give_json, print_text, write_result
     from wisecrowd.cli.scores import HEADINGS
     from wisecrowd.cli.terminal import text_table
+    from wisecrowd.storage.atomic import together
 
+    table, document = places
     notes(f"{len(truth.rows)} of {n_labels} tasks have a truth")
-    if not is_standard(output):
-        names = np.array(list(scores), dtype=object)
-        write_result({"score": names, "value": np.array(list(scores.values()))}, output, manifest,
-                     notes)  # fmt: skip
-    if as_json:
-        print_json({"n_scored": len(truth.rows), "n_labels": n_labels, **scores})
-    elif is_standard(output):
+    with together():
+        if table is not None:
+            names = np.array(list(scores), dtype=object)
+            write_result({"score": names, "value": np.array(list(scores.values()))}, table,
+                         manifest, notes)  # fmt: skip
+        if as_json:
+            found = {"n_scored": len(truth.rows), "n_labels": n_labels, **scores}
+            give_json(lambda: found, document, manifest, notes)
+    if table is None and not as_json:
         rows = [[HEADINGS[name], value] for name, value in scores.items()]
         print_text(text_table(["score", "value"], rows) + "\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from typing import Any, cast
 
-from wisecrowd.cli.terminal import forget_output, harmless
+from wisecrowd.cli.terminal import forget_output, harmless, replace_closed_streams
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
 from wisecrowd.core.spelling import shell_spelling
 
@@ -35,6 +36,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         sys.meta_path.insert(0, _NoPandas)
     given = sys.argv[1:] if arguments is None else list(arguments)
+    replace_closed_streams()
     try:
         with shell_spelling():
             code = _invoke(given)
@@ -52,6 +54,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _out_of_memory("")
     except OSError as error:
         forget_output()
+        if error.errno == errno.EBADF and not error.filename:
+            return _fail("Standard output is closed; give a file with -o.", BAD_DATA)
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}.", BAD_DATA)
     except WisecrowdError as error:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
+import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,11 +23,13 @@ from wisecrowd.cli.terminal import (
     harmless,
     harmless_lines,
 )
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage.atomic import clear_write_errors, together, when_complete
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.storage.atomic import atomic_write, clear_write_errors, together, when_complete
 from wisecrowd.storage.manifest import Manifest, manifest_path, write_manifest
+from wisecrowd.storage.streams import descriptor_of, is_stream
 
 Table = Mapping[str, NDArray[Any]]
+_STDOUT = 1
 _AS_IT_IS = frozenset({str, int, bool, type(None)})
 _DIGITS = 6  # of an estimate in csv; other formats keep all of them
 _IDS = frozenset({"task", "worker", "label"})  # may be fractional numbers, and are no estimates
@@ -44,41 +48,65 @@ def check_outputs(
     """
     taken = {os.path.realpath(path): path for path in inputs if path != "-"}
     files = [table for table in tables if table is not None and not is_standard(table)]
+    if folder is not None:
+        _check_folder(folder)
     for output in (*files, *([folder] if folder is not None else []), *others):
-        for written in (output, str(manifest_path(output))):
+        beside = [] if is_stream(output) else [str(manifest_path(output))]
+        for written in (output, *beside):
             place = os.path.realpath(written)
             if place in taken:
                 raise ParameterError(
                     f"{written} would overwrite {taken[place]}; give the output another name."
                 )
             taken[place] = output
-        parent = Path(output).parent
-        if not parent.is_dir():
-            raise DataError(
-                f"Cannot write {output}: the directory {parent} does not exist; create it first."
-            )
+        if not is_stream(output):
+            _check_place(output)
     for output in files:
         _check_format(output)
+
+
+def _check_folder(folder: str) -> None:
+    if is_standard(folder) or is_stream(folder):
+        raise ParameterError(f"{folder} cannot hold a folder; give the name of one.")
+
+
+def _check_place(output: str) -> None:
+    """Refuse a file in a directory that is not there; a link counts where it leads to."""
+    target = Path(os.path.realpath(output))
+    with clear_write_errors(output):
+        if target.is_symlink():  # it leads back to itself
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        if not stat.S_ISDIR(target.parent.stat().st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 def _check_format(output: str) -> None:
     from wisecrowd.io.formats import SUFFIXES
     from wisecrowd.io.sources import Source
 
-    if not _is_device(output) and Source(Path(output)).suffix not in SUFFIXES:
+    if not is_stream(output) and Source(Path(output)).suffix not in SUFFIXES:
         raise ParameterError(
             f"The format of {output} cannot be told from its name; end it in .csv, .tsv, .jsonl or "
-            ".parquet."
+            ".parquet, or in .json where there is --json."
         )
-
-
-def _is_device(output: str) -> bool:
-    return os.path.exists(output) and not os.path.isfile(output) and not os.path.isdir(output)
 
 
 def is_standard(output: str | None) -> bool:
     """Whether an output means standard output."""
-    return output is None or output == "-"
+    return output is None or output == "-" or descriptor_of(output) == _STDOUT
+
+
+def split_output(output: str | None, as_json: bool) -> tuple[str | None, str | None]:
+    """Return where the table goes and where the JSON goes; None is standard output.
+
+    Examples
+    --------
+    >>> split_output("a.json", as_json=True), split_output("a.csv", as_json=True)
+    ((None, 'a.json'), ('a.csv', None))
+    """
+    if as_json and output is not None and output.lower().endswith(".json"):
+        return None, output
+    return None if is_standard(output) else output, None
 
 
 def write_result(
@@ -102,7 +130,7 @@ def write_result(
         return
     assert output is not None
     # A device or a pipe has no suffix that could tell a format.
-    kind = "csv" if _is_device(output) else "auto"
+    kind = "csv" if is_stream(output) else "auto"
     if estimates and (kind == "csv" or _is_delimited(output)):
         table = rounded_estimates(table)
     with together():
@@ -167,12 +195,36 @@ def _harmless_cells(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def print_json(document: Mapping[str, Any]) -> None:
-    """Print one JSON object on one line; NaN becomes null, for JSON has none.
+    """Print one JSON object on one line."""
+    print_text(json_text(document))
+
+
+def give_json(
+    document: Callable[[], Mapping[str, Any]], output: str | None, manifest: Manifest, notes: Notes
+) -> None:
+    """Write one JSON object to a file, with its manifest beside it, or to standard output.
+
+    The object is made when all other outputs are in place, so that its notes name them; in a file
+    it appears together with them.
+    """
+    if output is None:
+        when_complete(lambda: print_json(document()))
+        return
+    with together():
+        with atomic_write(output) as file:
+            file.write(json_text(document()))
+        write_manifest(output, manifest)
+        when_complete(lambda: notes(f"wrote {output}"))
+
+
+def json_text(document: Mapping[str, Any]) -> str:
+    """Return a document as one line of JSON; NaN becomes null, which JSON does not have.
 
     Characters that would steer a terminal are written as JSON's escapes, which mean the same.
     """
     text = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
-    print_text(escape_steering(text) + "\n")
+    # Half a character cannot be written as UTF-8, but as an escape.
+    return escape_steering(text).encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 def print_text(text: str) -> None:

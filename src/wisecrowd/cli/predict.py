@@ -55,20 +55,26 @@ def predict(
     """
     from wisecrowd.api import load
     from wisecrowd.cli.inputs import read_labels
-    from wisecrowd.cli.outputs import check_outputs, print_json, rows_of, write_result
+    from wisecrowd.cli.outputs import (
+        check_outputs,
+        give_json,
+        rows_of,
+        split_output,
+        write_result,
+    )
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import DataError
     from wisecrowd.io.features import read_features, read_ids
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
-    target = None if output == "-" else output
+    target, document = split_output(output, as_json)
     sources = [features, *filter(None, (answers, ids))]
     others = exports.Exports(
         soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
         existing_tasks=existing_tasks,
     )  # fmt: skip
-    check_outputs([target], sources, others=others.places())
+    check_outputs([target], sources, others=[*others.places(), *filter(None, [document])])
     with Notes(quiet) as notes:
         method = load(model)
         if not hasattr(method, "_log_probas"):
@@ -88,10 +94,13 @@ def predict(
         )  # fmt: skip
         with together():
             others.write(_soft_labels(method, probas, result), manifest, notes)
-            if not as_json:
+            if target is not None or not as_json:
                 write_result(result, target, manifest, notes, raw=raw_csv)
-        if as_json:
-            print_json({"predictions": rows_of(result), "notes": notes.said})
+            if as_json:
+                found = rows_of(result) if target is None else target
+                give_json(
+                    lambda: {"predictions": found, "notes": notes.said}, document, manifest, notes
+                )
 
 
 def _soft_labels(method: Any, probas: Any, table: dict[str, Any]) -> SoftLabels:

@@ -33,7 +33,7 @@ Gold = Annotated[
 Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="Print the summary as JSON; the page is written with -o only."),
+    typer.Option("--json", help="Give the summary as JSON; a page only with -o FILE.html."),
 ]
 
 
@@ -108,7 +108,7 @@ def _run(
     quiet: bool,
 ) -> None:
     from wisecrowd.cli.inputs import read_gold, read_labels, source_files
-    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.outputs import check_outputs, give_json, is_standard, split_output
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
@@ -117,17 +117,20 @@ def _run(
     from wisecrowd.reporting.document import report as make_report
     from wisecrowd.reporting.document import tables_beside
     from wisecrowd.reporting.withholding import FEWEST, Withheld
+    from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
+    from wisecrowd.storage.streams import is_stream
 
-    if as_json and output == "-":
+    _, document = split_output(output, as_json)
+    output = output if document is None else None
+    if as_json and output is not None and is_standard(output):
         raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
     set_threads(threads)
     sources = [*files, *(file.path for file in (truth, gold) if file is not None)]
-    page = None if output == "-" else output
-    check_outputs(
-        [], [*sources, *reading.key_files], folder=page,
-        others=[] if page is None else [str(file) for file in tables_beside(page).values()],
-    )  # fmt: skip
+    pages = [] if output is None or is_standard(output) else [output]
+    if pages and not is_stream(pages[0]):
+        pages += map(str, tables_beside(pages[0]).values())
+    check_outputs([], [*sources, *reading.key_files], others=[*pages, *filter(None, [document])])
     model = configured_method(method, parameters, seed)
     with Notes(quiet) as notes:
         labels = read_labels(files, reading, notes)
@@ -154,7 +157,10 @@ def _run(
             )
         if reading.pseudonymize is not None:
             notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
-        _write(made, output, notes, as_json=as_json)
+        with together():
+            _write(made, output, notes)
+            if as_json:
+                give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
 
 
 def _known(file: KnownFile, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
@@ -166,16 +172,21 @@ def _known(file: KnownFile, labels: CrowdLabels, notes: Notes) -> dict[object, o
     return dict(zip(tasks, truth.classes.tolist(), strict=True))
 
 
-def _write(made: Report, output: str | None, notes: Notes, *, as_json: bool) -> None:
-    from wisecrowd.cli.outputs import print_json, print_text
+def _write(made: Report, output: str | None, notes: Notes) -> None:
+    from wisecrowd.cli.outputs import is_standard, print_text
+    from wisecrowd.storage.atomic import atomic_write, when_complete
+    from wisecrowd.storage.streams import is_stream
 
-    if output == "-":
+    if output is None:
+        return
+    if is_standard(output):
         print_text(made.html)
-    elif output is not None:
+    elif is_stream(output):  # no place beside it for tables or a manifest
+        with atomic_write(output) as stream:
+            stream.write(made.html)
+    else:
         written = made.save(output)
-        notes(f"wrote {', '.join(str(path) for path in written)}")
-    if as_json:
-        print_json(made.summary | {"notes": notes.said})
+        when_complete(lambda: notes(f"wrote {', '.join(str(path) for path in written)}"))
 
 
 def _reading_options(reading: Reading) -> list[str]:

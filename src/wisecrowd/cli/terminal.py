@@ -167,6 +167,20 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def replace_closed_streams() -> None:
+    """Take the places of standard streams that the caller closed (``>&-``).
+
+    Else the next file that is opened would take them, and what is printed would go there. Writing
+    to a closed standard output stays an error; what goes to a closed standard error is lost.
+    """
+    if sys.stdin is None:
+        os.open(os.devnull, os.O_RDONLY)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w", encoding="utf-8")
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+
+
 def forget_output() -> None:
     """Send what is still buffered nowhere, or Python would complain about it once more at exit."""
     with suppress(OSError, ValueError, AttributeError):

@@ -184,7 +184,8 @@ def _batches(
 
     try:
         reader = pc.open_csv(
-            text.input,
+            # By a path Arrow would unpack what is only named .gz.
+            pa.OSFile(text.input) if isinstance(text.input, str) else text.input,
             pc.ReadOptions(
                 use_threads=False,  # then errors know their row; CPU time is the same
                 block_size=_BLOCK,

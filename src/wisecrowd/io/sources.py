@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import glob
 import gzip
 import io
@@ -81,8 +82,22 @@ def _find(path: str) -> list[Source]:
             f"{os.path.join(path, '*.csv')}."
         )
     if not exists:
-        raise DataError(f"{path} does not exist{_near(file)}")
+        raise _missing(file)
     return [Source(file)]
+
+
+def _missing(file: Path) -> DataError:
+    """Return the error for a path behind which there is nothing."""
+    try:
+        file.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return _clear(error, Source(file))
+    if file.is_symlink():
+        return DataError(
+            f"{file} is a link to {os.readlink(file)}, which does not exist; correct the link."
+        )
+    return DataError(f"{file} does not exist{_near(file)}")
 
 
 def _near(file: Path) -> str:
@@ -99,6 +114,8 @@ def opened(source: Source) -> Iterator[BinaryIO]:
     """Open for reading bytes, unpacked if it is gzip; whatever goes wrong becomes a DataError."""
     with clear_errors(source):
         if source.path is None:
+            if sys.stdin is None:
+                raise DataError("Standard input is closed; pipe the data in, or name a file.")
             stream: BinaryIO = sys.stdin.buffer
             yield stream
             return
@@ -175,6 +192,8 @@ def _clear(error: OSError, source: Source) -> DataError:
         return DataError(f"{name} is a directory; name a file in it.")
     if isinstance(error, FileNotFoundError):
         return DataError(f"{name} does not exist; check the path.")
+    if error.errno == errno.ELOOP:
+        return DataError(f"The path {name} has a link that leads back to itself; correct the link.")
     reason = error.strerror or str(error)
     return DataError(f"{name} cannot be read ({reason}); check the file and the disk.")
 

@@ -20,6 +20,7 @@ from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.storage.renaming import replace_directory, replace_file
+from wisecrowd.storage.streams import descriptor_of, is_stream
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -175,14 +176,15 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> AbstractConte
 
 @contextmanager
 def _write_file(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
-    target = Path(os.path.realpath(path))
-    if target.exists() and not (target.is_file() or target.is_dir()):
-        with clear_write_errors(path), _open(target, "w", binary) as stream:
+    if is_stream(path):
+        with clear_write_errors(path), _open_stream(path, binary) as stream:
             yield stream
         return
+    target = Path(os.path.realpath(path))
     temporary = _temporary_beside(target)
     try:
         with clear_write_errors(path):
+            _refuse_loop(target)
             if target.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             file = _open(temporary, "x", binary)
@@ -242,6 +244,7 @@ def atomic_directory(
     temporary = _temporary_beside(target)
     try:
         with clear_write_errors(shown):
+            _refuse_loop(target)
             _check_replaceable(shown, target, is_own_entry)
             temporary.mkdir()
         # What is written into the directory is complete at once; the directory itself may wait.
@@ -291,8 +294,16 @@ def _clear_room_errors(path: Path) -> Iterator[None]:
 
 def _write_error(path: Path, error: OSError) -> DataError:
     folder = path.parent
-    if error.errno == errno.ENOENT:
+    if error.errno == errno.ENOENT and path.is_symlink():
+        why = (
+            f"it is a link to {os.readlink(path)}, whose directory does not exist; create it first"
+        )
+    elif error.errno == errno.ENOENT:
         why = f"the directory {folder} does not exist; create it first"
+    elif error.errno == errno.ELOOP:
+        why = "its path has a link that leads back to itself; remove the link or choose another"
+    elif error.errno == errno.EBADF:
+        why = "nothing is open there; choose another place"
     elif error.errno == errno.ENOTDIR:
         why = f"{folder} is not a directory; choose another place"
     elif error.errno == errno.EISDIR:
@@ -313,6 +324,8 @@ def _write_error(path: Path, error: OSError) -> DataError:
 
 
 def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path], bool]) -> None:
+    if is_stream(shown):
+        raise DataError(f"Cannot write {shown}: it is not a directory; give the name of one.")
     if not target.exists():
         return
     if not target.is_dir():
@@ -336,6 +349,21 @@ def _open(path: Path, how: Literal["w", "x"], binary: bool) -> IO[Any]:
     if binary:
         return path.open(how + "b")
     return path.open(how, encoding="utf-8", newline="")
+
+
+def _open_stream(path: Path, binary: bool) -> IO[Any]:
+    """Open a device, a pipe, or an open descriptor once more: that keeps its place in a file."""
+    number = descriptor_of(path)
+    if number is None:
+        return _open(path, "w", binary)
+    if binary:
+        return os.fdopen(os.dup(number), "wb")
+    return os.fdopen(os.dup(number), "w", encoding="utf-8", newline="")
+
+
+def _refuse_loop(target: Path) -> None:
+    if target.is_symlink():  # of a link that can be followed realpath gives the end
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
 
 
 def _flush_to_disk(path: Path) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.storage.atomic import atomic_write, written_at
+from wisecrowd.storage.streams import is_stream
 
 # Libraries whose version may change the last bits of a result, named where they were in use.
 _LIBRARIES = ("scipy", "numba", "pyarrow", "torch")
@@ -146,7 +147,7 @@ def write_manifest(output: str | os.PathLike[str], manifest: Manifest) -> Path |
         Where it was written; None for a device or a pipe, which has no place beside it.
     """
     output = Path(output)
-    if output.exists() and not (output.is_file() or output.is_dir()):
+    if is_stream(output):
         return None
     path, content = manifest_path(output), written_at(output)
     if content.exists():
