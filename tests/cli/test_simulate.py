@@ -80,3 +80,42 @@ def test_folder_with_other_files_is_left_alone(cli, tmp_path):
     code, _, err = cli("simulate", tmp_path)
     assert code == 3
     assert "mine.txt" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--classes", "1000000000"], "1000000000 classes would need"),
+        (["--classes", "1e9"], "1000000000 classes would need"),
+        (["--tasks", 10**12], "1000000000000 tasks would need"),
+        (["--tasks", 10**6, "--assignment", "per-task:50"], "5e+07 labels would need"),
+        (["--tasks", 10**6, "--workers", "one-coin", "--n-workers", 10**5, "--assignment",
+          "dense"], "1e+11 labels would need"),
+        (["--tasks", 10**6, "--assignment", "bernoulli:0.9"], "4.5e+07 labels would need"),
+        (["--tasks", 10**6, "--assignment", "long-tail:50"], "5e+07 labels would need"),
+        (["--workers", "one-coin", "--n-workers", 10**12], "1000000000000 workers"),
+        (["--classes", "-1"], "n_classes"),
+        (["--classes", "2.5"], "whole number"),
+        (["--classes", "nan"], "whole number"),
+        (["--classes", "inf"], "whole number"),
+        (["--classes", "a,,b"], "empty name"),
+        (["--classes", ""], "empty name"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_sizes_that_no_machine_has_are_refused_at_once(cli, tmp_path, monkeypatch, options, words):
+    monkeypatch.setattr("wisecrowd.simulate._checks.available_memory", lambda: 1 << 30)
+    code, out, err = cli("simulate", tmp_path / "crowd", *options)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert words in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_number_of_classes_may_have_an_exponent(cli, tmp_path):
+    code, _, err = cli("simulate", tmp_path / "crowd", "--classes", "1e1")
+    assert code == 0
+    assert "10 classes" in err
+    # Python calls this a digit, but no number.
+    assert cli("simulate", tmp_path / "other", "--classes", "\N{SUPERSCRIPT TWO},b").code == 0
+    assert cli("simulate", tmp_path / "third", "--classes", "\N{SUPERSCRIPT TWO}").code == 0

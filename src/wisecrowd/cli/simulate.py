@@ -94,9 +94,18 @@ def simulate(
 
 
 def _classes(text: str) -> dict[str, Any]:
-    if text.strip().isdigit():
-        return {"n_classes": int(text)}
-    return {"classes": [name.strip() for name in text.split(",")]}
+    from wisecrowd.core.exceptions import ParameterError
+
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise ParameterError(f"--classes is {text!r}, with an empty name; write K or A,B,C.")
+    try:
+        number = float(text)  # also 1e3
+    except ValueError:
+        return {"classes": names}
+    if not number.is_integer():
+        raise ParameterError(f"--classes is {text!r}; give a whole number, or names as A,B,C.")
+    return {"n_classes": int(number)}
 
 
 def _numbers(text: str) -> list[float]:

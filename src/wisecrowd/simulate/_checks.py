@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.memory import available_memory, readable_bytes
 
-__all__ = ["Codes", "Floats", "check_count", "check_number", "check_positive", "check_share"]
+__all__ = [
+    "Codes", "Floats", "check_count", "check_number", "check_positive", "check_room", "check_share",
+]  # fmt: skip
 
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
@@ -40,6 +43,16 @@ def check_share(name: str, value: object) -> float:
     if not 0 <= number <= 1:
         raise ParameterError(f"`{name}` must lie between 0 and 1, but is {value!r}.")
     return number
+
+
+def check_room(size: float, what: str) -> None:
+    """Refuse what needs more bytes than there are, before any of them is taken."""
+    limit = available_memory()
+    if size > limit:
+        raise ParameterError(
+            f"{what} would need {readable_bytes(size)}, but the machine has "
+            f"{readable_bytes(limit)}; simulate fewer."
+        )
 
 
 def check_count(name: str, value: object, least: int = 1) -> int:

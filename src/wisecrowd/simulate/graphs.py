@@ -42,6 +42,10 @@ class Assignment(ABC):
             Codes of the pairs.
         """
 
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Estimate how many pairs the graph has; 0 where that is not known."""
+        return 0.0
+
     def implied_workers(self, n_tasks: int) -> int | None:
         """Count the workers that the graph asks for; None when any number will do."""
         return None
@@ -60,6 +64,10 @@ class Dense(Assignment):
     """
 
     kind: ClassVar[str] = "dense"
+
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Count all pairs."""
+        return float(n_tasks) * n_workers
 
     def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Pair every task with every worker."""
@@ -89,6 +97,10 @@ class PerTask(Assignment):
 
     def __post_init__(self) -> None:
         check_count("r", self.r)
+
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Count r labels per task."""
+        return float(n_tasks) * self.r
 
     def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Draw r workers for each task."""
@@ -133,6 +145,10 @@ class LongTail(Assignment):
         if check_number("exponent", self.exponent) < 0:
             raise ParameterError(f"`exponent` must be at least 0, but is {self.exponent!r}.")
 
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Count r labels per task."""
+        return float(n_tasks) * self.r
+
     def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Draw r workers for each task, the active ones more often."""
         _check_enough(self.r, n_workers)
@@ -171,6 +187,10 @@ class Bernoulli(Assignment):
     def __post_init__(self) -> None:
         if check_share("p", self.p) == 0:
             raise ParameterError("`p` must be above 0: with 0 there would be no labels at all.")
+
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Count the share p of all pairs."""
+        return self.p * n_tasks * n_workers
 
     def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Jump from pair to pair by geometric steps: the work is that of the pairs drawn."""

@@ -51,6 +51,10 @@ class Regular(Assignment):
         check_count("per_task", self.per_task)
         check_count("per_worker", self.per_worker)
 
+    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
+        """Count l labels per task."""
+        return float(n_tasks) * self.per_task
+
     def implied_workers(self, n_tasks: int) -> int | None:
         """Count the workers that n_tasks tasks need, if the division goes out."""
         n_workers, rest = divmod(n_tasks * self.per_task, self.per_worker)

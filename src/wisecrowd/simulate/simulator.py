@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.simulate._checks import Codes, Floats
+from wisecrowd.simulate._checks import Codes, Floats, check_room
 from wisecrowd.simulate.arguments import as_assignment, as_crowd, as_difficulty, as_streams
 from wisecrowd.simulate.base import Crowd, DependentPopulation, Population
 from wisecrowd.simulate.difficulty import Difficulty
@@ -24,6 +24,7 @@ __all__ = ["SimulatedCrowd", "crowd"]
 
 # Confusion matrices of more than this are a mistake in the arguments, not a plan.
 _MAX_CONFUSION_BYTES = 8 << 30
+_BYTES_PER_LABEL = 40  # three codes, a random number and what it is looked up in
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,8 +227,11 @@ def _assign(
     ordinary = np.flatnonzero(~everything).astype(np.int32)
     tireless = np.flatnonzero(everything).astype(np.int32)
     task, worker = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
+    drawn = graph if graph is not None else PerTask(min(5, max(ordinary.size, 1)))
+    expected = drawn.expected_labels(n_tasks, ordinary.size) if ordinary.size else 0.0
+    expected += float(n_tasks) * tireless.size
+    check_room(_BYTES_PER_LABEL * expected, f"About {expected:.3g} labels")
     if ordinary.size:
-        drawn = graph if graph is not None else PerTask(min(5, ordinary.size))
         task, worker = drawn.assign(n_tasks, ordinary.size, rng)
     if task.size + tireless.size == 0:
         raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")

@@ -8,9 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_count
+from wisecrowd.simulate._checks import Codes, Floats, check_count, check_room
 
 __all__ = ["Truth", "draw_truth"]
+
+_BYTES_PER_TASK = 20.0  # a random number, the class drawn, its code
 
 
 class Truth(NamedTuple):
@@ -57,6 +59,8 @@ def draw_truth(
         said = ", ".join(f"`{name}` says {number}" for name, number in stated.items())
         raise ParameterError(f"How many classes? {said}.")
     k = next(iter(stated.values()), 2)
+    check_room(8.0 * k**2, f"The confusion matrix of one worker and {k} classes")
+    check_room(_BYTES_PER_TASK * size, f"The true classes of {size} tasks")
     if prior is None:
         prior = np.full(k, 1.0 / k)
     codes = rng.choice(k, size=size, p=prior).astype(np.int32)
