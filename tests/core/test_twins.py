@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import unicodedata
 import warnings
 
 import numpy as np
 import pytest
 
+from wisecrowd.core.confusables import skeletons
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import shell_spelling
@@ -24,11 +26,51 @@ def ids(*texts):
         (("cafe\u0301", "caf\u00e9"), [("cafe\u0301", "caf\u00e9")]),
         (("a", "b", "c d", "cd"), []),
         (("yes", "No"), []),
+        (("cat", "cat\u200b", "dog"), [("cat", "cat\u200b")]),
+        (("\ufeffcat", "cat"), [("\ufeffcat", "cat")]),
+        (("cat", "\u0441at"), [("cat", "\u0441at")]),
+        (("CAT", "\u0421\u0410\u0422"), [("CAT", "\u0421\u0410\u0422")]),
+        (("cat", "\u0421\u0410\u0422"), [("cat", "\u0421\u0410\u0422")]),
+        (("NO", "\u039d\u039f"), [("NO", "\u039d\u039f")]),
+        (("New York", "New\xa0York"), [("New York", "New\xa0York")]),
+        (("\u2764", "\u2764\ufe0f"), [("\u2764", "\u2764\ufe0f")]),
+        (("Кот", "кот"), [("Кот", "кот")]),
         (("only ",), []),
     ],
 )
 def test_pairs_that_look_the_same(texts, expected):
     assert twins(ids(*texts), by_case=True) == expected
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("кот", "пёс", "корова", "рот", "сорт", "хор", "вар", "бар", "нос"),
+        ("Ва", "ва ва", "На", "на на", "һа", "Та", "та та", "Ра", "Са", "Ха", "Уа"),
+        ("γάτα", "σκύλος", "αγελάδα", "ναι", "όχι", "υιός", "Νίκη", "Υδρα"),
+        ("猫", "犬", "牛"),
+        ("고양이", "개"),
+        ("قطة", "كلب"),
+        ("cat", "собака", "γάτα"),
+        ("\U0001f468\u200d\U0001f469", "\U0001f468"),
+        ("\U0001f3f4\U000e0067\U000e007f", "\U0001f3f4\U000e0073\U000e007f"),
+        ("straße", "strasse"),
+        ("x²", "x2"),
+        ("à", "a", "á"),
+    ],
+    ids=lambda texts: texts[0],
+)
+def test_words_of_any_alphabet_are_no_twins(texts):
+    assert twins(ids(*texts), by_case=True) == []
+
+
+def test_no_two_letters_of_an_alphabet_look_the_same():
+    for first, last in ((0x370, 0x400), (0x400, 0x530)):
+        letters = [chr(i) for i in range(first, last) if unicodedata.category(chr(i))[0] == "L"]
+        looks = [
+            look for letter, look in zip(letters, skeletons(letters), strict=True) if look != letter
+        ]
+        assert len(set(looks)) == len(looks) > 15
 
 
 def test_case_counts_only_where_it_is_asked_for():

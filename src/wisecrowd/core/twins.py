@@ -1,5 +1,7 @@
 """Ids that look the same and are not: ``cat`` and ``cat ``, ``Cat`` and ``cat``, é in two codings.
 
+Invisible characters and letters of another alphabet (:mod:`wisecrowd.core.confusables`) count too.
+
 They are legal, and nearly always one id written in two ways, so the user is told.
 """
 
@@ -8,8 +10,10 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.confusables import skeletons
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.spelling import spelled
 
@@ -20,7 +24,7 @@ _SHOWN = 3  # pairs that a message names
 def warn_of_twins(
     tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[str, ...]:
-    """Warn of ids that differ by surrounding spaces, Unicode form or, not of tasks, case.
+    """Warn of ids that look the same: by spaces, Unicode form, letters or, not of tasks, case.
 
     Short random task ids differ by case alone now and then, and rightly so.
     """
@@ -36,7 +40,7 @@ def warn_of_twins(
 
 
 def twins(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
-    """Return pairs of texts that differ by spaces around them, Unicode form, or case.
+    """Return pairs of texts that differ by spaces, Unicode form, case or look-alike characters.
 
     Examples
     --------
@@ -52,15 +56,27 @@ def twins(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
     blocks = [ids[i : i + _BLOCK] for i in range(0, len(ids), _BLOCK)]
     if all(_is_plain(block.tolist(), by_case) for block in blocks):
         return []
-    forms = pa.chunked_array([_forms(block, by_case) for block in blocks])
-    if pc.count_distinct(forms).as_py() == len(ids):
-        return []
-    first: dict[str, str] = {}
-    pairs = []
-    for text, form in zip(ids.tolist(), forms.to_pylist(), strict=True):
-        if first.setdefault(form, text) != text:
-            pairs.append((first[form], text))
-    return pairs
+    pairs: dict[tuple[str, str], None] = {}
+    # Case goes last: \u0412 looks like B, but its small letter does not look like b.
+    for texts in (blocks, *([] if _are_ascii(blocks) else [[_looks(b) for b in blocks]])):
+        forms = pa.chunked_array([_forms(block, by_case) for block in texts])
+        if pc.count_distinct(forms).as_py() == len(ids):
+            continue
+        first: dict[str, str] = {}
+        for text, form in zip(ids.tolist(), forms.to_pylist(), strict=True):
+            if first.setdefault(form, text) != text:
+                pairs.setdefault((first[form], text))
+    return list(pairs)
+
+
+def _are_ascii(blocks: list[NDArray[Any]]) -> bool:
+    return all("".join(block.tolist()).isascii() for block in blocks)
+
+
+def _looks(block: NDArray[Any]) -> NDArray[Any]:
+    looks = np.empty(len(block), dtype=object)
+    looks[:] = skeletons(block.tolist())
+    return looks
 
 
 def _is_plain(texts: list[str], by_case: bool) -> bool:
@@ -90,6 +106,7 @@ def _sentence(what: str, pairs: list[tuple[str, str]]) -> str:
         declared = spelled("classes=[...]", "--classes A,B,C")
         remedy += f", or give {declared} to have others refused"
     return (
-        f"{shown}{more} count as different {what} and differ only by spaces, case or Unicode form; "
-        f"if they are meant to be the same, {remedy}."
+        f"{shown}{more} count as different {what} and look the same: they differ only by spaces, "
+        f"case, Unicode form, or invisible or look-alike characters; if they are meant to be "
+        f"the same, {remedy}."
     )
