@@ -66,3 +66,11 @@ def test_features_without_a_header_do_not_lose_their_first_row(tmp_path):
         read_features(path)
     path.write_text("0,1\n0.1,0.2\n")  # as a frame without names is written
     assert read_features(path).X.tolist() == [[0.1, 0.2]]
+
+
+def test_numbered_features_are_not_a_wide_table_of_labels(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("task,0,1\na,1,2\nb,2,4\n")
+    found = read_features(path)
+    assert (found.X.tolist(), found.tasks.tolist()) == ([[1.0, 2.0], [2.0, 4.0]], ["a", "b"])
+    assert read_ids(path).tolist() == ["a", "b"]

@@ -72,5 +72,5 @@ def convert(
         with together():
             write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:
-                columns = {name: known[name].to_numpy() for name in known.column_names}
-                write_result(columns, gold, manifest, notes, raw=raw_csv, estimates=False)
+                table = {name: known[name].to_numpy() for name in known.column_names}
+                write_result(table, gold, manifest, notes, raw=raw_csv, estimates=False)

@@ -38,11 +38,10 @@ def inspect(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
-    asked = {"task": task, "worker": worker, "label": label}
     with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
         seen = look(
-            files, format, encoding=encoding, kinds=reading.kind_names,
-            exclude_workers=exclude_workers or (), **asked, **reading.layout,
+            files, format, task=task, worker=worker, label=label, encoding=encoding,
+            kinds=reading.kind_names, exclude_workers=exclude_workers or (), **reading.layout,
         )  # fmt: skip
     seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:

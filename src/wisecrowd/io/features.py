@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.formats import AUTO, SUFFIXES
 from wisecrowd.io.layout import first_row_is_data, is_counted, is_number
 from wisecrowd.io.limits import require_size
+from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.arrays import read_array
 
@@ -49,7 +51,7 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     """
     if Path(path).suffix == ".npy":
         return FeatureTable(_read_npy(path), None)
-    frame = read_frame(path)
+    frame = read_frame(path, _format(path))
     ids = None
     names = list(frame.column_names)
     if all(map(is_number, names)) and not is_counted(names):
@@ -75,9 +77,14 @@ def read_ids(path: str | os.PathLike[str]) -> NDArray[Any]:
         return _texts(_read_npy(path).tolist())
     if Path(path).suffix == ".txt":
         return _texts(_read_lines(path))
-    frame = read_frame(path)
+    frame = read_frame(path, _format(path))
     found, _ = find_columns(list(frame.column_names), {"task": None})
     return _texts(frame[found["task"]].to_pylist())
+
+
+def _format(path: str | os.PathLike[str]) -> str:
+    """Return the format by the suffix: numbered columns are features here, not workers."""
+    return SUFFIXES.get(Source(Path(path)).suffix, AUTO)
 
 
 def _read_lines(path: str | os.PathLike[str]) -> list[str]:

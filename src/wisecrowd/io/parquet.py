@@ -59,7 +59,8 @@ def _sample(file: Any, table: Any, source: Source) -> list[list[Any]]:
     """
     schema = table.schema_arrow
     plain = [field.name for field in schema if _can_be_labels(field.type)]
-    batch = next(iter(parquet_batches(file, table, plain, source, _SAMPLE)), {}) if plain else {}
+    batches = parquet_batches(file, table, plain, source, _SAMPLE) if plain else iter(())
+    batch: dict[str, Any] = next(batches, {})
     return [batch[name].to_pylist() if name in batch else [] for name in schema.names]
 
 
