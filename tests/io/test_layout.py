@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -223,7 +224,7 @@ def test_a_worker_column_that_is_not_there(wide_file):
 
 
 def test_no_column_shares_a_value(written):
-    with pytest.raises(DataError, match=r"No two of the columns 'a', 'b' share a label"):
+    with pytest.raises(DataError, match=r"No two columns share a label.*'a', 'b'"):
         wc.read(written("id,a,b\n1,x,y\n2,x,y\n"), wide=True)
     labels = wc.read(written("id,a,b\n1,x,y\n2,x,y\n"), worker_columns=["a", "b"])
     assert labels.workers.tolist() == ["a", "b"]
@@ -233,3 +234,26 @@ def test_a_series_of_workers_beside_a_column_without_a_usual_name(written):
     labels = wc.read(written("file,annotator_1,annotator_2\nx.png,cat,dog\ny.png,cat,cat\n"))
     assert labels.workers.tolist() == ["annotator_1", "annotator_2"]
     assert labels.tasks.tolist() == ["x.png", "y.png"]
+
+
+def test_a_wide_table_of_many_workers_takes_seconds(written):
+    names = [f"x{i}" for i in range(5000)]
+    rows = "".join(
+        f"{r}," + ",".join("ab"[(i + r) % 2] for i in range(5000)) + "\n" for r in (0, 1)
+    )
+    path = written("id," + ",".join(names) + "\n" + rows)
+    start = time.process_time()
+    labels = wc.read(path, wide=True)
+    assert (labels.n_workers, labels.n_annotations) == (5000, 10_000)
+    assert time.process_time() - start < 20
+
+
+def test_names_are_quoted_as_a_shell_needs_it(written):
+    path = written("id,text,Ann Lee,Bob\n1,hi,x,y\n2,ho,y,y\n")
+    with shell_spelling(), pytest.raises(DataError, match="--worker-columns 'Ann Lee,Bob'"):
+        wc.read(path)
+
+
+def test_a_task_that_a_wide_table_does_not_have(wide_file):
+    with pytest.raises(DataError, match=r"no column 'ids' for the task; did you mean 'id'"):
+        wc.read(wide_file, wide=True, task="ids")

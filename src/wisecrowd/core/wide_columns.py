@@ -7,6 +7,7 @@ the task shares none with them, or few.
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -99,8 +100,8 @@ def choose_columns(
         chosen = _sharing(free, columns)
         if len(chosen) < 2:
             raise DataError(
-                f"No two of the columns {listed(free)} share a label, so none looks like a worker; "
-                f"name the workers with {_worker_option(free)}."
+                f"No two columns share a label, so none looks like a worker (there are "
+                f"{listed(names)}); name the workers with {_worker_option(free or names)}."
             )
         rest = _without(free, chosen)
     if task is None:
@@ -156,8 +157,11 @@ def label_texts(values: Any) -> Any:
         whole = pc.all(pc.equal(column, pc.round(column))).as_py() is not False
         column = column.cast(pa.int64()) if whole else column
     text = column.cast(pa.large_string())
-    text = pc.if_else(pc.is_in(text, pa.array(_GAPS, text.type)), pa.scalar(None, text.type), text)
-    if pc.all(pc.match_substring_regex(text.drop_null(), r"^\d+\.0$")).as_py():
+    gap = pc.is_in(text, pa.array(_GAPS, text.type))
+    if pc.any(gap).as_py():
+        text = pc.if_else(gap, pa.scalar(None, text.type), text)
+    decimal = pc.all(pc.ends_with(text, ".0")).as_py()
+    if decimal and pc.all(pc.match_substring_regex(text.drop_null(), r"^\d+\.0$")).as_py():
         return pc.replace_substring_regex(text, r"\.0$", "")
     return text
 
@@ -257,5 +261,5 @@ def _worker_option(workers: Sequence[str]) -> str:
     more = ", ..." if len(workers) > 3 else ""
     return spelled(
         f"worker_columns=[{', '.join(map(repr, shown))}{more}]",
-        f"--worker-columns {','.join(shown)}{more.replace(' ', '')}",
+        f"--worker-columns {shlex.quote(','.join(shown) + more.replace(' ', ''))}",
     )

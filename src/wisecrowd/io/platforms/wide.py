@@ -6,11 +6,13 @@ Columns that are neither the task nor a worker are left out, and the user is tol
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wisecrowd.core.columns import guess
+import numpy as np
+
+from wisecrowd.core.columns import find_columns, guess
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import option
 from wisecrowd.core.wide_columns import (
@@ -22,8 +24,9 @@ from wisecrowd.core.wide_columns import (
 from wisecrowd.io.formats import FORMATS, Request, load_reader
 from wisecrowd.io.inventory import HUMAN
 from wisecrowd.io.limits import require_columns
-from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
+
+_ROWS = 1 << 16  # of a batch
 
 
 @dataclass
@@ -80,19 +83,38 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
     if chosen.task is not None:
         request.restored.setdefault("task", Counter()).update(inner.restored.get(chosen.task, {}))
     request.found |= {"task": "row number" if chosen.task is None else chosen.task or "column 1"}
-    for worker in chosen.workers:
-        present = texts[worker].is_valid()
-        labels = texts[worker].filter(present)
-        size = len(labels)
+    for workers in _groups(chosen.workers, len(cells)):
+        present = [texts[worker].is_valid() for worker in workers]
+        labels = [texts[w].filter(mask) for w, mask in zip(workers, present, strict=True)]
+        names = pa.array(workers, pa.large_string())
+        repeated = np.repeat(np.arange(len(workers)), [len(column) for column in labels])
+        size = len(repeated)
         yield {
-            "task": tasks.filter(present),
-            "worker": pa.repeat(pa.scalar(worker, pa.large_string()), size),
-            "label": labels,
+            "task": _joined([tasks.filter(mask) for mask in present]),
+            "worker": names.take(pa.array(repeated)),
+            "label": _joined(labels),
             "worker_kind": pa.repeat(pa.scalar(HUMAN, pa.large_string()), size),
             "timestamp": pa.nulls(size, pa.timestamp("us")),
             "duration": pa.nulls(size, pa.float64()),
             "cost": pa.nulls(size, pa.float64()),
         }
+
+
+def _groups(workers: Sequence[str], n_tasks: int) -> Iterator[Sequence[str]]:
+    """Yield workers in groups, so that thousands of short columns are not a batch each."""
+    size = max(_ROWS // max(n_tasks, 1), 1)
+    return (workers[start : start + size] for start in range(0, len(workers), size))
+
+
+def _joined(columns: list[Any]) -> Any:
+    import pyarrow as pa
+
+    chunks = [
+        chunk
+        for column in columns
+        for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
+    ]
+    return pa.concat_arrays(chunks) if chunks else pa.array([], pa.large_string())
 
 
 def _parts(source: Source, request: _WideRequest, table: str) -> list[Any]:
@@ -111,9 +133,9 @@ def _choose(
 ) -> WideColumns:
     """Return the columns of task and workers; what was decided becomes a remark."""
     task = request.asked.get("task")
-    if task is not None:
-        pick_question(task, header, source)
     try:
+        if task is not None:
+            find_columns(header, {"task": task})
         chosen = choose_columns(texts, task, request.layout.workers)
     except DataError as error:
         raise DataError(f"{source.name}: {error}") from None
