@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.io.tables import read
+from wisecrowd.testing.faults import Fault, run_with, whole_files
 
 EXPORT = Path(__file__).parents[1] / "io" / "fixtures" / "label_studio.json"
 
@@ -146,3 +148,22 @@ def test_predict_writes_them_too(cli, tmp_path):
     assert np.allclose(soft.sum(axis=1), 1)
     assert json.loads((tmp_path / "s.ids.json").read_text())["tasks"] == list(range(20))
     assert len(json.loads((tmp_path / "ls.json").read_text())) == 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("name", ["soft.npy", "soft.parquet", "soft.jsonl"])
+def test_soft_labels_on_a_full_disk(tmp_path, name):
+    rows = [f"t{t},{worker},{t % 3}\n" for t in range(2000) for worker in ("ann", "bob")]
+    (tmp_path / "a.csv").write_text("task,worker,label\n" + "".join(rows))
+    command = ["aggregate", "a.csv", "-q", "-m", "majority-vote", "-o", "/dev/null"]
+    done = run_with(Fault("full at byte", 10_000), [*command, "--soft-labels", name], tmp_path)
+    assert (done.code, done.out) == (3, b"")
+    assert done.err.startswith(f"wisecrowd: Cannot write {name}: ")
+    assert done.err.count("\n") == 1
+    assert set(whole_files(tmp_path)) == {"a.csv"}
+
+
+def test_soft_labels_need_a_name_that_tells_the_format(cli, answers):
+    code, _, err = cli("aggregate", answers, "--soft-labels", "/dev/full")
+    assert code == 2
+    assert "end the name in .npy" in err

@@ -19,6 +19,7 @@ from wisecrowd.core.result import dense_rows
 from wisecrowd.io.sources import Source
 from wisecrowd.io.writing import write_table
 from wisecrowd.storage.atomic import atomic_directory, atomic_write, together
+from wisecrowd.storage.streams import is_stream
 
 ARRAY, TABLES = ".npy", (".parquet", ".pq", ".jsonl", ".ndjson")
 
@@ -73,7 +74,7 @@ def check_soft_path(path: str | os.PathLike[str]) -> str:
         return "npy"
     if suffix in TABLES:
         return "parquet" if suffix in TABLES[:2] else "jsonl"
-    if suffix:
+    if suffix or is_stream(path):
         raise ParameterError(
             f"Soft labels cannot be written as {os.fspath(path)}; end the name in .npy, .parquet "
             "or .jsonl, or give a folder without suffix for a Hugging Face data set."

@@ -8,6 +8,7 @@ True
 """
 
 from wisecrowd.testing.inputs import (
+    files,
     id_types,
     layouts,
     names,
@@ -30,6 +31,7 @@ INPUT_CASES: tuple[InputCase, ...] = (
     *names.CASES, *id_types.CASES, *tables.CASES, *options.CASES, *shapes.CASES,
     *layouts.CASES,
     *platform_exports.CASES,
+    *files.CASES,
 )  # fmt: skip
 
 __all__ = [
