@@ -154,3 +154,17 @@ def test_killed_and_resumed_the_weights_are_the_same(problem):
         (problem / name / "network.safetensors").read_bytes() for name in ("whole", "cut")
     )
     assert one == other
+
+
+def test_predictions_as_json_and_as_a_table(cli, problem):
+    """As in aggregate: JSON goes to a .json file, and names a table that went to another one."""
+    train(cli, problem)
+    command = ["predict", problem / "model", problem / "x.npy", "--json"]
+    printed = json.loads(cli(*command).out)
+    code, out, _ = cli(*command, "-o", problem / "p.json")
+    assert (code, out) == (0, "")
+    written = json.loads((problem / "p.json").read_text())
+    assert written["predictions"] == printed["predictions"]
+    table = problem / "p.csv"
+    assert json.loads(cli(*command, "-o", table).out)["predictions"] == str(table)
+    assert table.read_text().startswith("task,label,confidence")

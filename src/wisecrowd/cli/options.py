@@ -123,7 +123,10 @@ Parameters = Annotated[
         "-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the method; repeatable."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="One JSON object instead of a table; -o FILE.json writes it."),
+]
 RawCsv = Annotated[
     bool,
     typer.Option(
