@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd import simulate
 from wisecrowd.aggregation import CoupledNMF, DawidSkene, MajorityVote
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
@@ -60,3 +61,13 @@ def test_published_errors(real_crowd, name, bar):
     assert 1 - model.score(labels, truth) <= bar
     after = DawidSkene().fit(labels, init=model)
     assert 1 - after.score(labels, truth) <= {"bluebird": 0.1112, "dog": 0.169, "rte": 0.08}[name]
+
+
+def test_the_default_converges_on_a_good_dense_crowd():
+    """EM is slow here: 500 steps left confusion matrices half a percent away."""
+    made = simulate.crowd(
+        300, 6 * simulate.OneCoinWorkers(17, 3), simulate.PerTask(6), n_classes=4, random_state=1
+    )
+    model = CoupledNMF().fit(made.labels)
+    assert model.converged_
+    assert model.n_iter_ > 500

@@ -219,3 +219,16 @@ def test_agrees_with_published_code(data_directory, name, accuracy):
     truth = dict(zip(truth["task"], truth["label"], strict=True))
     right = [truth[i] == y for i, y in zip(model.tasks_, model.labels_, strict=True) if i in truth]
     assert np.mean(right) == pytest.approx(accuracy, abs=0.002)
+
+
+def test_the_best_start_goes_on_until_it_converges():
+    """200 workers with 15 labels each need more than the paper's 50 passes."""
+    made = simulate.crowd(
+        1000, 200 * simulate.OneCoinWorkers(9, 1), simulate.PerTask(3), random_state=1002
+    )
+    model = MACE(n_init=3).fit(made.labels)
+    assert model.converged_
+    assert model.n_iter_ > 50
+    short = MACE(n_init=3, max_iter=50).fit(made.labels)
+    assert not short.converged_
+    assert model.history_[:50] == short.history_  # the same start, further on

@@ -150,3 +150,21 @@ PUBLISHED = {  # accuracy of crowd-kit 1.4.2
 def test_not_below_the_published_implementation(real_crowd, name):
     labels, truth = real_crowd(name)
     assert MMSR().fit(labels).score(labels, truth) >= PUBLISHED[name] - 0.005
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "n_workers", "accuracy", "per_task", "n_classes", "seed"),
+    [(500, 100, (9, 1), 5, 3, 504), (1000, 30, (17, 3), 8, 4, 1004)],
+)
+def test_the_choice_of_extremes_does_not_go_round_in_circles(
+    n_tasks, n_workers, accuracy, per_task, n_classes, seed
+):
+    """Two ratios that are nearly equal took turns at being left out, without end."""
+    made = crowd(
+        n_tasks, n_workers * OneCoinWorkers(*accuracy), PerTask(per_task),
+        n_classes=n_classes, random_state=seed,
+    )  # fmt: skip
+    model = MMSR().fit(made.labels)
+    assert model.converged_
+    assert model.n_iter_ < 200
+    assert np.mean(model.labels_ == made.truth) > 0.99

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
+from wisecrowd import simulate
 from wisecrowd.aggregation import MajorityVote, Wawa
 from wisecrowd.core.labels import CrowdLabels
 
@@ -57,3 +60,14 @@ def test_an_unknown_worker_votes_as_a_guesser():
     weight = model.vote_weight_[0]
     expected = np.array([weight, 1 / 3, 0]) / (weight + 1 / 3)
     np.testing.assert_allclose(model.predict_proba(new)[0], expected)
+
+
+def test_one_round_is_the_whole_method():
+    labels = simulate.crowd(60, 6 * simulate.OneCoinWorkers(17, 3), random_state=0).labels
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = Wawa().fit(labels)
+    assert model.converged_
+    assert model.n_iter_ == 1
+    noisy = simulate.crowd(200, 20 * simulate.OneCoinWorkers(3, 2), random_state=0).labels
+    assert not Wawa(max_iter=2).fit(noisy).converged_  # an iteration that was cut off

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd import simulate
+from wisecrowd.aggregation import CoupledNMF
 from wisecrowd.families.moment_fit import inner_start
 from wisecrowd.families.moments import PairMoments, population_moments
 from wisecrowd.families.pair_likelihood import fit_pairs
@@ -97,3 +99,14 @@ def test_without_pairs_the_start_stays(experts):
     fit = fit_pairs(pairs, confusion, prior)
     np.testing.assert_array_equal(fit.confusion, confusion)
     assert fit.converged
+
+
+def test_an_exact_fit_has_converged():
+    """The divergence fell to 1e-300, and its gain was never a small share of it."""
+    made = simulate.crowd(
+        1000, 200 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(3), n_classes=4,
+        random_state=1004,
+    )  # fmt: skip
+    model = CoupledNMF(max_iter=500).fit(made.labels)
+    assert model.converged_
+    assert -1e-12 < model.history_[-1] <= 0

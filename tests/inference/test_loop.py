@@ -167,3 +167,13 @@ def test_a_slow_iteration_must_gain_less_to_stop():
     at_once, _ = fit(quick, tol=tol)
     gains = np.diff(at_once.history)
     assert at_once.n_iter == int(np.argmax(gains <= tol)) + 2 <= 8
+
+
+def test_a_run_that_was_cut_off_goes_on_as_if_it_had_not_been():
+    whole, _ = fit(Contraction(), tol=1e-9)
+    short, _ = fit(Contraction(), tol=1e-9, max_iter=7)
+    rest, engine = fit(Contraction(), tol=1e-9, after=short)
+    assert not short.converged
+    assert rest.history == whole.history
+    assert (rest.params, rest.n_iter, rest.converged) == (whole.params, whole.n_iter, True)
+    assert engine.passes == whole.n_iter - 7

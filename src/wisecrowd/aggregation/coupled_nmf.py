@@ -83,7 +83,7 @@ class CoupledNMF(PairMethod):
         self,
         *,
         weights: str = "shared",
-        max_iter: int = 500,
+        max_iter: int = 5000,
         tol: float = 1e-6,
         class_prior: Any = "auto",
         min_shared: Any = "auto",

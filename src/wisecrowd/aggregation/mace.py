@@ -38,7 +38,8 @@ class MACE(ConfusionEM):
     habit_prior : float
         :math:`c`, of each label in a worker's habit :math:`\xi_j`; 0, for EM only, is no prior.
     class_prior, max_iter, tol, n_init, random_state
-        See :class:`~wisecrowd.families.confusion.ConfusionEM`.
+        See :class:`~wisecrowd.families.confusion.ConfusionEM`. Of several starts, the best after 50
+        passes goes on until it converges.
 
     Attributes
     ----------
@@ -59,9 +60,9 @@ class MACE(ConfusionEM):
     :math:`\theta_j / (\theta_j + (1 - \theta_j) \xi_{jl})`, any other was guessed. The objective
     is exact: the log-likelihood plus log prior with "em", the evidence lower bound with "vb".
 
-    Every restart is a new random start, and the best objective wins. In the paper the classes are
-    equally probable, which is ``class_prior="uniform"``; where they are not, estimating them helps
-    a lot, and is the default.
+    Every restart is a new random start, and the best objective after 50 passes, the paper's number,
+    wins. In the paper the classes are equally probable, which is ``class_prior="uniform"``; where
+    they are not, estimating them helps a lot, and is the default.
 
     References
     ----------
@@ -81,6 +82,7 @@ class MACE(ConfusionEM):
 
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.0, cell=10.5, confusion=53.9)
+    _trial = 50
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class MACE(ConfusionEM):
         prior: Any = (0.5, 0.5),
         habit_prior: float = 10.0,
         class_prior: Any = "auto",
-        max_iter: int = 50,
+        max_iter: int = 1000,
         tol: float = 1e-6,
         n_init: int = 10,
         random_state: Any = 0,

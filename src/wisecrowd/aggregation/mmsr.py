@@ -29,7 +29,9 @@ from wisecrowd.families.received import worker_weights
 from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
+TRIMMING = 50  # steps that choose which pairs are extreme; in later ones the choice stays
 ENOUGH = 10.0  # tasks in common at which a pair has half the weight of one with very many
 
 
@@ -101,7 +103,7 @@ class MMSR(SkillVote):
     tags: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=106.0, cell=12.3, pair=111.0)
 
-    def __init__(self, *, trim: float = 0.1, max_iter: int = 100, tol: float = 1e-6) -> None:
+    def __init__(self, *, trim: float = 0.1, max_iter: int = 500, tol: float = 1e-6) -> None:
         self.trim = trim
         self.max_iter = max_iter
         self.tol = tol
@@ -142,15 +144,18 @@ def robust_rank_one(
     """Return skills (J,) whose products fit the agreement of all pairs, their extremes left out.
 
     Two copies of the skills take turns, since one copy would swing between too high and too low;
-    both have the same norm in every connected part.
+    both have the same norm in every connected part. After ``TRIMMING`` steps the same pairs stay
+    left out: where two workers' ratios are close, the choice between them can go round in circles.
     """
     part, n_parts = pairs.parts()
     left = right = start
     history: list[float] = []
     converged = False
+    kept: Mask | None = None
     for number in range(1, max_iter + 1):
-        new_right, _ = _trimmed_means(pairs, left, right, trim)
-        new_left, misfit = _trimmed_means(pairs, new_right, left, trim)
+        new_right, _, _ = _trimmed_means(pairs, left, right, trim, kept)
+        new_left, misfit, counted = _trimmed_means(pairs, new_right, left, trim, kept)
+        kept = counted if number >= TRIMMING else None
         new_left, new_right = _balanced(new_left, new_right, part, n_parts)
         moved = max(
             float(np.abs(a - b).max(initial=0.0)) for a, b in ((new_left, left), (new_right, right))
@@ -163,27 +168,42 @@ def robust_rank_one(
     return 0.5 * (left + right), history, converged
 
 
-def _trimmed_means(pairs: Pairs, other: Floats, own: Floats, trim: float) -> tuple[Floats, float]:
-    """Return each worker's weighted mean ratio without its extremes, and the misfit of the rest."""
+def _trimmed_means(
+    pairs: Pairs, other: Floats, own: Floats, trim: float, kept: Mask | None = None
+) -> tuple[Floats, float, Mask]:
+    """Return each worker's weighted mean ratio, the misfit, and the pairs that counted (P,).
+
+    The extremes of each worker's ratios do not count, or all but the ``kept`` pairs.
+    """
     first, skill = pairs.first, other[pairs.second]
     usable = np.abs(skill) > 1e-9
     ratio = np.where(usable, pairs.agreement / np.where(usable, skill, 1.0), 0.0)
     weight = np.where(usable, skill**2 * pairs.common / (pairs.common + ENOUGH), 0.0)
+    if kept is None:
+        kept = ~_extremes(pairs, ratio, own, trim)
+    weight = np.where(kept, weight, 0.0)
+    total = sum_by(first, weight, pairs.n_workers)
+    known = total > 0
+    mean = sum_by(first, weight * ratio, pairs.n_workers)
+    mean = np.where(known, mean / np.where(known, total, 1.0), 0.0)
+    misfit = weight @ (ratio - mean[first]) ** 2 / max(float(weight.sum()), 1e-300)
+    return mean, float(misfit), kept
+
+
+def _extremes(pairs: Pairs, ratio: Floats, own: Floats, trim: float) -> Mask:
+    """Return the pairs (P,) whose ratio is among its worker's highest or lowest."""
+    first = pairs.first  # sorted
     order = np.lexsort((ratio, first))
-    ratio, weight = ratio[order], weight[order]  # first is sorted already
+    ratio = ratio[order]
     degree = np.bincount(first, minlength=pairs.n_workers)
     begin = np.cumsum(degree) - degree
     place = np.arange(len(first)) - begin[first]
     spare = np.floor(trim * degree)[first]
     lowest = (place < spare) & (ratio < own[first])
     highest = (place >= degree[first] - spare) & (ratio > own[first])
-    weight = np.where(lowest | highest, 0.0, weight)
-    total = sum_by(first, weight, pairs.n_workers)
-    known = total > 0
-    mean = sum_by(first, weight * ratio, pairs.n_workers)
-    mean = np.where(known, mean / np.where(known, total, 1.0), 0.0)
-    misfit = weight @ (ratio - mean[first]) ** 2 / max(float(weight.sum()), 1e-300)
-    return mean, float(misfit)
+    extreme = np.empty(len(first), dtype=bool)
+    extreme[order] = lowest | highest
+    return extreme
 
 
 def _balanced(left: Floats, right: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:

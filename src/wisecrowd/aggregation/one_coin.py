@@ -84,7 +84,7 @@ class OneCoin(OneCoinEM):
         *,
         prior: Any = "weak",
         class_prior: Any = "auto",
-        max_iter: int = 200,
+        max_iter: int = 1000,
         tol: float = 1e-6,
         n_init: int = 1,
         accelerate: bool = False,

@@ -22,6 +22,8 @@ from wisecrowd.families.symmetric_factors import (
     parameters_of,
 )
 
+RIDGE = 0.3  # shared tasks that the start counts for: what sparse tables leave open stays there
+
 
 class SymmetricNMF(PairMethod):
     r"""Confusion matrices from one symmetric factorisation of all pair tables.
@@ -56,9 +58,12 @@ class SymmetricNMF(PairMethod):
 
     Notes
     -----
-    The fit starts from the soft vote, or from the given start. The alternation for Q never gets
-    worse; it starts from no rotation and from the extreme rows of the factor, and the better one
-    counts. The rotation is unique if every class has a label that some worker uses for it alone.
+    The fit starts from the soft vote, or from the given start, and a small ridge (the weight of 0.3
+    shared tasks) holds it there in the directions that sparse tables do not determine.
+
+    The alternation for Q never gets worse; it starts from no rotation and from the extreme rows of
+    the factor, and the better one counts. The rotation is unique if every class has a label that
+    some worker uses for it alone.
 
     The classes are named so that the workers are right most often. How gold labels, unidentified
     workers and zeros are treated: see :mod:`wisecrowd.families.moment_fit`.
@@ -111,7 +116,7 @@ class SymmetricNMF(PairMethod):
         else:
             confusion, class_prior = start_from(labels, self._start, None)
             start = confusion.transpose(0, 2, 1) * np.sqrt(class_prior)
-            factor = fitted_factor(pairs, start, max_iter=self.max_iter, tol=self.tol)
+            factor = fitted_factor(pairs, start, max_iter=self.max_iter, tol=self.tol, ridge=RIDGE)
         part, _ = pairs.parts()
         shared = pairs.sum_by_worker(pairs.n_shared, pairs.n_shared)
         rotated = nonnegative_rotation(factor.blocks, part)

@@ -27,7 +27,8 @@ class Wawa(WeightedVote):
     Parameters
     ----------
     max_iter : int
-        Rounds of new weights. The method has one; more of them iterate it until no weight changes.
+        Rounds of new weights. The method has one, after which it is complete (``converged_``);
+        more of them iterate it until no weight changes.
     tol : float
         Stop when no weight changes by more than this.
 
@@ -65,6 +66,7 @@ class Wawa(WeightedVote):
 
     tags: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=21.5, task=10.9, dense=10.9)
+    one_round = True
 
     def __init__(self, *, max_iter: int = 1, tol: float = 0.0) -> None:
         self.max_iter = max_iter

@@ -93,7 +93,7 @@ class ZenCrowd(OneCoinEM):
         *,
         initial_accuracy: float = 0.8,
         prior: Any = None,
-        max_iter: int = 100,
+        max_iter: int = 1000,
         tol: float = 1e-6,
         n_init: int = 1,
         accelerate: bool = False,

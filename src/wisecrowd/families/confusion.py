@@ -76,6 +76,7 @@ class ConfusionEM(Aggregator):
     """
 
     _hard = False  # whether the E-step takes the most probable class instead of the posterior
+    _trial: int | None = None  # passes of several starts after which only the best one goes on
 
     def __init__(
         self,
@@ -160,17 +161,23 @@ class ConfusionEM(Aggregator):
         engine = MemoryEngine(labels, prior, table_size=J * K * K)
         own_start = self._start
 
-        def attempt(number: int) -> Run:
-            noise = rng if number > 0 else None
-            params = self._first_params(engine, J, K, own_start, noise)
+        def go(params: Params | None, most: int, after: Run | None = None) -> Run:
             room = np.empty((labels.n_tasks, K))  # costs nothing until it is written
             return run(
                 self, engine, params,
-                max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate,
+                max_iter=most, tol=self.tol, accelerate=self.accelerate, after=after,
                 last_states=None if self._hard else [room[b.tasks] for b in engine.shards()],
             )  # fmt: skip
 
+        def attempt(number: int) -> Run:
+            noise = rng if number > 0 else None
+            return go(self._first_params(engine, J, K, own_start, noise), most)
+
+        several = self.n_init > 1 and self._trial is not None
+        most = min(self.max_iter, self._trial or 0) if several else self.max_iter
         best = best_of(attempt, self.n_init)
+        if not best.converged and most < self.max_iter:
+            best = go(None, self.max_iter, after=best)
         if best.states[0] is not None:
             probas = best.states[0].base
         else:

@@ -21,6 +21,7 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 
 FLOOR = 1e-300  # a probability of zero whose logarithm and inverse are finite
+RESOLUTION = 2.0**-52  # gains below this, in nats, are lost in rounding: an exact fit has settled
 
 
 class PairFit(NamedTuple):
@@ -52,7 +53,8 @@ def fit_pairs(
     weight : (n_pairs,), optional
         The weight of each pair's table; by default the number of shared tasks.
     max_iter, tol : int, float
-        Stop after so many steps, or when a step lowers the divergence by less than this share.
+        Stop after so many steps, or when a step lowers the divergence by less than this share of
+        it or by less than a number close to one can show.
     """
     weight = pairs.n_shared if weight is None else weight
     total = float(weight.sum())
@@ -66,7 +68,7 @@ def fit_pairs(
         history.append(_divergence(pairs.tables, model, share))  # before this step
         report(Progress(number, max_iter, -history[-1]))
         confusion, class_prior = _step(pairs, share, model, confusion, class_prior)
-        if number > 1 and history[-2] - history[-1] <= tol * history[-1]:
+        if number > 1 and history[-2] - history[-1] <= max(tol * history[-1], RESOLUTION):
             converged = True
             break
     history.append(_divergence(pairs.tables, _model(pairs, confusion, class_prior), share))

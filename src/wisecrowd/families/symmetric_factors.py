@@ -43,7 +43,12 @@ class Factor(NamedTuple):
 
 
 def fitted_factor(
-    pairs: PairMoments, start: Floats, *, max_iter: int = 1000, tol: float = 1e-12
+    pairs: PairMoments,
+    start: Floats,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-12,
+    ridge: float = 0.0,
 ) -> Factor:
     r"""Return the factor of least :math:`\sum n_{jj'} \| R_{jj'} - U_j U_{j'}^T \|^2`.
 
@@ -53,11 +58,15 @@ def fitted_factor(
         Blocks :math:`U_j` (labels, classes), such as the soft vote's :math:`H_j`.
     max_iter, tol : int, float
         Of the quasi-Newton method; ``tol`` bounds the gradient.
+    ridge : float
+        Weight of :math:`\sum_j \| U_j - U_j^{start} \|^2`, which is added, in shared tasks. Without
+        it, tables of few shared tasks leave directions in which the fit drifts without end.
     """
     from scipy.optimize import minimize
 
     shape = start.shape
-    weight = (pairs.n_shared / max(float(pairs.n_shared.sum()), 1e-300))[:, None, None]
+    total = max(float(pairs.n_shared.sum()), 1e-300)
+    weight, hold = (pairs.n_shared / total)[:, None, None], ridge / total
     # Workers with many tables have steep coordinates: in these units all are alike.
     degree = pairs.sum_by_worker(weight[:, 0, 0], weight[:, 0, 0])
     unit = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))[:, None, None]
@@ -67,8 +76,10 @@ def fitted_factor(
         one, two = blocks[pairs.first], blocks[pairs.second]
         gap = one @ two.transpose(0, 2, 1) - pairs.tables
         pull = weight * gap
-        slope = pairs.sum_by_worker(pull @ two, pull.transpose(0, 2, 1) @ one)
-        return 0.5 * float(np.sum(pull * gap)), (unit * slope).ravel()
+        away = hold * (blocks - start)
+        slope = pairs.sum_by_worker(pull @ two, pull.transpose(0, 2, 1) @ one) + away
+        value = 0.5 * float(np.sum(pull * gap) + np.sum(away * (blocks - start)))
+        return value, (unit * slope).ravel()
 
     found = minimize(
         misfit, (start / unit).ravel(), jac=True, method="L-BFGS-B",

@@ -9,7 +9,7 @@ O(annotations) for any number of classes.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,7 @@ class WeightedVote(Aggregator):
 
     max_iter: int
     tol: float
+    one_round: ClassVar[bool] = False  # whether the method is complete after a single round
 
     # -------------------------------------------------------------------------------- the hooks
 
@@ -152,7 +153,7 @@ class WeightedVote(Aggregator):
             accuracy,
             accuracy_error(accuracy, votes.total),
             n_iter=number,
-            converged=converged,
+            converged=converged or (self.one_round and self.max_iter == 1),
             history=tuple(history),
             extra={"vote_weight": weights},
         )

@@ -67,6 +67,7 @@ def run(
     states: Sequence[Any] | None = None,
     last_states: Sequence[Any] | None = None,
     settled: Callable[[Any, Any], bool] | None = None,
+    after: Run | None = None,
 ) -> Run:
     """Iterate from ``params`` until the objective's relative gain is at most ``tol``.
 
@@ -82,6 +83,9 @@ def run(
 
     ``settled(stats, params)`` replaces the test on the objective where there is a better one.
 
+    ``after`` is a run that ``max_iter`` cut off. It goes on, with its passes counted, to the result
+    of a run that was not cut off; ``params`` is not used then.
+
     With ``accelerate`` every third pass tries an extrapolation (SQUAREM) and falls back to the
     plain iterate when the objective there is lower than what has been reached, so that the
     history still never decreases.
@@ -90,7 +94,10 @@ def run(
     history: list[float] = []
     path: list[Any] = []  # the iterates since the last extrapolation
     fallback: Any = None
-    for iteration in range(1, max_iter + 1):
+    if after is not None:
+        history = list(after.history)
+        params = model.global_step(after.stats, after.params)
+    for iteration in range(len(history) + 1, max_iter + 1):
         if iteration == max_iter and last_states is not None:
             states = list(last_states)
         states, stats = engine.map_reduce(model.local_step, states, params)

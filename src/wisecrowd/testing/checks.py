@@ -7,7 +7,15 @@ from typing import Any
 from unittest import SkipTest
 
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.testing import behaviour, contract, degenerate, invariance, priors, refitting
+from wisecrowd.testing import (
+    behaviour,
+    contract,
+    degenerate,
+    good_crowds,
+    invariance,
+    priors,
+    refitting,
+)
 from wisecrowd.testing.foundation import Check, maker
 from wisecrowd.testing.inputs.check import check_inputs
 
@@ -36,6 +44,7 @@ CHECKS: tuple[Check, ...] = (
     behaviour.check_score,
     behaviour.check_warm_start,
     behaviour.check_one_label_per_task,
+    good_crowds.check_good_crowds,
     priors.check_gold,
     priors.check_all_gold,
     priors.check_gold_teaches,
