@@ -11,6 +11,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.spelling import parameter
 from wisecrowd.families.confusion import ConfusionEM, Params, safe_log
 from wisecrowd.inference.priors import as_coin_prior
 
@@ -115,7 +116,7 @@ class MACE(ConfusionEM):
         if self.method == "vb" and min(coin.a, coin.b, self.habit_prior) <= 0:
             raise ParameterError(
                 "prior and habit_prior must be positive for variational Bayes; raise them, or "
-                "choose method='em'."
+                f"choose {parameter('method', 'em')}."
             )
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:

@@ -15,6 +15,7 @@ from wisecrowd.audit.information import channel_capacity, mutual_information, sp
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_number
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
 from wisecrowd.families.moments import PairMoments, pair_moments
 
@@ -124,12 +125,13 @@ class SpammerReport(Part):
         ids = self.workers[who][order]
         count = int(self.n_labels[who].sum())
         share = count / max(int(self.n_labels.sum()), 1)
+        how = spelled("wisecrowd.audit.prune", "wisecrowd audit FILE --prune-to CLEAN.csv")
         return Finding(
             name, severity, float(share), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "
             f"{share:.0%} of all, which is the score) {did}.",
-            "Prune them (wisecrowd.audit.prune, or --prune-to), or use a method with confusion "
-            "matrices, which learns to ignore them.",
+            f"Prune them ({how}), or use a method with confusion matrices, which learns to ignore "
+            "them.",
         )  # fmt: skip
 
 

@@ -79,8 +79,8 @@ def predict(
         method = load(model)
         if not hasattr(method, "_log_probas"):
             raise DataError(
-                f"The model at {model} takes labels and no features; use wisecrowd.load and "
-                "predict_proba(labels)."
+                f"The model at {model} takes labels and no features; use it in Python: "
+                "wisecrowd.load(FOLDER).predict_proba(labels)."
             )
         table = read_features(features)
         tasks = table.tasks if ids is None else read_ids(ids)

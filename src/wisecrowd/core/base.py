@@ -142,7 +142,7 @@ class Aggregator(Estimator):
         if self.tags.binary and labels.n_classes > 2:
             raise DataError(
                 f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
-                f"wrap it: {spelled(*_one_vs_rest(type(self).__name__))}."
+                f"wrap it: {_one_vs_rest(type(self).__name__)}."
             )
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
@@ -384,8 +384,8 @@ def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
     return probas
 
 
-def _one_vs_rest(name: str) -> tuple[str, str]:
-    return f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}"
+def _one_vs_rest(name: str) -> str:
+    return spelled(f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}")
 
 
 def _total_weight(labels: CrowdLabels) -> float:

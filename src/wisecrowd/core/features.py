@@ -11,6 +11,7 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels, stable_order
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import describe_ids, suggestion
 
@@ -50,7 +51,10 @@ def as_features(X: Any, *, n_features: int | None = None, owner: str = "The mode
     if array.ndim < 2:
         raise DataError(
             f"X has {array.ndim} dimension(s), Expected 2D array; Reshape your data: one row per "
-            "task, X.reshape(-1, 1) if there is one feature, X.reshape(1, -1) if there is one task."
+            + spelled(
+                "task, X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one task.",
+                "task and one column per feature.",
+            )
         )
     if array.shape[0] == 0:
         raise DataError(f"Found array with 0 sample(s) (shape={array.shape}): X has no rows.")
@@ -219,14 +223,14 @@ def _no_row_numbers(labels: CrowdLabels, n_rows: int) -> DataError:
     return DataError(
         f"X has {n_rows} rows and y has {labels.n_tasks} tasks ({describe_ids(labels.tasks, 3)}) "
         f"that are not the row numbers 0 to {n_rows - 1}; say which task each row of X is: "
-        "fit(X, y, tasks=ids)."
+        + spelled("fit(X, y, tasks=ids).", "--ids FILE.")
     )
 
 
 def _wrong_counts(n_rows: int, other: str) -> DataError:
     return DataError(
         f"X has {n_rows} rows and {other}, so they do not align; give one row of X per task, or "
-        "say which task each row is with tasks=ids."
+        f"say which task each row is with {spelled('tasks=ids', '--ids FILE')}."
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.spelling import spelled
 
 
 def check_integer(name: str, value: Any, minimum: int) -> None:
@@ -29,7 +30,8 @@ def check_number(name: str, value: Any, low: float, high: float = math.inf) -> N
 def check_flag(name: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} is {value!r}; give True or False.")
+        either = spelled("True or False", "true or false")
+        raise ParameterError(f"{name} is {value!r}; give {either}.")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import suggestion
 
 
@@ -91,12 +92,12 @@ def _no_such_method(name: str, kind: str) -> str:
     known = method_names(kind)
     for other in PACKAGES:
         if other != kind and _plain(name) in map(_plain, method_names(other)):
-            how = (
-                "learns from features: use `wisecrowd train`"
+            what, command = (
+                ("learns from features", "train")
                 if other == "learning"
-                else ("takes labels alone: use `wisecrowd aggregate`")
+                else ("takes labels alone", "aggregate")
             )
-            return f"{name} {how}, or wisecrowd.{other}."
+            return f"{name} {what}: use {spelled(f'wisecrowd.{other}', f'wisecrowd {command}')}."
     return f"There is no method {name!r}{suggestion(name, known)}; there are {', '.join(known)}."
 
 

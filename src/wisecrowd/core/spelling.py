@@ -37,3 +37,18 @@ def option(name: str, value: str) -> str:
     '--duplicates keep'
     """
     return spelled(f"{name}={value!r}", f"--{name.replace('_', '-')} {shlex.quote(value)}")
+
+
+def parameter(name: str, value: object) -> str:
+    """Return a parameter of a method with its value as the reader would type it.
+
+    Examples
+    --------
+    >>> parameter("impute", False)
+    'impute=False'
+    >>> with shell_spelling():
+    ...     parameter("impute", False)
+    '-p impute=false'
+    """
+    typed = str(value).lower() if value is None or isinstance(value, bool) else str(value)
+    return spelled(f"{name}={value!r}", f"-p {name}={shlex.quote(typed)}")

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.memory import require_memory
+from wisecrowd.core.spelling import parameter
 from wisecrowd.families.moments import PairMoments
 
 Floats = NDArray[np.float64]
@@ -126,7 +127,7 @@ def imputed_blocks(pairs: PairMoments) -> Floats:
     require_memory(
         3 * 8 * (J * K) ** 2,
         "All blocks of all pairs of workers",
-        "use impute=False, which needs memory for existing pairs only",
+        f"use {parameter('impute', False)}, which needs memory for existing pairs only",
     )
     blocks = np.zeros((J, J, K, K))
     blocks[pairs.first, pairs.second] = pairs.tables

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
 from wisecrowd.inference.mixed_priors import Discrete as Discrete
 from wisecrowd.inference.mixed_priors import Mixture as Mixture
@@ -339,9 +340,11 @@ def as_row_prior(prior: Any, classes: Any = None) -> Any:
         return DirichletRows(0.0)
     if isinstance(prior, str):
         if prior != "weak":
-            raise ParameterError(
-                f"prior is {prior!r}; give 'weak', None, a number, an array or a prior object."
+            allowed = spelled(
+                "'weak', None, a number, an array or a prior object",
+                "weak, none, a number or a matrix such as [[3,1],[1,3]]",
             )
+            raise ParameterError(f"prior is {prior!r}; give {allowed}.")
         return WeakDiagonal()
     return prior if hasattr(prior, "pseudo_counts") else DirichletRows(prior)
 
@@ -356,7 +359,8 @@ def as_coin_prior(prior: Any) -> OneCoin:
         return OneCoin(*prior)
     if isinstance(prior, OneCoin):
         return prior
-    raise ParameterError(f"prior is {prior!r}; give 'weak', None, a pair (a, b) or a OneCoin.")
+    allowed = spelled("'weak', None, a pair (a, b) or a OneCoin", "weak, none or a pair [a,b]")
+    raise ParameterError(f"prior is {prior!r}; give {allowed}.")
 
 
 def as_worker_prior(prior: Any) -> WorkerPrior:
@@ -369,7 +373,9 @@ def as_worker_prior(prior: Any) -> WorkerPrior:
         return OneCoin(*prior)
     if prior is not None and not isinstance(prior, str) and np.ndim(prior) >= 2:
         return DirichletRows(prior)
-    raise ParameterError(
-        f"prior is {prior!r}; give 'weak', a pair (a, b), a matrix of Dirichlet parameters or a "
-        "prior object such as OneCoin(2, 1)."
+    allowed = spelled(
+        "'weak', a pair (a, b), a matrix of Dirichlet parameters or a prior object such as "
+        "OneCoin(2, 1)",
+        "weak or a matrix of Dirichlet parameters such as [[3,1],[1,3]]",
     )
+    raise ParameterError(f"prior is {prior!r}; give {allowed}.")

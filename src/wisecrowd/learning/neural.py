@@ -25,6 +25,7 @@ from wisecrowd.core.parameters import (
     check_integer,
     check_number,
 )
+from wisecrowd.core.spelling import spelled
 from wisecrowd.learning.base import CrowdClassifier, Learned, Training
 from wisecrowd.learning.checkpoint import load_checkpoint, save_checkpoint
 from wisecrowd.learning.data import CrowdData, Features, log_probas_of
@@ -184,7 +185,8 @@ class NeuralClassifier(CrowdClassifier):
 
     def _selection(self, training: Training) -> str:
         if self.selection == "gold" and training.valid is None:
-            raise ParameterError("selection is 'gold'; give fit(..., valid=(X, y)) to choose by.")
+            how = spelled("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
+            raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
         if self.selection != "auto":
             return self.selection
         return "last" if training.valid is None else "gold"

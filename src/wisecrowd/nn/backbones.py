@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.spelling import parameter
 from wisecrowd.core.wording import suggestion
 
 
@@ -129,7 +130,7 @@ def _image(shape: Shape) -> Shape:
     if len(shape) != 3:
         raise DataError(
             f"A CNN needs images of shape (n, channels, height, width), and each row of X has "
-            f"shape {shape}; reshape X, or use module='mlp'."
+            f"shape {shape}; reshape X, or use {parameter('module', 'mlp')}."
         )
     return shape
 

@@ -16,6 +16,7 @@ from wisecrowd.audit.findings import Findings
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.pseudonyms import PSEUDONYM
+from wisecrowd.core.spelling import spelled
 
 FEWEST = 5  # labels of a worker that shared reports show
 WITHHELD = "(withheld)"
@@ -49,7 +50,10 @@ class Withheld:
         if not all(isinstance(one, str) and PSEUDONYM.fullmatch(one) for one in few):
             raise ParameterError(
                 "Workers with few labels can be withheld only if they have pseudonyms; give "
-                "wisecrowd.pseudonymize(labels, key) instead of the labels."
+                + spelled(
+                    "wisecrowd.pseudonymize(labels, key) instead of the labels.",
+                    "--pseudonymize KEYFILE.",
+                )
             )
         return cls(frozenset(few), fewest)
 
