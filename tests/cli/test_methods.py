@@ -2,11 +2,24 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 import wisecrowd as wc
 
 
-def test_every_method_with_what_it_is_for_and_its_paper(cli):
-    code, out, err = cli("methods")
+@pytest.mark.parametrize("kind", ["aggregation", "learning"])
+def test_one_line_each(cli, kind):
+    code, out, err = cli("methods", *(["--learning"] if kind == "learning" else []))
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert len(lines) == len(wc.methods(kind))
+    for line, method in zip(lines, wc.methods(kind), strict=True):
+        assert line.split("  ")[0] == method.name
+        assert line.endswith(f"  {method.summary}")
+
+
+def test_long_says_what_each_is_for_and_its_paper(cli):
+    code, out, err = cli("methods", "--long")
     assert (code, err) == (0, "")
     for method in wc.methods():
         assert f"\n    {method.use}\n" in out
@@ -14,13 +27,17 @@ def test_every_method_with_what_it_is_for_and_its_paper(cli):
         assert method.name in out.splitlines()
 
 
-def test_json(cli):
-    found = json.loads(cli("methods", "--json").out)["methods"]
+@pytest.mark.parametrize("options", [[], ["--long"]])
+def test_json_is_complete(cli, options):
+    found = json.loads(cli("methods", "--json", *options).out)["methods"]
     assert [row["name"] for row in found] == [method.name for method in wc.methods()]
     assert set(found[0]) == {"name", "cls", "summary", "use", "reference"}
 
 
-def test_folded_to_the_terminal(cli, monkeypatch):
+def test_lines_are_cut_to_the_terminal_and_paragraphs_folded(cli, monkeypatch):
     monkeypatch.setattr("wisecrowd.cli.terminal.terminal_width", lambda: 60)
     lines = cli("methods").out.splitlines()
+    assert len(lines) == len(wc.methods())
     assert max(map(len, lines)) <= 60
+    assert any(line.endswith("…") for line in lines)
+    assert max(map(len, cli("methods", "--long").out.splitlines())) <= 60

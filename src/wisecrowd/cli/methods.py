@@ -11,10 +11,11 @@ from wisecrowd.cli import options
 Learning = Annotated[
     bool, typer.Option("--learning", help="Those that train a classifier on features instead.")
 ]
+Long = Annotated[bool, typer.Option("--long", help="Add when to use each, and its paper.")]
 
 
-def methods(learning: Learning = False, as_json: options.Json = False) -> None:
-    """List the methods: name, what it is for, paper."""
+def methods(learning: Learning = False, long: Long = False, as_json: options.Json = False) -> None:
+    """List the methods, one line each: name and summary."""
     from dataclasses import asdict
 
     from wisecrowd.cli.outputs import print_json, print_text
@@ -26,11 +27,22 @@ def methods(learning: Learning = False, as_json: options.Json = False) -> None:
         print_json({"methods": [asdict(method) for method in found]})
         return
     width = terminal_width()
-    blocks = [
-        _described(method.name, [method.summary, method.use, method.reference], width)
-        for method in found
-    ]
-    print_text("\n".join(blocks))
+    if long:
+        blocks = [
+            _described(method.name, [method.summary, method.use, method.reference], width)
+            for method in found
+        ]
+        print_text("\n".join(blocks))
+        return
+    longest = max(len(method.name) for method in found)
+    lines = [f"{method.name:<{longest}}  {method.summary}" for method in found]
+    print_text("".join(f"{_cut(line, width)}\n" for line in lines))
+
+
+def _cut(line: str, width: int | None) -> str:
+    """Return a line that a terminal does not fold."""
+    fits = width is None or len(line) <= width
+    return line if fits else line[: max(width or 0, 20) - 1].rstrip() + "…"
 
 
 def _described(name: str, sentences: list[str], width: int | None) -> str:
