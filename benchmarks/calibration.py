@@ -155,7 +155,7 @@ def dawid_skene_coverage(name: str = "100 labels per worker, K = 2", n: int = 40
         made = simulate.crowd(
             n_tasks, workers, simulate.PerTask(per_task), n_classes=n_classes, random_state=seed
         )
-        table = wc.aggregation.DawidSkene().fit(made.labels).worker_table()
+        table = wc.aggregation.DawidSkene().fit(made.labels).worker_columns()
         accuracy = made.worker_accuracy
         inside = (table["accuracy_low"] <= accuracy) & (accuracy <= table["accuracy_high"])
         covered += inside.tolist()

@@ -50,8 +50,8 @@ def main() -> None:
     OUTPUT.mkdir(exist_ok=True)
     simulate.write(crowd, OUTPUT / "crowd")
     tables = {
-        "labels.csv": model.task_table() | {"truth": truth},
-        "workers.csv": model.worker_table() | {"true_accuracy": crowd.worker_accuracy},
+        "labels.csv": model.task_columns() | {"truth": truth},
+        "workers.csv": model.worker_columns() | {"true_accuracy": crowd.worker_accuracy},
     }
     manifest = Manifest.describe(
         method="dawid-skene",

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.comparing import NumberChecker, same_output
+from tests.printed_numbers import NumberChecker, same_output
 
 import wisecrowd
 from wisecrowd.cli.main import run

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wisecrowd.api import aggregate as aggregate
     from wisecrowd.api import load as load
     from wisecrowd.api import show_versions as show_versions
+    from wisecrowd.comparing import compare as compare
     from wisecrowd.core.labels import CrowdLabels as CrowdLabels
     from wisecrowd.core.pseudonyms import pseudonymize as pseudonymize
     from wisecrowd.core.registry import methods as methods
@@ -42,6 +43,7 @@ _MODULES = (
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
     "aggregate": "wisecrowd.api:aggregate",
+    "compare": "wisecrowd.comparing:compare",
     "limits": "wisecrowd.io.limits:limits",
     "load": "wisecrowd.api:load",
     "methods": "wisecrowd.core.registry:methods",

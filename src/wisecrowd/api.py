@@ -14,6 +14,7 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.frames import as_frame
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.validation import as_crowd_labels
@@ -82,7 +83,7 @@ def aggregate(
     }  # fmt: skip
     labels = labels_of(data, columns)
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
-    table = model.task_table()
+    table = model.task_columns()
     return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
 
 
@@ -141,18 +142,6 @@ def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation")
         if nested:
             method.set_params(**{key: value})
     return method
-
-
-def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
-    """Return columns as a frame of a library by name, through Arrow; a pyarrow table for None."""
-    import narwhals as nw
-    import pyarrow as pa
-
-    arrow = pa.table({name: pa.array(values) for name, values in table.items()})
-    if library in (None, "pyarrow"):
-        return arrow
-    backend: Any = library
-    return nw.from_arrow(arrow, backend=backend).to_native()
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:

@@ -76,8 +76,8 @@ def test_fit_publishes_everything_by_the_users_ids():
     np.testing.assert_allclose(model.confidence_, [0.5, 1, 1])
     assert (model.n_iter_, model.converged_, model.history_, model.warnings_) == (1, True, (), ())
     assert 0 <= model.draw_ < 1
-    assert model.task_table()["n_labels"].tolist() == [2, 2, 1]
-    workers = model.worker_table()
+    assert model.task_columns()["n_labels"].tolist() == [2, 2, 1]
+    workers = model.worker_columns()
     assert workers["n_labels"].tolist() == [2, 3]
     np.testing.assert_allclose(workers["accuracy_low"], 0.95 - 0.196)
     np.testing.assert_allclose(workers["accuracy_high"], 1.0)

@@ -295,7 +295,7 @@ def test_intervals_of_worker_accuracy_cover(n_tasks, workers, per_task, n_classe
             n_tasks, workers, simulate.PerTask(per_task), n_classes=n_classes, random_state=seed
         )
         with unwatched():
-            table = DawidSkene().fit(made.labels).worker_table()
+            table = DawidSkene().fit(made.labels).worker_columns()
         truth = made.worker_accuracy
         covered += ((table["accuracy_low"] <= truth) & (truth <= table["accuracy_high"])).tolist()
     assert 0.925 <= np.mean(covered) <= 0.985

@@ -73,8 +73,8 @@ def test_what_the_fit_publishes():
     np.testing.assert_allclose(model.worker_accuracy_, diagonal @ model.class_prior_)
     np.testing.assert_allclose(model.class_prior_, model.probas_.mean(axis=0))
     assert model.n_features_in_ == 2
-    assert list(model.task_table()) == ["task", "label", "confidence", "n_labels"]
-    assert model.worker_table()["n_labels"].tolist() == [40, 40, 40]
+    assert list(model.task_columns()) == ["task", "label", "confidence", "n_labels"]
+    assert model.worker_columns()["n_labels"].tolist() == [40, 40, 40]
 
 
 def test_known_classes_are_kept_and_reach_the_method():

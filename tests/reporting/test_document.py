@@ -14,7 +14,7 @@ from wisecrowd.storage import Manifest, read_manifest
 @pytest.fixture
 def made(study, summary):
     fit = study.fit
-    tables = {"workers": fit.worker_table(), "tasks": fit.task_table()}
+    tables = {"workers": fit.worker_columns(), "tasks": fit.task_columns()}
     return Report(summary, tables, Manifest.describe(method="dawid-skene"))
 
 

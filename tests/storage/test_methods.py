@@ -80,7 +80,7 @@ def test_every_method_comes_back_as_it_was(name, tmp_path):
         new = crowd(seed=2)
         assert same(model.predict_proba(new), loaded.predict_proba(new))
         assert loaded.predict(new).tolist() == model.predict(new).tolist()
-    assert loaded.task_table().keys() == model.task_table().keys()
+    assert loaded.task_columns().keys() == model.task_columns().keys()
 
 
 def test_prior_objects_and_arrays_are_parameters(tmp_path):

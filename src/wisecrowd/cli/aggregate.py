@@ -191,7 +191,7 @@ def _write(
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
-    tables = {"labels": _task_table(model, soft), "workers": model.worker_table()}
+    tables = {"labels": _task_table(model, soft), "workers": model.worker_columns()}
     with together():
         if outputs["model"] is not None:
             model.save(outputs["model"])
@@ -212,7 +212,7 @@ def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
     from wisecrowd.cli.scores import dense_rows
     from wisecrowd.core.memory import require_memory
 
-    table: dict[str, Any] = dict(model.task_table())
+    table: dict[str, Any] = dict(model.task_columns())
     if soft:
         n_classes = len(model.classes_)
         require_memory(

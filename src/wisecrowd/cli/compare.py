@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,14 +17,6 @@ if TYPE_CHECKING:
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.scores import Truth
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.base import Aggregator
-    from wisecrowd.core.labels import CrowdLabels
-
-WITH_TRUTH = (
-    "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
-)  # fmt: skip
-WITHOUT_TRUTH = ("agreement", "held_out_log_likelihood")
-HELD_OUT = 0.2  # share of the tasks that the likelihood is measured on
 
 
 def compare(
@@ -122,6 +116,7 @@ def _compare(
     from wisecrowd.cli.inputs import read_labels, read_truth, source_files
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.comparing import compare_methods, scores_of
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.storage.manifest import Manifest
 
@@ -138,11 +133,8 @@ def _compare(
             known, scores = problem.truth, problem.scores
         else:
             known = None if truth is None else read_truth(truth, data.tasks, notes)
-            rows = [_run(name, data, known, seed, notes, chosen) for name in chosen]
-            scores = list(WITH_TRUTH if known is not None else WITHOUT_TRUTH)
-            if known is None:
-                _add_agreement(rows)
-            rows.sort(key=lambda row: _rank(row, scores))
+            rows = compare_methods(data, known, chosen, seed, partial(_working, notes))
+            scores = list(scores_of(known))
         manifest = Manifest.describe(
             method="compare",
             parameters={"methods": chosen, **({"all": parameters} if parameters else {})},
@@ -165,82 +157,17 @@ def _chosen(methods: str | None, kind: str) -> list[str]:
     return list(dict.fromkeys(kebab_case(get_method(name, kind).__name__) for name in names))
 
 
-def _run(
-    name: str,
-    labels: CrowdLabels,
-    truth: Truth | None,
-    seed: int,
-    notes: Notes,
-    chosen: list[str],
-) -> dict[str, Any]:
-    """Fit and score one method; what it cannot do is its reason, not the end of the command."""
-    from wisecrowd.cli.parameters import configured_method
+@contextmanager
+def _working(notes: Notes, name: str, number: int, count: int) -> Iterator[None]:
+    """Show which method is at work, and name it in what it warns of."""
     from wisecrowd.cli.progress import working
-    from wisecrowd.core.exceptions import WisecrowdError
 
     notes.about = name
-    what = f"{name} ({chosen.index(name) + 1} of {len(chosen)})"
     try:
-        with working(what, quiet=notes.quiet):
-            model = configured_method(name, [], seed)
-            start = time.perf_counter()
-            model.fit(labels)
-            seconds = time.perf_counter() - start
-            scores = _scores(model, labels, truth, name, seed)
-    except WisecrowdError as error:
-        return {"method": name, "reason": str(error)}
+        with working(f"{name} ({number} of {count})", quiet=notes.quiet):
+            yield
     finally:
         notes.about = ""
-    return {"method": name, **scores, "seconds": seconds, "model": model}
-
-
-def _scores(
-    model: Aggregator, labels: CrowdLabels, truth: Truth | None, name: str, seed: int
-) -> dict[str, float | None]:
-    if truth is None:
-        return {"held_out_log_likelihood": _held_out(model, labels, name, seed)}
-    from wisecrowd.cli.scores import label_scores, probability_scores
-
-    found = {
-        **label_scores(truth, model.labels_),
-        **probability_scores(truth, model.probas_, model.classes_),
-    }
-    return {score: found[score] for score in WITH_TRUTH}
-
-
-def _held_out(model: Aggregator, labels: CrowdLabels, name: str, seed: int) -> float | None:
-    """Return the log-likelihood per label of tasks that a second fit has not seen."""
-    import numpy as np
-
-    from wisecrowd.cli.parameters import configured_method
-
-    if not model.tags.likelihood or labels.n_tasks < 2:
-        return None
-    order = np.random.default_rng(seed).permutation(labels.n_tasks)
-    n_test = max(1, int(HELD_OUT * labels.n_tasks))
-    test, train = labels[np.sort(order[:n_test])], labels[np.sort(order[n_test:])]
-    if train.n_annotations == 0 or test.n_annotations == 0:
-        return None
-    return configured_method(name, [], seed).fit(train).score(test)
-
-
-def _add_agreement(rows: list[dict[str, Any]]) -> None:
-    """Add to each fitted method the share of tasks on which another agrees, averaged over them."""
-    import numpy as np
-
-    fitted = [row for row in rows if "model" in row]
-    for row in fitted:
-        others = [other["model"].labels_ for other in fitted if other is not row]
-        shares = [float(np.mean(row["model"].labels_ == labels)) for labels in others]
-        row["agreement"] = float(np.mean(shares)) if shares else None
-
-
-def _rank(row: dict[str, Any], scores: list[str]) -> float:
-    """Sort key: the best first, those without a score and those that did not run last."""
-    if "reason" in row:
-        return 1e300
-    value = row.get(scores[0])
-    return 1e200 if value is None else -float(value)
 
 
 def _show(
@@ -252,35 +179,25 @@ def _show(
     manifest: Any,
     notes: Notes,
 ) -> None:
-    import numpy as np
-
     from wisecrowd.cli.outputs import give_json, print_text, write_result
     from wisecrowd.cli.scores import HEADINGS
     from wisecrowd.cli.terminal import terminal_width, text_table
+    from wisecrowd.comparing import comparison_table
     from wisecrowd.storage.atomic import together
 
     output, document = places
-    scores = [*scores, "seconds"]
-    clean = [{k: v for k, v in row.items() if k != "model"} for row in rows]
     with together():
         if output is not None:
-            table: dict[str, Any] = {"method": np.array([r["method"] for r in clean], dtype=object)}
-            for score in scores:
-                table[score] = np.array([_number(row.get(score)) for row in clean])
-            table["reason"] = np.array([row.get("reason", "") for row in clean], dtype=object)
-            write_result(table, output, manifest, notes)
+            write_result(comparison_table(rows, scores), output, manifest, notes)
         if as_json:
             scored = None if truth is None else len(truth.rows)
-            found = {"n_scored": scored, "seed": manifest.seed, "methods": clean}
+            found = {"n_scored": scored, "seed": manifest.seed, "methods": rows}
             give_json(lambda: found, document, manifest, notes)
+    scores = [*scores, "seconds"]
     if output is None and not as_json:
         header = ["method", *(HEADINGS.get(s, s.replace("_", " ")) for s in scores)]
-        ran = [[row["method"], *(row.get(s) for s in scores)] for row in clean if "seconds" in row]
+        ran = [[row["method"], *(row.get(s) for s in scores)] for row in rows if "seconds" in row]
         print_text(text_table(header, ran) + "\n")
-        missing = [[row["method"], row["reason"]] for row in clean if "reason" in row]
+        missing = [[row["method"], row["reason"]] for row in rows if "reason" in row]
         if missing:
             print_text("\n" + text_table(["not run", "why"], missing, terminal_width()) + "\n")
-
-
-def _number(value: float | None) -> float:
-    return float("nan") if value is None else float(value)

@@ -181,7 +181,7 @@ def _run(
             inputs=source_files(given),
             command=["wisecrowd", *command],
         )
-        found = {"labels": model.task_table(), "workers": model.worker_table()}
+        found = {"labels": model.task_columns(), "workers": model.worker_columns()}
         with together():
             model.save(output)
             write_manifest(output, manifest)

@@ -355,8 +355,8 @@ class Aggregator(Estimator):
 
     # ------------------------------------------------------------------------------ keep results
 
-    def task_table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per task: task, label, confidence, tie, n_labels."""
+    def task_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of ``task_table``: task, label, confidence, tie, n_labels."""
         self._require_fitted()
         return {
             "task": self.tasks_,

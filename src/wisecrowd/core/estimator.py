@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError, not_fitted
+from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.wording import suggestion
 
 
@@ -105,8 +106,34 @@ class Estimator:
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def worker_table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per worker: accuracy with its standard error and 95% interval."""
+    def worker_table(self, library: str | None = None) -> Any:
+        """Return a frame, one row per worker: accuracy with its standard error and 95% interval.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default the library that the labels came in. For labels from files and arrays it is
+            the first that is installed: pandas, polars or pyarrow.
+        """
+        return self._as_frame(self.worker_columns(), library)
+
+    def task_table(self, library: str | None = None) -> Any:
+        """Return a frame, one row per task: its label, confidence and number of labels.
+
+        ``library`` is that of :meth:`worker_table`.
+        """
+        return self._as_frame(self.task_columns(), library)
+
+    def _as_frame(self, table: dict[str, NDArray[Any]], library: str | None) -> Any:
+        given = getattr(self, "_frame_library", None)  # not known of a method that was loaded
+        return as_frame(table, frame_library(library, given))
+
+    def task_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of :meth:`task_table` as arrays."""
+        raise TypeError(f"{type(self).__name__} must define task_columns.")
+
+    def worker_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of :meth:`worker_table` as arrays."""
         self._require_fitted()
         accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
         return {

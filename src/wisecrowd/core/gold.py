@@ -124,3 +124,19 @@ def _whole(classes: list[Any]) -> list[Any]:
     if not floats or not all(x.is_integer() for x in floats):
         return classes
     return [int(x) if isinstance(x, float) and x == x else x for x in classes]
+
+
+def known_classes(truth: Any, labels: CrowdLabels) -> tuple[list[Any], list[Any]]:
+    """Return the tasks that have a true class, as given, and those classes.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
+    >>> known_classes([None, "cow"], labels)
+    (['t2'], ['cow'])
+    """
+    _, values = as_pairs(truth, labels, "truth")
+    ids, classes = values if isinstance(values, tuple) else (labels.tasks.tolist(), values)
+    classes = _whole(classes)
+    known = [i for i, value in enumerate(classes) if not is_missing(value)]
+    return [ids[i] for i in known], [classes[i] for i in known]

@@ -300,6 +300,25 @@ class CrowdLabels:
             table["worker_kind"] = self.worker_kind[self.worker]
         return table
 
+    def to_frame(self, library: str | None = None) -> Any:
+        """Return the long table as a frame, one row per annotation; ``from_frame`` reads it back.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            By default the library that the labels came in. For labels from files and arrays it is
+            the first that is installed: pandas, polars or pyarrow.
+
+        Examples
+        --------
+        >>> labels = CrowdLabels.from_arrays(["t1", "t1"], ["ann", "bob"], ["cat", "dog"])
+        >>> labels.to_frame("pyarrow").to_pylist()[0]
+        {'task': 't1', 'worker': 'ann', 'label': 'cat'}
+        """
+        from wisecrowd.core.frames import as_frame, frame_library
+
+        return as_frame(self.to_dict(), frame_library(library, self.frame_library))
+
 
 def _rebuild(*fields: Any) -> CrowdLabels:
     names = (

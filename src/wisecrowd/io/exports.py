@@ -52,7 +52,7 @@ class SoftLabels:
         """Return those of a fitted method, whether it learned from features or not."""
         if isinstance(fit, SoftLabels):
             return fit
-        table = fit.task_table()  # an error of its own if there was no fit
+        table = fit.task_columns()  # an error of its own if there was no fit
         name = kebab_case(type(fit).__name__)
         return cls(
             table["task"], table["label"], table["confidence"], fit.classes_, fit.probas_, name

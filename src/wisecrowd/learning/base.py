@@ -191,6 +191,7 @@ class CrowdClassifier(Estimator):
         self.labels_per_task_ = labels.labels_per_task
         self.labels_per_worker_ = labels.labels_per_worker
         self.class_totals_ = labels.class_totals
+        self._frame_library = labels.frame_library
         self.class_prior_ = probas.mean(axis=0)
         per_class = _labels_per_class(labels, probas)
         self.worker_accuracy_, self.worker_accuracy_error_ = accuracy_of(
@@ -296,8 +297,8 @@ class CrowdClassifier(Estimator):
 
     # -------------------------------------------------------------------- tables, files, manners
 
-    def task_table(self) -> dict[str, NDArray[Any]]:
-        """Return one row per training task: task, label, confidence, n_labels."""
+    def task_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the columns of ``task_table``: training task, label, confidence, n_labels."""
         self._require_fitted()
         return {
             "task": self.tasks_,

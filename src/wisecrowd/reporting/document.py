@@ -156,7 +156,7 @@ def report(
         method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state
     )
     summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
-    tables = {"workers": study.fit.worker_table(), "tasks": study.fit.task_table()}
+    tables = {"workers": study.fit.worker_columns(), "tasks": study.fit.task_columns()}
     if withheld is not None:
         summary = withheld.summary(summary)
         tables["workers"] = withheld.table(tables["workers"])

@@ -28,7 +28,7 @@ def workers(study: Study) -> dict[str, Any]:
     detailed = _detailed(study, order, flags)
     drift = _drift(study, detailed)
     confusion = _confusions(study, detailed)
-    table = study.fit.worker_table()
+    table = study.fit.worker_columns()
     kappa, kinds = _kappa(study), study.labels.worker_kind
     rows = [
         {

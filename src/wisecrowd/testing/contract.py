@@ -102,10 +102,13 @@ def check_tables(make: Make) -> None:
     for name, ids in (("tasks_", labels.tasks), ("workers_", labels.workers),
                       ("classes_", labels.classes)):  # fmt: skip
         require(np.array_equal(getattr(fitted, name), ids), f"{name} are not the user's ids")
-    tasks, workers = fitted.task_table(), fitted.worker_table()
+    tasks, workers = fitted.task_columns(), fitted.worker_columns()
     require({len(column) for column in tasks.values()} == {labels.n_tasks}, "task_table's length")
     lengths = {len(column) for column in workers.values()}
     require(lengths == {labels.n_workers}, "worker_table's length")
+    frames = fitted.task_table("pyarrow"), fitted.worker_table("pyarrow")
+    require(frames[0].column_names == list(tasks), "task_table's columns")
+    require(frames[1].column_names == list(workers), "worker_table's columns")
     require(np.array_equal(tasks["n_labels"], labels.labels_per_task), "n_labels of tasks")
     require(np.array_equal(workers["n_labels"], labels.labels_per_worker), "n_labels of workers")
     low, high = workers["accuracy_low"], workers["accuracy_high"]

@@ -1,0 +1,55 @@
+"""Results as frames of the user's dataframe library, which is never imported at the start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any
+
+from wisecrowd.core.exceptions import MissingDependencyError, ParameterError
+from wisecrowd.core.wording import suggestion
+
+LIBRARIES = ("pandas", "polars", "pyarrow")  # in the order of preference
+
+
+def frame_library(asked: str | None, given: str | None = None) -> str:
+    """Return the library of a frame to be made.
+
+    Parameters
+    ----------
+    asked : {"pandas", "polars", "pyarrow"} or None
+        The user's choice.
+    given : str or None
+        The library that the data came in. It counts where there is no choice; where the data did
+        not come as a frame either, the first that is installed of pandas, polars and pyarrow.
+
+    Examples
+    --------
+    >>> frame_library("pyarrow"), frame_library(None, "pyarrow")
+    ('pyarrow', 'pyarrow')
+    """
+    if asked is None:
+        return given or next(name for name in LIBRARIES if find_spec(name) is not None)
+    if asked not in LIBRARIES:
+        raise ParameterError(
+            f"library is {asked!r}{suggestion(asked, LIBRARIES)}; choose one of "
+            f"{', '.join(LIBRARIES)}."
+        )
+    if find_spec(asked) is None:
+        raise MissingDependencyError(
+            f"{asked} is not installed; install it with pip install {asked}, or choose another "
+            "library."
+        )
+    return asked
+
+
+def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
+    """Return columns as a frame of a library by name, through Arrow; a pyarrow table for None."""
+    import narwhals as nw
+    import pyarrow as pa
+
+    arrow = pa.table({name: pa.array(values) for name, values in table.items()})
+    if library in (None, "pyarrow"):
+        return arrow
+    backend: Any = library
+    return nw.from_arrow(arrow, backend=backend).to_native()

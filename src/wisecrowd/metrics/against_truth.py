@@ -1,0 +1,90 @@
+"""How good a set of labels is, given the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.encoding import lookup
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.result import dense_rows as dense_rows
+from wisecrowd.core.wording import suggestion
+
+LABEL_SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
+PROBABILITY_SCORES = ("log_loss", "brier_score", "expected_calibration_error")
+
+
+class Truth:
+    """True classes, matched to the tasks of a result.
+
+    Parameters
+    ----------
+    tasks, classes : (n_truth,) lists
+        As read: each task once.
+    known : (n_tasks,) array
+        The tasks of the result.
+
+    Attributes
+    ----------
+    rows : (n_scored,) int
+        Rows of the result that have a truth.
+    classes : (n_scored,) object
+        Their true classes.
+    n_unknown : int
+        True tasks that the result does not have.
+    """
+
+    def __init__(self, tasks: list[Any], classes: list[Any], known: NDArray[Any]) -> None:
+        values = np.empty(len(tasks), dtype=object)
+        values[:] = classes
+        codes = lookup(tasks, known)
+        found = codes >= 0
+        if not found.any():
+            hint = suggestion(tasks[0], known) if tasks else ""
+            raise DataError(
+                f"The truth names none of the {len(known)} labelled tasks; it needs the same task "
+                f"ids{hint}."
+            )
+        self.rows = codes[found]
+        self.classes = values[found]
+        self.n_unknown = int((~found).sum())
+
+
+def label_scores(truth: Truth, labels: NDArray[Any]) -> dict[str, float]:
+    """Return the scores of the labels themselves."""
+    from wisecrowd import metrics
+
+    true, chosen = _as_codes(truth.classes, labels[truth.rows])
+    return {name: getattr(metrics, name)(true, chosen) for name in LABEL_SCORES}
+
+
+def probability_scores(truth: Truth, probas: Any, classes: NDArray[Any]) -> dict[str, float]:
+    """Return the scores of (n_tasks, n_classes) probabilities.
+
+    A true class that the crowd never named has probability zero.
+    """
+    from wisecrowd import metrics
+
+    require_memory(
+        8 * len(truth.rows) * (len(classes) + 1),
+        "Scoring the probabilities would",
+        "score fewer tasks",
+    )
+    rows = probas[truth.rows]
+    table = dense_rows(rows)
+    codes = lookup(truth.classes, classes)
+    if (codes < 0).any():
+        table = np.column_stack([table, np.zeros(len(table))])
+        codes = np.where(codes < 0, len(classes), codes)
+    return {name: getattr(metrics, name)(codes, table) for name in PROBABILITY_SCORES}
+
+
+def _as_codes(a: NDArray[Any], b: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Give two columns of ids common integer codes; ids of any types, told apart by type."""
+    position: dict[Any, int] = {}
+    codes = [position.setdefault((type(x), x), len(position)) for x in (*a.tolist(), *b.tolist())]
+    both = np.array(codes, dtype=np.intp)
+    return both[: len(a)], both[len(a) :]
