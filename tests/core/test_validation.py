@@ -127,7 +127,7 @@ def test_unknown_options_are_refused_with_the_near_one():
     with pytest.raises(ParameterError, match="Unknown column 'color'; known are timestamp"):
         CrowdLabels.from_arrays(*COLUMNS.values(), color=[1, 2, 3])
     with pytest.raises(
-        ParameterError, match="duplicates is 'first'; choose one of last, keep, error"
+        ParameterError, match="duplicates is 'first'; choose one of auto, last, keep, error"
     ):
         CrowdLabels.from_arrays(*COLUMNS.values(), duplicates="first")
 

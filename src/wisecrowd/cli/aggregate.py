@@ -74,7 +74,7 @@ def aggregate(
     encoding: options.Encoding = "utf-8",
     classes: options.Classes = None,
     abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "last",
+    duplicates: options.Duplicates = "auto",
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,

@@ -99,8 +99,9 @@ Duplicates = Annotated[
     str,
     typer.Option(
         "--duplicates",
-        metavar="last|keep|error",
-        help="When a worker labelled a task twice: the last counts, all count, or stop.",
+        metavar="auto|last|keep|error",
+        help="For repeated (task, worker) pairs: the last counts, all count, or stop; auto: the "
+        "last counts, but stop if many have different labels.",
     ),
 ]
 Kinds = Annotated[
@@ -184,7 +185,7 @@ class Reading:
     encoding: str = "utf-8"
     classes: str | None = None
     abstain: list[str] | None = None
-    duplicates: str = "last"
+    duplicates: str = "auto"
     pseudonymize: str | None = None
     kinds: str | None = None
     exclude_workers: list[str] | None = None

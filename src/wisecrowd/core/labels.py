@@ -111,7 +111,8 @@ class CrowdLabels:
             ``classes`` declares all classes, in this order; ``tasks`` and ``workers`` declare ids
             that may have no annotation; ``weight``; ``timestamp``, ``duration``, ``cost``,
             ``question``: one value per annotation; ``worker_kind``: one per annotation or a mapping
-            from worker; ``duplicates``: "last" (default), "keep" or "error"; ``abstain``: labels
+            from worker; ``duplicates``: "last", "keep", "error" or "auto" (default: the
+            last counts, but many repeats with different labels are an error); ``abstain``: labels
             that count as no label.
 
         Examples

@@ -41,7 +41,7 @@ def read(
     tasks: Any = None,
     workers: Any = None,
     abstain: Any = (),
-    duplicates: str = "last",
+    duplicates: str = "auto",
     encoding: str = "utf-8",
     header: bool = True,
     columns: Any = None,
@@ -71,8 +71,9 @@ def read(
         All ids, also those without annotation.
     abstain : label or sequence of labels
         Labels that count as no label.
-    duplicates : {"last", "keep", "error"}
-        What to do if a worker labelled a task more than once.
+    duplicates : {"auto", "last", "keep", "error"}
+        What to do if a worker labelled a task more than once: "auto" lets the last label count,
+        with a warning, but refuses many such repeats with different labels.
     encoding : str
         Of text files.
     header : bool
