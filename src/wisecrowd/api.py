@@ -35,6 +35,7 @@ def aggregate(
     label: str | None = None,
     wide: bool = False,
     worker_columns: Any = None,
+    type: str | None = None,
     **params: Any,
 ) -> Any:
     """Return the most probable label of every task, in the dataframe library the data came in.
@@ -54,6 +55,8 @@ def aggregate(
     wide, worker_columns
         Whether a frame or a file has one row per task, and the columns of its workers; see
         ``CrowdLabels.from_frame``.
+    type : {"labels"}, optional
+        Declares that every label is a class, also where they look like numbers or texts.
     **params
         Parameters of the method, such as ``max_iter=20``.
 
@@ -79,7 +82,7 @@ def aggregate(
         )
     columns = {
         "task": task, "worker": worker, "label": label, "wide": wide or None,
-        "worker_columns": worker_columns,
+        "worker_columns": worker_columns, "type": type,
     }  # fmt: skip
     labels = labels_of(data, columns)
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)

@@ -93,6 +93,7 @@ def audit(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "auto",
+    type: options.Type = None,
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
@@ -111,7 +112,7 @@ def audit(
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
         pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     found = _run(

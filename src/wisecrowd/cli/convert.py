@@ -30,6 +30,7 @@ def convert(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "keep",
+    type: options.Type = "labels",
     kinds: options.Kinds = "all",
     exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
@@ -57,7 +58,7 @@ def convert(
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
         pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])

@@ -64,6 +64,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             classes=None if classes is None else [name.strip() for name in classes.split(",")],
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
+            type=reading.type,
             **reading.layout,
             kinds=reading.kind_names,
             exclude_workers=reading.exclude_workers or (),

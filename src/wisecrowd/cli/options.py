@@ -118,6 +118,14 @@ ExcludeWorkers = Annotated[
         "--exclude-workers", metavar="GLOB", help="Workers to leave out, as 'model:*'; repeatable."
     ),
 ]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type",
+        metavar="labels",
+        help="Kind of the labels: every value is a class, also if it looks like a number or text.",
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -186,6 +194,7 @@ class Reading:
     classes: str | None = None
     abstain: list[str] | None = None
     duplicates: str = "auto"
+    type: str | None = None
     pseudonymize: str | None = None
     kinds: str | None = None
     exclude_workers: list[str] | None = None

@@ -62,6 +62,7 @@ def report(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "auto",
+    type: options.Type = None,
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
     pseudonymize: options.Pseudonymize = None,
@@ -79,7 +80,7 @@ def report(
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
         pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     _run(
@@ -195,7 +196,7 @@ def _reading_options(reading: Reading) -> list[str]:
     found = []
     for name in (
         "task", "worker", "label", "timestamp", "weight", "format", "encoding", "classes",
-        "duplicates", "no_header", "columns", "wide", "worker_columns", "kinds",
+        "duplicates", "type", "no_header", "columns", "wide", "worker_columns", "kinds",
     ):  # fmt: skip
         value = getattr(reading, name)
         if value != getattr(default, name):

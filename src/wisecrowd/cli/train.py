@@ -93,6 +93,7 @@ def train(
     classes: options.Classes = None,
     abstain: options.Abstain = None,
     duplicates: options.Duplicates = "auto",
+    type: options.Type = None,
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
@@ -110,7 +111,7 @@ def train(
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
         task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
         kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
     parameters = list(parameter or [])

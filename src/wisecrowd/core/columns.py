@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import kind_hint
 from wisecrowd.core.spelling import option, spelled
 
 # Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
@@ -155,7 +156,7 @@ def _is_other_id(noun: str | None) -> bool:
 
 def _not_found(role: str, columns: Sequence[str]) -> str:
     close = difflib.get_close_matches(role, [plain_name(c) for c in columns], n=1, cutoff=0.7)
-    hint = ""
+    hint = kind_hint(columns) if role == "label" else ""
     if close:
         name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"

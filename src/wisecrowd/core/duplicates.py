@@ -16,8 +16,8 @@ from wisecrowd.core.wording import Places
 
 AUTO = "auto"
 DUPLICATES = (AUTO, "last", "keep", "error")
-# Above both limits, pairs with different labels are not occasional corrections. In single-label data
-# sets at most 1.1% of the pairs differ (ZenCrowd); in multi-label tables one pair in seven does.
+# Above both limits, pairs with different labels are not occasional corrections. In single-label
+# data sets at most 1.1% of the pairs differ (ZenCrowd); in multi-label tables one in seven does.
 MANY_PAIRS = 5
 MANY_SHARE = 0.05
 Codes = NDArray[np.int32]

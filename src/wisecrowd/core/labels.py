@@ -113,7 +113,8 @@ class CrowdLabels:
             ``question``: one value per annotation; ``worker_kind``: one per annotation or a mapping
             from worker; ``duplicates``: "last", "keep", "error" or "auto" (default: the
             last counts, but many repeats with different labels are an error); ``abstain``: labels
-            that count as no label.
+            that count as no label; ``type="labels"``: every value is a class, which declared
+            ``classes`` say too; without it numbers and texts are refused.
 
         Examples
         --------
@@ -161,7 +162,7 @@ class CrowdLabels:
         **options
             ``tasks``, ``workers``: ids (default 0, 1, 2 ...), for polars and pyarrow ``tasks`` may
             name a column; ``classes``; ``missing``: one more value that means "no label", such
-            as -1.
+            as -1; ``type``, as for :meth:`from_arrays`.
 
         Examples
         --------

@@ -32,6 +32,7 @@ def labels_from_matrix(
     workers: Any = None,
     classes: Any = None,
     missing: Any = None,
+    type: str | None = None,
 ) -> CrowdLabels:
     """Build CrowdLabels from a wide matrix; see :meth:`CrowdLabels.from_matrix`."""
     library = None
@@ -58,6 +59,7 @@ def labels_from_matrix(
         Encoded(worker_side.codes[worker], worker_side.vocabulary),
         label,
         classes=classes,
+        type=type,
         frame_library=library,
     )
     if classes is None and missing is None:

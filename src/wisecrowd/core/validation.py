@@ -17,7 +17,9 @@ from wisecrowd.core.duplicates import DUPLICATES, arrange
 from wisecrowd.core.encoding import Encoded, encode, lookup
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import as_gold, as_pairs
+from wisecrowd.core.kinds import LABELS, check_kind, require_classes
 from wisecrowd.core.labels import ANNOTATION_COLUMNS, CrowdLabels
+from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.measures import as_numbers, as_texts, as_timestamps, as_weights
 from wisecrowd.core.spelling import option
 from wisecrowd.core.twins import warn_of_twins
@@ -32,11 +34,12 @@ Codes = NDArray[np.int32]
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
 
 
-def as_crowd_labels(data: Any) -> CrowdLabels:
+def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
     """Return ``data`` as CrowdLabels: itself, a long frame, (task, worker, label) or a matrix.
 
     A 2-D array or list of lists is a tasks × workers matrix; a tuple of three arrays is task,
-    worker, label.
+    worker, label. An array of long rows, one (task, worker, label) each, is refused.
+    ``type="labels"`` declares that the labels are classes, whatever they look like.
 
     Examples
     --------
@@ -46,7 +49,7 @@ def as_crowd_labels(data: Any) -> CrowdLabels:
     if isinstance(data, CrowdLabels):
         return data
     if isinstance(data, tuple) and len(data) == 3:
-        return labels_from_arrays(*data)
+        return labels_from_arrays(*data, type=type)
     if isinstance(data, np.ndarray | list | tuple):
         from wisecrowd.core.matrix import labels_from_matrix
 
@@ -55,10 +58,11 @@ def as_crowd_labels(data: Any) -> CrowdLabels:
                 "An array that is not two-dimensional cannot be read as labels; give a tasks × "
                 "workers matrix, a frame, or CrowdLabels.from_arrays(task, worker, label)."
             )
-        return labels_from_matrix(data)
+        refuse_long_table(data)
+        return labels_from_matrix(data, type=type)
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         raise DataError(f"{str(data)!r} is a path; read it first with wisecrowd.read(path).")
-    return labels_from_frame(data)
+    return labels_from_frame(data, type=type)
 
 
 def _rank(rows: Any) -> int:
@@ -79,6 +83,7 @@ def labels_from_frame(
     workers: Any = None,
     wide: bool = False,
     worker_columns: Any = None,
+    type: str | None = None,
     **columns: str | None,
 ) -> CrowdLabels:
     """Build CrowdLabels from a frame; see :meth:`CrowdLabels.from_frame`."""
@@ -93,6 +98,7 @@ def labels_from_frame(
         return labels_from_wide_frame(
             cells, asked, worker_columns, getattr(frame, "index", None), frame_library=library,
             duplicates=duplicates, abstain=abstain, classes=classes, tasks=tasks, workers=workers,
+            type=type,
         )  # fmt: skip
     try:
         found, note = find_columns([str(name) for name in names], asked)
@@ -111,7 +117,8 @@ def labels_from_frame(
         duplicates=duplicates,
         abstain=abstain,
         classes=classes,
-        places=Places(found),
+        type=type,
+        places=Places(found, header=[str(name) for name in names]),
         notes=(note,) if note else (),
         frame_library=library,
         **values,
@@ -124,7 +131,7 @@ def check_roles(columns: Mapping[str, Any]) -> None:
         options = ("task", "worker", "label", *OPTIONAL_ROLES, "duplicates", "abstain", "classes")
         raise ParameterError(
             f"Unknown option {name!r}{suggestion(name, options)}; known are {', '.join(options)}, "
-            "tasks, workers."
+            "tasks, workers, type."
         )
 
 
@@ -182,6 +189,7 @@ def labels_from_arrays(
     worker_kind: Any = None,
     duplicates: str = "auto",
     abstain: Any = (),
+    type: str | None = None,
     places: Places | None = None,
     notes: tuple[str, ...] = (),
     frame_library: str | None = None,
@@ -192,6 +200,7 @@ def labels_from_arrays(
     Columns that are `Encoded` already are taken over, not copied.
     """
     _check_options(duplicates, columns)
+    check_kind(type)
     places = places or Places({})
     given = {"task": task, "worker": worker, "label": label, "weight": weight,
              "worker_kind": worker_kind, **columns}  # fmt: skip
@@ -201,6 +210,9 @@ def labels_from_arrays(
     label_codes, class_ids, abstained = _classes(label, classes, abstain, places)
     if len(task_codes) == 0 or (abstained is not None and abstained.all()):
         raise DataError("There are no annotations: the table has no data rows with a label.")
+    if type != LABELS and classes is None:
+        given_labels = label_codes if abstained is None else np.where(abstained, -1, label_codes)
+        require_classes(task_codes, given_labels, class_ids, places)
     notes = (*notes, *warn_of_twins(task_ids, worker_ids, class_ids))
     extra = _measures({**columns, "weight": weight}, places)
     kinds = _kinds(worker_kind, worker_codes, worker_ids, places)

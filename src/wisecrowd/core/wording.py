@@ -64,6 +64,7 @@ class Places(NamedTuple):
 
     names: Mapping[str, str]
     rows: Callable[[NDArray[np.integer[Any]]], str] = describe_rows
+    header: Sequence[str] = ()  # all columns of the table, also those that are not read
 
     def column(self, role: str) -> str:
         """Return the role, with the column's own name where that differs."""

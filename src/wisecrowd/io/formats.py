@@ -60,6 +60,8 @@ class Request:
         What the user says about the layout of the table.
     found : dict of role to column name
         The same for all files; filled by the first.
+    header : list of str
+        All columns of the first table.
     notes : list of str
         Decisions to tell the user.
     inventory : Inventory
@@ -73,6 +75,7 @@ class Request:
     asked: Mapping[str, str | None]
     encoding: str = "utf-8"
     found: dict[str, str] = field(default_factory=dict)
+    header: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     first: Source | None = None
     inventory: Inventory = field(default_factory=Inventory)
@@ -111,7 +114,7 @@ class Request:
                     why = explain_layout(header, sample, source.name, text=text)
                 raise DataError(why or f"{source.name}: {error}") from None
         if self.first is None:
-            self.first, self.found = source, found
+            self.first, self.found, self.header = source, found, header
             self.note(note)
         elif found != self.found:
             raise DataError(

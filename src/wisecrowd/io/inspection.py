@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.core.kinds import LABELS, look_of
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.spelling import option
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
@@ -145,18 +147,29 @@ def inspect(
         n_repeats=_repeats(labels),
         n_gold=len(inventory.known),
         dropped=dict(inventory.dropped.most_common()),
-        remarks=_remarks(request),
+        remarks=(*_remarks(request), *_doubted_kind(labels, request)),
     )
 
 
 def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
-    return read_request(sources, format, request, duplicates="keep")
+    return read_request(sources, format, request, duplicates="keep", type=LABELS)
 
 
 def _remarks(request: Request) -> tuple[str, ...]:
     notes = [note for note in request.notes if "recognised" not in note]
     not_gold = [request.inventory.not_gold] if request.inventory.not_gold else []
     return (*request.inventory.remarks, *not_gold, *notes)
+
+
+def _doubted_kind(labels: CrowdLabels, request: Request) -> tuple[str, ...]:
+    """Return a sentence if other commands refuse the labels because they are not classes."""
+    look = look_of(labels.task, labels.label, labels.classes, request.header)
+    if look is None:
+        return ()
+    return (
+        f"the labels look like {look.kind} ({look.reason}) and are refused without "
+        f"{option('type', LABELS)}",
+    )
 
 
 def _question(name: str, labels: CrowdLabels) -> Question:

@@ -42,6 +42,7 @@ def read(
     workers: Any = None,
     abstain: Any = (),
     duplicates: str = "auto",
+    type: str | None = None,
     encoding: str = "utf-8",
     header: bool = True,
     columns: Any = None,
@@ -74,6 +75,9 @@ def read(
     duplicates : {"auto", "last", "keep", "error"}
         What to do if a worker labelled a task more than once: "auto" lets the last label count,
         with a warning, but refuses many such repeats with different labels.
+    type : {"labels"}, optional
+        Declares that every value is a class; without it, and without ``classes``, labels that look
+        like numbers or texts are refused.
     encoding : str
         Of text files.
     header : bool
@@ -122,7 +126,7 @@ def read(
     )  # fmt: skip
     return read_request(
         find_sources(path), format, request, classes=classes, tasks=tasks, workers=workers,
-        abstain=abstain, duplicates=duplicates,
+        abstain=abstain, duplicates=duplicates, type=type,
     )  # fmt: skip
 
 
@@ -151,7 +155,7 @@ def read_request(
     return labels_from_arrays(
         **required,
         **options,
-        places=Places(request.found, row_names),
+        places=Places(request.found, row_names, request.header),
         notes=(*request.inventory.sentences(), *request.notes),
         **values,
     )

@@ -12,6 +12,7 @@ from wisecrowd.testing.inputs import (
     id_types,
     layouts,
     names,
+    not_classes,
     options,
     platform_exports,
     shapes,
@@ -32,6 +33,7 @@ INPUT_CASES: tuple[InputCase, ...] = (
     *layouts.CASES,
     *platform_exports.CASES,
     *files.CASES,
+    *not_classes.CASES,
 )  # fmt: skip
 
 __all__ = [

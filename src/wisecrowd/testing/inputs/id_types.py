@@ -73,8 +73,6 @@ def _number_cases() -> list[InputCase]:
                    _cast("task", [float(BIG + 2 * i) for i in whole], np.float64)),
         typed_case("whole floats as classes", right(expected(classes=(0, 1))),
                    _cast("label", (0.0, 1.0), np.float64)),
-        typed_case("fractions as classes", right(expected(classes=(0.5, 1.5))),
-                   _cast("label", (0.5, 1.5), np.float64)),
         typed_case("half precision", right(expected(classes=(0, 1))),
                    _cast("label", (0.0, 1.0), np.float16)),
         typed_case("an infinite label", rejected("label", "infinity", "finite"),

@@ -196,7 +196,7 @@ def plain(value: Any) -> Any:
 # ----------------------------------------------------------------------------------------- judging
 
 _PYTHON_OPTION = re.compile(
-    r"\b(abstain|classes|duplicates|encoding|format|label|missing|task|weight|worker)=['\[-]"
+    r"\b(abstain|classes|duplicates|encoding|format|label|missing|task|type|weight|worker)=['\[-]"
 )
 _PUNCTUATION = re.compile(r"\?[.;,]|(?<!\.)\.\.(?![./])|;;|,,")
 

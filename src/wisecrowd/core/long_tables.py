@@ -1,0 +1,150 @@
+"""Arrays that look like long tables, one (task, worker, label) per row, and not like matrices.
+
+The columns of a tasks × workers matrix are labels of the same tasks: they share classes, and agree
+more often than by chance. The columns of a long table are ids of different things: they share few
+values, and the combinations of task and worker hardly ever repeat.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import comb
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import is_missing
+from wisecrowd.core.exceptions import DataError
+
+Codes = NDArray[np.int64]
+
+LEAST_ROWS = 4  # with fewer, nothing is refused
+ENOUGH_ROWS = 5000  # rows that are looked at; of more an even choice
+RARE = 5.0  # so few repeated pairs of independent values have a probability below exp(-5)
+DISTINCT = 0.9  # share of the rows in which (task, worker) differs from all before
+MANY = 10  # values of the largest column, which has three times as many as the smallest
+ABOVE_CHANCE = 0.1  # agreement of two columns of a matrix, and three standard errors of it
+
+_PAIRS = tuple(combinations(range(3), 2))
+
+
+def refuse_long_table(data: Any) -> None:
+    """Refuse an array or a list of rows that looks like a long table, and name both readings."""
+    rows = data if isinstance(data, np.ndarray) else _sampled_rows(data)
+    if rows is None or rows.shape[1] not in (3, 4) or len(rows) < LEAST_ROWS:
+        return
+    n_rows, n_columns = len(data), rows.shape[1]
+    step = -(-len(rows) // ENOUGH_ROWS)
+    if not looks_long(rows[::step]):
+        return
+    if isinstance(data, np.ndarray):
+        arguments, name = ", ".join(f"a[:, {j}]" for j in range(3)), "a"
+    else:
+        arguments, name = "*zip(*rows)" if n_columns == 3 else "*list(zip(*rows))[:3]", "rows"
+    raise DataError(
+        f"The {n_rows} × {n_columns} array looks like a long table with one task, worker and label "
+        f"per row, and is neither read as one nor as a matrix of {n_columns} workers unasked; give "
+        f"CrowdLabels.from_arrays({arguments}) for task, worker, label, or "
+        f"CrowdLabels.from_matrix({name}) for tasks × workers."
+    )
+
+
+def _sampled_rows(rows: Any) -> NDArray[Any] | None:
+    """(n, n_columns) objects, an even choice of the rows; None if they differ in length."""
+    step = -(-len(rows) // ENOUGH_ROWS)
+    some = [list(row) for row in rows[::step] if np.ndim(row) == 1 and not isinstance(row, str)]
+    if len({len(row) for row in some}) != 1:
+        return None
+    array = np.empty((len(some), len(some[0])), dtype=object)
+    array[:] = some
+    return array
+
+
+def looks_long(rows: NDArray[Any]) -> bool:
+    """Return whether three columns of ``rows`` look like task, worker and label."""
+    codes = _shared_codes(rows)
+    if rows.shape[1] == 3:
+        return _is_long(codes)
+    # A fourth column, such as a time, must share no value with the others to be one.
+    return any(
+        _shares_nothing(codes, j) and _is_long(np.delete(codes, j, axis=1))
+        for j in range(rows.shape[1])
+    )
+
+
+def _shared_codes(rows: NDArray[Any]) -> Codes:
+    """(n, n_columns) codes of the values, the same in all columns; -1 where one is missing."""
+    known: dict[Any, int] = {}
+    flat = rows.ravel().tolist()
+    codes = [
+        -1 if is_missing(x) or x == "" else known.setdefault((isinstance(x, str), x), len(known))
+        for x in flat
+    ]
+    return np.array(codes, dtype=np.int64).reshape(rows.shape)
+
+
+def _shares_nothing(codes: Codes, j: int) -> bool:
+    own = codes[:, j]
+    return not np.isin(own[own >= 0], np.delete(codes, j, axis=1)).any()
+
+
+class _Column(NamedTuple):
+    n_values: int
+    repetition: float  # probability that two rows have the same value
+
+
+def _is_long(codes: Codes) -> bool:
+    """Return whether three columns are task, worker and label, in any order."""
+    codes = codes[(codes >= 0).all(axis=1)]
+    n = len(codes)
+    if n < LEAST_ROWS or any(_agree(codes[:, a], codes[:, b]) for a, b in _PAIRS):
+        return False
+    columns = [_column(codes[:, j]) for j in range(3)]
+    if any(_missing_repeats(codes, columns, a, b) > RARE for a, b in _PAIRS):
+        return True
+    few, more, most = sorted(column.n_values for column in columns)
+    if not _has_distinct_pairs(codes):
+        return False
+    if few == 1:  # a single worker: every task has one label
+        return most >= max(MANY, DISTINCT * n) and 2 * more <= n
+    unlike = all(_shares_nothing(codes, j) for j in range(3))
+    return (unlike and 2 * few <= n) or (most >= MANY and most >= 3 * few)
+
+
+def _column(codes: Codes) -> _Column:
+    n, count = len(codes), np.unique(codes, return_counts=True)[1]
+    return _Column(len(count), float(np.sum(count * (count - 1)) / (n * (n - 1))))
+
+
+def _agree(a: Codes, b: Codes) -> bool:
+    """Return whether two columns agree more often than by chance."""
+    n, values = len(a), np.unique(np.concatenate([a, b]))
+    share = [np.bincount(np.searchsorted(values, x), minlength=len(values)) / n for x in (a, b)]
+    chance = float(share[0] @ share[1])
+    error = max(np.sqrt(chance * (1 - chance) / n), 1 / n)
+    return float(np.mean(a == b)) > chance + max(ABOVE_CHANCE, 3 * error)
+
+
+def _missing_repeats(codes: Codes, columns: list[_Column], a: int, b: int) -> float:
+    """Return how many repeats of a pair of values independent columns would have, but these not."""
+    n = len(codes)
+    expected = comb(n, 2) * columns[a].repetition * columns[b].repetition
+    found = np.unique(_paired(codes, a, b), return_counts=True)[1]
+    repeats = float(np.sum(found * (found - 1)) / 2)
+    if repeats >= expected:
+        return 0.0
+    # The exponent of the Chernoff bound on a Poisson number of repeats.
+    return expected - repeats + (repeats * np.log(repeats / expected) if repeats else 0.0)
+
+
+def _has_distinct_pairs(codes: Codes) -> bool:
+    """Return whether some two columns together hardly ever repeat, as task and worker do."""
+    n = len(codes)
+    return any(len(np.unique(_paired(codes, a, b))) >= DISTINCT * n for a, b in _PAIRS)
+
+
+def _paired(codes: Codes, a: int, b: int) -> Codes:
+    """(n,) one code per combination of two columns."""
+    paired: Codes = codes[:, a] * (codes.max() + 1) + codes[:, b]
+    return paired
