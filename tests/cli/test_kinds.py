@@ -1,42 +1,68 @@
-"""``--kinds`` and ``--exclude-workers``: the same rule in every command that reads annotations."""
+"""Tables whose labels are not classes, on the command line."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+import time
 
+import numpy as np
 import pytest
 
-EXPORT = Path(__file__).parents[1] / "io" / "fixtures" / "label_studio.json"
-SAID = "1 model with 3 labels is left out, because humans labelled too; --kinds human,model counts"
+HEADER = ["task", "worker", "label"]
 
 
-@pytest.mark.parametrize("command", ["aggregate", "audit", "compare"])
-def test_humans_only_by_default_and_said(cli, command):
-    assert (
-        SAID in cli(command, EXPORT, *(["--methods", "majority-vote"] * (command == "compare"))).err
-    )
+@pytest.fixture
+def numbers(table):
+    """Write 600 measurements of 150 tasks by 20 workers."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(10, 3, 150)
+    rows = [
+        (task, f"w{worker}", round(truth[task] + rng.normal(), 2))
+        for task in range(150)
+        for worker in rng.choice(20, 4, replace=False)
+    ]
+    return table("numbers.csv", HEADER, rows)
 
 
-def test_aggregate_with_models_and_without_a_worker(cli):
-    done = cli("aggregate", EXPORT, "--json", "--kinds", "human, model")
-    assert json.loads(done.out)["n_workers"] == 4
-    done = cli("aggregate", EXPORT, "--json", "--kinds", "all", "--exclude-workers", "mod*",
-               "--exclude-workers", "1")  # fmt: skip
-    found = json.loads(done.out)
-    assert found["n_workers"] == 2
-    assert "2 workers with 6 labels left out, as --exclude-workers asks" in found["notes"]
-    assert cli("aggregate", EXPORT, "--kinds", "modle").code == 2
+@pytest.mark.parametrize("command", ["aggregate", "audit", "compare", "report"])
+def test_numbers_are_refused_at_once_by_every_command(cli, numbers, tmp_path, command):
+    start = time.process_time()
+    extra = ["-o", tmp_path / "r.html"] if command == "report" else []
+    code, _, err = cli(command, numbers, *extra)
+    assert code == 3
+    assert "fractional numbers" in err
+    assert "in row 1 of" in err
+    assert "--type labels" in err
+    assert time.process_time() - start < 10
 
 
-def test_inspect_and_convert(cli, tmp_path):
-    out = cli("inspect", EXPORT).out
-    assert "content   8 labels by 3 workers" in out
-    assert f"note      {SAID}" in out
-    assert "content   3 labels by 1 workers" in cli("inspect", EXPORT, "--kinds", "model").out
-    table = tmp_path / "all.csv"
-    assert cli("convert", EXPORT, table).code == 0  # nothing is lost by converting
-    assert table.read_text().count("model:vit-1") == 3
-    assert SAID in cli("aggregate", table).err  # and the table means the same as the export
-    assert cli("convert", EXPORT, table, "--kinds", "human").code == 0
-    assert "model:vit-1" not in table.read_text()
+def test_declared_numbers_are_classes(cli, numbers):
+    code, out, _ = cli("aggregate", numbers, "--method", "majority-vote", "--type", "labels", "-q")
+    assert code == 0
+    assert out.count("\n") == 151
+    assert cli("aggregate", numbers, "--type", "numbers").code == 2
+
+
+def test_inspect_and_convert_do_not_refuse(cli, numbers, tmp_path):
+    code, out, _ = cli("inspect", numbers)
+    assert code == 0
+    assert "the labels look like numbers (fractional numbers" in out
+    assert "--type labels" in out
+    assert cli("convert", numbers, tmp_path / "plain.csv").code == 0
+
+
+def test_boxes_are_named(cli, table):
+    path = table("boxes.csv", ["task", "worker", "x", "y", "width", "height"], [(1, 2, 3, 4, 5, 6)])
+    code, _, err = cli("aggregate", path)
+    assert code == 3
+    assert "look like boxes, which are not supported" in err
+
+
+def test_several_labels_per_task_are_refused(cli, table):
+    rows = [(t, w, c) for t in range(8) for w in "abc" for c in ("red", "big")]
+    path = table("several.csv", HEADER, rows)
+    code, _, err = cli("aggregate", path)
+    assert code == 3
+    assert "24 of 24 (task, worker) pairs have different labels" in err
+    for policy in ("last", "keep"):
+        assert f"--duplicates {policy}" in err
+        assert cli("aggregate", path, "--duplicates", policy).code == 0

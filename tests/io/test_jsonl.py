@@ -51,7 +51,7 @@ def way(request, monkeypatch):
     ],
 )
 def test_values_keep_their_types(tmp_path, way, rows):
-    labels = read(write(tmp_path / "a.jsonl", rows))
+    labels = read(write(tmp_path / "a.jsonl", rows), type="labels")
     expected = sorted((r["task"], r["worker"], r["label"]) for r in rows)
     assert sorted(table_of(labels)) == expected
 

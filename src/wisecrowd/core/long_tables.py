@@ -123,7 +123,7 @@ def _agree(a: Codes, b: Codes) -> bool:
     share = [np.bincount(np.searchsorted(values, x), minlength=len(values)) / n for x in (a, b)]
     chance = float(share[0] @ share[1])
     error = max(np.sqrt(chance * (1 - chance) / n), 1 / n)
-    return float(np.mean(a == b)) > chance + max(ABOVE_CHANCE, 3 * error)
+    return bool(np.mean(a == b) > chance + max(ABOVE_CHANCE, 3 * error))
 
 
 def _missing_repeats(codes: Codes, columns: list[_Column], a: int, b: int) -> float:

@@ -68,14 +68,14 @@ def export(tmp_path):
 )
 def test_values_are_written_as_the_export_writes_them(export, tmp_path, type_of, values):
     path = export(*(task(n, value, type_of) for n, value in enumerate(values)))
-    fit = MajorityVote().fit(read(path))
+    fit = MajorityVote().fit(read(path, type="labels"))
     file = write_predictions(fit, tmp_path / "p.json", path)
     for made, value in zip(predicted(file), values, strict=True):
         result = made["predictions"][0]["result"][0]
         assert result["type"] == type_of
         if value != {"choices": ["a|b"]}:  # one class with the choice of a and b
             assert result["value"] == value
-    assert read(file).classes.tolist() == fit.classes_.tolist()
+    assert read(file, type="labels").classes.tolist() == fit.classes_.tolist()
 
 
 def test_tasks_named_by_their_data(export, tmp_path):

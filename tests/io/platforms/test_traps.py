@@ -437,6 +437,6 @@ def test_hugging_face_lists_of_unequal_length(refused):
 def test_more_workers_and_labels_than_sixteen_bits(written):
     size = 70_000
     text = json.dumps({"1": {f"w{j}": j for j in range(size)}})
-    labels = read(written("a.json", text))
+    labels = read(written("a.json", text), type="labels")
     assert (labels.n_workers, labels.n_classes) == (size, size)
     assert all(f"w{label}" == worker for _, worker, label in rows(labels))
