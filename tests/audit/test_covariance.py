@@ -3,8 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd import simulate
 from wisecrowd.audit.covariance import RIDGES, RowFit, two_means
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments import PairMoments, pair_moments
 
 
 def population(confusion, prior, n_shared=1000.0):
@@ -36,13 +37,54 @@ def test_rows_of_spammers_are_zero_on_population_moments(n_classes):
     assert norms[:8].min() > 0.1
 
 
+def with_rounding(pairs, seed):
+    """Return the pairs as another processor might have counted them."""
+    noise = 1e-13 * np.random.default_rng(seed).standard_normal(pairs.counts.shape)
+    return PairMoments(
+        pairs.first, pairs.second, pairs.counts * (1 + noise), pairs.n_shared, pairs.n_workers,
+        pairs.n_classes, pairs.marginals,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 1e-3, 0.1])
+@pytest.mark.parametrize("rank", [1, 2, 5])
+def test_rounding_does_not_decide_the_rows(rank, ridge):
+    rng = np.random.default_rng(3)
+    honest = one_coin(rng.uniform(0.6, 0.95, 8), 2)  # covariance of rank one
+    spam = np.repeat(rng.dirichlet(np.ones(2), 4)[:, None], 2, axis=1)
+    pairs = population(np.concatenate([honest, spam]), np.array([0.4, 0.6]))
+    expected = RowFit(pairs, rank).rows(ridge)
+    assert expected.shape == (12, rank)
+    np.testing.assert_allclose(expected[:, 1:], 0.0, atol=1e-9)  # what has no signal is not there
+    for seed in range(5):
+        rows = RowFit(with_rounding(pairs, seed), rank).rows(ridge)
+        np.testing.assert_allclose(rows @ rows.T, expected @ expected.T, rtol=0, atol=1e-9)
+
+
+def test_rounding_does_not_decide_the_rows_of_sampled_labels():
+    crowd = simulate.crowd(
+        150, 12 * simulate.OneCoinWorkers(6, 3) + 4 * simulate.Spammers(), n_classes=4,
+        random_state=0,
+    )  # fmt: skip
+    pairs = pair_moments(crowd.labels)
+    ridge, errors = RowFit(pairs, 4).choose_ridge(np.random.default_rng(0))
+    expected = RowFit(pairs, 4).rows(ridge)
+    for seed in range(3):
+        other = RowFit(with_rounding(pairs, seed), 4)
+        same, other_errors = other.choose_ridge(np.random.default_rng(0))
+        rows = other.rows(ridge)
+        assert same == ridge
+        np.testing.assert_allclose(other_errors, errors, rtol=1e-7)
+        np.testing.assert_allclose(rows @ rows.T, expected @ expected.T, rtol=0, atol=1e-9)
+
+
 def test_rank_one_recovers_one_coin_workers_exactly():
     accuracies = np.array([0.9, 0.8, 0.7, 0.6, 0.5])
     pairs = population(one_coin(accuracies, 2), np.array([0.5, 0.5]))
     rows = RowFit(pairs, 1).rows(1e-9)
     # Covariance of binary one-hot labels, summed: 2 · 1/4 · (2p - 1) (2q - 1).
     expected = (2 * accuracies - 1) / np.sqrt(2)
-    np.testing.assert_allclose(np.abs(rows[:, 0]), expected, atol=2e-5)  # sixty sweeps
+    np.testing.assert_allclose(np.abs(rows[:, 0]), expected, atol=1e-8)
 
 
 def test_sweep_solves_the_normal_equations():
@@ -55,7 +97,7 @@ def test_sweep_solves_the_normal_equations():
         others = np.delete(rows, j, axis=0)
         gram = others.T @ others + ridge * np.eye(3)
         target = others.T @ np.delete(covariance[j], j)
-        np.testing.assert_allclose(rows[j], np.linalg.solve(gram, target), atol=1e-3)
+        np.testing.assert_allclose(rows[j], np.linalg.solve(gram, target), atol=1e-8)
 
 
 def test_ridge_is_chosen_by_left_out_pairs():

@@ -21,22 +21,38 @@ Floats = NDArray[np.float64]
 RIDGES = np.geomspace(1e-3, 10.0, 9)  # where the ridge is looked for, widest last
 N_FOLDS = 4
 N_SWEEPS = 60
-DENSE = 1000  # workers up to which all eigenvectors are computed
+SETTLED = 1e-10  # of the length of the rows: a shorter Newton step of each row is the end
+WORTH = 1e-6  # of the ridge: a column that gains less than its ridge and this is rounding
+EQUAL = 1e-9  # relative difference of errors that says nothing about two ridges
+DENSE = 200  # workers up to which all eigenvectors are computed
 
 
 class RowFit:
     r"""Weighted least squares of :math:`C \approx V V^\top` off the diagonal, with a ridge.
 
+    .. math::
+        F(V) = \sum_{j < j'} w_{jj'} (C_{jj'} - v_j^\top v_{j'})^2 + \rho \sum_j \lVert v_j \rVert^2
+
     Parameters
     ----------
     pairs : PairMoments
     rank : int
-        Columns of :math:`V`.
+        Most columns of :math:`V`.
 
     Notes
     -----
-    Each sweep solves for all rows at once, given the others of the sweep before, and goes half of
-    the way: the full step of a symmetric factorisation would swing between two solutions.
+    :math:`F` does not change when :math:`V` is rotated. The rows are returned in their principal
+    axes, longest first, and a caller may use lengths and angles only.
+
+    A column that the data do not ask for would be decided by rounding, so there is none: a new
+    column :math:`t u` lowers :math:`F` if and only if :math:`u^\top (W \circ E) u > \rho`, where
+    :math:`E` is the residual with a diagonal of zeros. The fit starts without columns, adds the
+    eigenvectors of :math:`W \circ E` with eigenvalues above the ridge, descends, and looks again.
+    Columns that are not needed are zero.
+
+    The descent is by conjugate gradients, preconditioned by the normal equations of each row given
+    the others. The step is the first minimum of :math:`F` along the direction, a polynomial of
+    degree four.
     """
 
     def __init__(self, pairs: PairMoments, rank: int) -> None:
@@ -46,52 +62,111 @@ class RowFit:
 
     def rows(self, ridge: float) -> Floats:
         """Return the rows (n_workers, rank) under a ridge."""
-        return self._fit(self._weight, ridge, self._start(self._weight))
+        found = self._fit(self._weight, ridge, self._nothing(), N_SWEEPS)
+        axes, lengths, _ = np.linalg.svd(found, full_matrices=False)
+        rows = np.zeros((self._pairs.n_workers, self._rank))
+        rows[:, : len(lengths)] = axes * lengths
+        return rows
 
     def choose_ridge(self, rng: np.random.Generator) -> tuple[float, Floats]:
         """Return the ridge that predicts left-out pairs best, and the error (n_ridges,) of each.
 
         Pairs are dealt into folds at random; the rows are fitted to all folds but one, and the
         weighted squared error is that on the fold left out. Nothing but the labels is used.
+        The widest of equally good ridges is chosen.
         """
         fold = rng.permutation(self._pairs.n_pairs) % N_FOLDS
         error = np.zeros(len(RIDGES))
         for left_out in range(N_FOLDS):
             weight = np.where(fold == left_out, 0.0, self._weight)
-            rows = self._start(weight)
+            rows = self._nothing()
             for place in reversed(range(len(RIDGES))):  # each starts where the wider one ended
                 rows = self._fit(weight, RIDGES[place], rows, N_SWEEPS // 3)
-                error[place] += self._error(rows, self._weight - weight)
-        return float(RIDGES[error.argmin()]), error / max(self._weight.sum(), 1e-300)
+                error[place] += float((self._weight - weight) @ self._residual(rows) ** 2)
+        best = np.flatnonzero(error <= error.min() * (1 + EQUAL))[-1]
+        return float(RIDGES[best]), error / max(self._weight.sum(), 1e-300)
 
-    def _fit(self, weight: Floats, ridge: float, rows: Floats, n_sweeps: int = N_SWEEPS) -> Floats:
-        size = self._rank
+    def _nothing(self) -> Floats:
+        return np.zeros((self._pairs.n_workers, 0))
+
+    def _residual(self, rows: Floats) -> Floats:
+        first, second = self._pairs.first, self._pairs.second
+        return self._pairs.covariance - np.einsum("pr,pr->p", rows[first], rows[second])
+
+    def _fit(self, weight: Floats, ridge: float, rows: Floats, n_sweeps: int) -> Floats:
+        """Descend from rows (n_workers, any), and add columns until none is worth its ridge."""
+        if rows.shape[1]:
+            rows = self._descend(weight, ridge, rows, n_sweeps)
+        while rows.shape[1] < self._rank:
+            new = self._new_columns(weight, ridge, rows)
+            if not new.shape[1]:
+                break
+            rows = self._descend(weight, ridge, np.hstack([rows, new]), n_sweeps)
+        return rows
+
+    def _new_columns(self, weight: Floats, ridge: float, rows: Floats) -> Floats:
+        """Return the columns (n_workers, n) that lower the objective, each as long as is best."""
+        strength = self._pairs.matrix(weight * self._residual(rows))
+        values, vectors = _leading(strength, self._rank - rows.shape[1])
+        worth = values > ridge * (1 + WORTH)
+        values, vectors = values[worth], vectors[:, worth]
+        squares = vectors**2
+        quartic = (squares * (self._pairs.matrix(weight) @ squares)).sum(axis=0)
+        return np.asarray(vectors * np.sqrt((values - ridge) / quartic))
+
+    def _descend(self, weight: Floats, ridge: float, rows: Floats, n_sweeps: int) -> Floats:
+        size = rows.shape[1]
         weights = self._pairs.matrix(weight)
         targets = self._pairs.matrix(weight * self._pairs.covariance)
+        direction, slope, former = np.zeros_like(rows), np.inf, np.zeros_like(rows)
         for _ in range(n_sweeps):
             outer = (rows[:, :, None] * rows[:, None, :]).reshape(-1, size * size)
             gram = (weights @ outer).reshape(-1, size, size) + ridge * np.eye(size)
             solved = np.linalg.solve(gram, (targets @ rows)[:, :, None])[:, :, 0]
-            rows = 0.5 * (rows + solved)
+            gap = solved - rows
+            descent = np.einsum("jrs,js->jr", gram, gap)
+            now = float((descent * gap).sum())
+            if now <= SETTLED**2 * float((rows**2).sum()) * ridge:
+                break
+            onwards = max(0.0, float((descent * (gap - former)).sum()) / slope)
+            direction = gap + onwards * direction
+            if (descent * direction).sum() <= 0:
+                direction = gap
+            rows = rows + self._step(weight, ridge, rows, direction) * direction
+            slope, former = now, gap
         return rows
 
-    def _start(self, weight: Floats) -> Floats:
-        """Leading eigenvectors of the covariance, with nothing where a pair is missing."""
-        known: Any = self._pairs.matrix(np.where(weight > 0, self._pairs.covariance, 0.0))
-        n = self._pairs.n_workers
-        if n <= max(DENSE, 2 * self._rank):
-            values, vectors = np.linalg.eigh(known.toarray())
-        else:
-            from scipy.sparse.linalg import eigsh
-
-            values, vectors = eigsh(known, k=self._rank, which="LA", v0=np.ones(n))
-        top = np.argsort(values)[-self._rank :]
-        return np.asarray(vectors[:, top] * np.sqrt(np.maximum(values[top], 1e-6)))
-
-    def _error(self, rows: Floats, weight: Floats) -> float:
+    def _step(self, weight: Floats, ridge: float, rows: Floats, direction: Floats) -> float:
+        """Return the first minimum of the objective along a direction of descent."""
         first, second = self._pairs.first, self._pairs.second
-        fitted = np.einsum("pr,pr->p", rows[first], rows[second])
-        return float(weight @ (self._pairs.covariance - fitted) ** 2)
+        left, right = direction[first], direction[second]
+        error = self._residual(rows)
+        linear = np.einsum("pr,pr->p", left, rows[second]) + np.einsum(
+            "pr,pr->p", rows[first], right
+        )
+        square = np.einsum("pr,pr->p", left, right)
+        derivative = [
+            4 * weight @ square**2,
+            6 * weight @ (linear * square),
+            2 * (weight @ (linear**2 - 2 * error * square) + ridge * (direction**2).sum()),
+            2 * (ridge * (rows * direction).sum() - weight @ (error * linear)),
+        ]
+        roots = np.roots(derivative)
+        ahead = roots.real[(roots.imag == 0) & (roots.real > 0)]
+        return float(ahead.min()) if len(ahead) else 0.5
+
+
+def _leading(matrix: Any, n: int) -> tuple[Floats, Floats]:
+    """Return the n largest eigenvalues of a sparse symmetric matrix, and their eigenvectors."""
+    size = matrix.shape[0]
+    if size <= max(DENSE, 2 * n + 2):
+        values, vectors = np.linalg.eigh(matrix.toarray())
+        return values[-n:], vectors[:, -n:]
+    from scipy.sparse.linalg import eigsh
+
+    start = np.random.default_rng(0).standard_normal(size)
+    values, vectors = eigsh(matrix, k=n, which="LA", v0=start)
+    return values, vectors
 
 
 def pair_z(pairs: PairMoments) -> Floats:

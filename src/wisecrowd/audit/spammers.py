@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_PAIRS = 1_000_000
-VANISHED = 1e-3  # entries of rows that the ridge has shrunk to nothing
+VANISHED = 1e-3  # length of rows that the ridge has shrunk to nothing
 CERTAIN = 6.0  # standard errors: beyond doubt, also as the largest of a million pairs
 SHORT = 0.5  # of the other cluster's centre: a longer one is a second school, not spam
 SCATTER = 3.0  # times the scatter of silent workers about zero: within it a suspect is one of them
@@ -236,7 +236,11 @@ def _covariance_rows(pairs: PairMoments, ridge: float | None, rng: np.random.Gen
         fit = RowFit(pairs, rank)
         chosen = fit.choose_ridge(rng)[0] if ridge is None else ridge
         values = fit.rows(chosen)
-        if ridge is None and np.abs(values).max() < VANISHED and pair_z(pairs).max() > CERTAIN:
+        if (
+            ridge is None
+            and np.linalg.norm(values, axis=1).max() < VANISHED
+            and pair_z(pairs).max() > CERTAIN
+        ):
             # Two honest workers among spammers are one pair, which no other pair predicts.
             chosen = float(RIDGES[0])
             values = fit.rows(chosen)
