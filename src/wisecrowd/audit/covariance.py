@@ -20,8 +20,9 @@ Floats = NDArray[np.float64]
 
 RIDGES = np.geomspace(1e-3, 10.0, 9)  # where the ridge is looked for, widest last
 N_FOLDS = 4
-N_SWEEPS = 60
-SETTLED = 1e-10  # of the length of the rows: a shorter Newton step of each row is the end
+N_SWEEPS = 200
+CLOSE = 1e-10  # of the length of the rows: the descent ends at a shorter step,
+ROUGH = 1e-4  # and at this one where ridges are compared
 WORTH = 1e-6  # of the ridge: a column that gains less than its ridge and this is rounding
 EQUAL = 1e-9  # relative difference of errors that says nothing about two ridges
 DENSE = 200  # workers up to which all eigenvectors are computed
@@ -62,7 +63,7 @@ class RowFit:
 
     def rows(self, ridge: float) -> Floats:
         """Return the rows (n_workers, rank) under a ridge."""
-        found = self._fit(self._weight, ridge, self._nothing(), N_SWEEPS)
+        found = self._fit(self._weight, ridge, self._nothing(), CLOSE)
         axes, lengths, _ = np.linalg.svd(found, full_matrices=False)
         rows = np.zeros((self._pairs.n_workers, self._rank))
         rows[:, : len(lengths)] = axes * lengths
@@ -81,7 +82,7 @@ class RowFit:
             weight = np.where(fold == left_out, 0.0, self._weight)
             rows = self._nothing()
             for place in reversed(range(len(RIDGES))):  # each starts where the wider one ended
-                rows = self._fit(weight, RIDGES[place], rows, N_SWEEPS // 3)
+                rows = self._fit(weight, RIDGES[place], rows, ROUGH)
                 error[place] += float((self._weight - weight) @ self._residual(rows) ** 2)
         best = np.flatnonzero(error <= error.min() * (1 + EQUAL))[-1]
         return float(RIDGES[best]), error / max(self._weight.sum(), 1e-300)
@@ -93,15 +94,15 @@ class RowFit:
         first, second = self._pairs.first, self._pairs.second
         return self._pairs.covariance - np.einsum("pr,pr->p", rows[first], rows[second])
 
-    def _fit(self, weight: Floats, ridge: float, rows: Floats, n_sweeps: int) -> Floats:
+    def _fit(self, weight: Floats, ridge: float, rows: Floats, close: float) -> Floats:
         """Descend from rows (n_workers, any), and add columns until none is worth its ridge."""
         if rows.shape[1]:
-            rows = self._descend(weight, ridge, rows, n_sweeps)
+            rows = self._descend(weight, ridge, rows, close)
         while rows.shape[1] < self._rank:
             new = self._new_columns(weight, ridge, rows)
             if not new.shape[1]:
                 break
-            rows = self._descend(weight, ridge, np.hstack([rows, new]), n_sweeps)
+            rows = self._descend(weight, ridge, np.hstack([rows, new]), close)
         return rows
 
     def _new_columns(self, weight: Floats, ridge: float, rows: Floats) -> Floats:
@@ -114,46 +115,50 @@ class RowFit:
         quartic = (squares * (self._pairs.matrix(weight) @ squares)).sum(axis=0)
         return np.asarray(vectors * np.sqrt((values - ridge) / quartic))
 
-    def _descend(self, weight: Floats, ridge: float, rows: Floats, n_sweeps: int) -> Floats:
-        size = rows.shape[1]
+    def _descend(self, weight: Floats, ridge: float, rows: Floats, close: float) -> Floats:
         weights = self._pairs.matrix(weight)
         targets = self._pairs.matrix(weight * self._pairs.covariance)
+        gram, pull = weights @ _products(rows, rows), targets @ rows
         direction, slope, former = np.zeros_like(rows), np.inf, np.zeros_like(rows)
-        for _ in range(n_sweeps):
-            outer = (rows[:, :, None] * rows[:, None, :]).reshape(-1, size * size)
-            gram = (weights @ outer).reshape(-1, size, size) + ridge * np.eye(size)
-            solved = np.linalg.solve(gram, (targets @ rows)[:, :, None])[:, :, 0]
-            gap = solved - rows
-            descent = np.einsum("jrs,js->jr", gram, gap)
+        for _ in range(N_SWEEPS):
+            size = rows.shape[1]
+            normal = gram.reshape(-1, size, size) + ridge * np.eye(size)
+            gap = np.linalg.solve(normal, pull[:, :, None])[:, :, 0] - rows
+            descent = np.einsum("jrs,js->jr", normal, gap)
             now = float((descent * gap).sum())
-            if now <= SETTLED**2 * float((rows**2).sum()) * ridge:
+            if now <= close**2 * float((rows**2).sum()) * ridge:
                 break
             onwards = max(0.0, float((descent * (gap - former)).sum()) / slope)
             direction = gap + onwards * direction
             if (descent * direction).sum() <= 0:
                 direction = gap
-            rows = rows + self._step(weight, ridge, rows, direction) * direction
+            # The objective along the direction is a polynomial of these products.
+            mixed, square = _products(rows, direction), _products(direction, direction)
+            mixed = mixed + _products(direction, rows)
+            of_mixed, of_square, onto = weights @ mixed, weights @ square, targets @ direction
+            step = _first_minimum(
+                2 * (square * of_square).sum(),
+                3 * (mixed * of_square).sum(),
+                2 * (gram * square).sum() + (mixed * of_mixed).sum()
+                + 2 * (direction * (ridge * direction - onto)).sum(),
+                -2 * (descent * direction).sum(),
+            )  # fmt: skip
+            rows = rows + step * direction
+            gram, pull = gram + step * of_mixed + step**2 * of_square, pull + step * onto
             slope, former = now, gap
         return rows
 
-    def _step(self, weight: Floats, ridge: float, rows: Floats, direction: Floats) -> float:
-        """Return the first minimum of the objective along a direction of descent."""
-        first, second = self._pairs.first, self._pairs.second
-        left, right = direction[first], direction[second]
-        error = self._residual(rows)
-        linear = np.einsum("pr,pr->p", left, rows[second]) + np.einsum(
-            "pr,pr->p", rows[first], right
-        )
-        square = np.einsum("pr,pr->p", left, right)
-        derivative = [
-            4 * weight @ square**2,
-            6 * weight @ (linear * square),
-            2 * (weight @ (linear**2 - 2 * error * square) + ridge * (direction**2).sum()),
-            2 * (ridge * (rows * direction).sum() - weight @ (error * linear)),
-        ]
-        roots = np.roots(derivative)
-        ahead = roots.real[(roots.imag == 0) & (roots.real > 0)]
-        return float(ahead.min()) if len(ahead) else 0.5
+
+def _products(left: Floats, right: Floats) -> Floats:
+    """Return the outer products (n, r²) of rows."""
+    return np.asarray((left[:, :, None] * right[:, None, :]).reshape(len(left), -1))
+
+
+def _first_minimum(*derivative: float) -> float:
+    """Return the first minimum ahead of a polynomial of degree four, given its derivative."""
+    roots = np.roots(derivative)
+    ahead = roots.real[(roots.imag == 0) & (roots.real > 0)]
+    return float(ahead.min()) if len(ahead) else 0.5
 
 
 def _leading(matrix: Any, n: int) -> tuple[Floats, Floats]:
