@@ -174,7 +174,8 @@ class EBCC(VariationalConfusion):
         blocks = list(zip(plain.shards(), starts, strict=True))
         mass = sum(q[np.diff(block.indptr) > 0].sum(axis=0) for block, q in blocks)
         # Between classes of few tasks the split would decide by chance: these start with fewer.
-        n_used = np.clip(np.ceil(mass / TASKS_PER_SUBTYPE), 1, G)
+        # Sums of soft votes are often whole numbers, give or take rounding.
+        n_used = np.clip(np.ceil(np.round(mass / TASKS_PER_SUBTYPE, 9)), 1, G)
         used = np.arange(G) < n_used[:, None]  # (K, G)
         counts = np.zeros((labels.n_workers * K, K * G))
         size = max(1, STRETCH // (K * G))

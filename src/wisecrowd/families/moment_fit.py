@@ -349,6 +349,8 @@ def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
 def best_names(mean: Floats) -> NDArray[np.intp]:
     """Return which row of a mean confusion (K, K) is each class: the greatest trace.
 
+    Values that differ by rounding are equal, so that rounding does not choose among equal traces.
+
     Examples
     --------
     >>> best_names(np.array([[0.2, 0.8], [0.7, 0.3]]))
@@ -356,7 +358,8 @@ def best_names(mean: Floats) -> NDArray[np.intp]:
     """
     from scipy.optimize import linear_sum_assignment
 
-    row, label = linear_sum_assignment(-mean)
+    scale = max(float(np.abs(mean).max(initial=0.0)), 1e-300)
+    row, label = linear_sum_assignment(-np.round(mean / scale, 9))
     return np.asarray(row[np.argsort(label)])
 
 

@@ -104,7 +104,7 @@ def corners_of(
         # Of equals the one that rests on most tasks, then the usual one: neither rounding nor the
         # order of ids must choose.
         farthest = np.flatnonzero(size >= (1 - EQUAL) * top[owner])[::-1]
-        farthest = farthest[np.lexsort((usual[farthest], weight[farthest]))]
+        farthest = farthest[np.lexsort((usual[farthest], weight[farthest].round(9)))]
         at[owner[farthest], k] = farthest
         direction = residual[at[:, k]] / np.sqrt(np.maximum(top, 1e-300))[:, None]
         along = np.einsum("ck,ck->c", residual, direction[owner])
@@ -137,7 +137,8 @@ def _averaged(
         corner, rests_on = corners[owner, k], weight[at[owner, k]]
         distance = ((points - corner) ** 2).sum(axis=1)
         spread = (corner * (1 - corner)).sum(axis=1) * (1 / weight + 1 / rests_on)
-        near = np.flatnonzero(distance <= noise * spread + 1e-300)
+        # Small counts make the two sides equal: rounding must not choose then.
+        near = np.flatnonzero(distance <= (1 + EQUAL) * noise * spread + 1e-300)
         mass = np.bincount(owner[near], weights=weight[near], minlength=J)
         for label in range(K):
             total = np.bincount(owner[near], weight[near] * points[near, label], J)

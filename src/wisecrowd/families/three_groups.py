@@ -83,7 +83,7 @@ def balanced_groups(size: Floats, order: Ints) -> Ints:
     group = np.zeros(len(size), dtype=np.int64)
     filled = np.zeros(3)
     for worker in order:
-        group[worker] = filled.argmin()
+        group[worker] = filled.round(9).argmin()  # rounding must not choose among equals
         filled[group[worker]] += size[worker]
     return group
 

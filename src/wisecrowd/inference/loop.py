@@ -20,6 +20,7 @@ from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.inference.monitor import Progress, report
 
 LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
+DRAW = 1e-12  # relative difference of objectives that is rounding
 QUICK = 8  # passes within which usual crowds settle; whoever needs more must show smaller gains
 
 
@@ -128,11 +129,14 @@ def run(
 
 
 def best_of(attempt: Callable[[int], Run], n_init: int) -> Run:
-    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first in a draw."""
+    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first in a draw.
+
+    Runs that end at the same optimum differ by rounding, which is a draw.
+    """
     best = attempt(0)
     for number in range(1, n_init):
         candidate = attempt(number)
-        if candidate.objective > best.objective:
+        if candidate.objective > best.objective + DRAW * abs(best.objective):
             best = candidate
     return best
 
