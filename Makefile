@@ -17,10 +17,10 @@ export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-deep test-grid trust mutation browser docs screenshot format bench replays clean
+.PHONY: help demo test test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays clean
 
 help: ## show this help
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say where the results are
 	$(BIN)/python examples/demo.py
@@ -34,6 +34,9 @@ test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, 
 
 test-deep: $(VENV)/.installed-dev ## the property tests with 1000 examples each, on all methods
 	HYPOTHESIS_PROFILE=deep OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hypothesis -n auto --dist worksteal tests
+
+test-processors: $(VENV)/.installed-dev ## the numeric tests as other processors would run them
+	$(BIN)/python tests/processors.py
 
 trust: $(VENV)/.installed-dev ## count what goes wrong: bad inputs, invariance, crashes, files, calibration
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run trust

@@ -121,3 +121,10 @@ def test_a_class_on_which_no_two_workers_agree_is_not_made_up(method):
     assert model.class_prior_[2] == pytest.approx(0.25 / 12)
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1)
     np.testing.assert_allclose(model.confusion_[:3, :2, :2], plain.confusion_[:3], atol=0.15)
+
+
+def test_rounding_does_not_choose_among_equal_names():
+    mean = np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0], [0.0, 0.0, 1.0]])
+    for seed in range(20):
+        noise = 1e-14 * np.random.default_rng(seed).standard_normal((3, 3))
+        assert best_names(mean + noise).tolist() == best_names(mean).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from wisecrowd.families.moment_fit import inner_start
 from wisecrowd.families.moments import population_moments
@@ -42,6 +43,27 @@ def test_exact_tables_give_everybody(experts, error, n_classes, share, impute):
     assert factor.converged
     assert error(found, confusion) < 1e-6
     np.testing.assert_allclose(np.sort(found_prior), np.sort(prior), atol=1e-6)
+
+
+def test_signs_of_eigenvectors_do_not_decide(experts, monkeypatch):
+    confusion, prior = experts(9, 3, seed=2)
+    pairs = some_pairs(confusion, prior, 0.8)
+    expected = imputed_factor(pairs).blocks
+    decompose = scipy.linalg.eigh
+
+    def turned(matrix, **options):
+        values, vectors = decompose(matrix, **options)
+        return values, vectors * np.array([-1.0, 1.0, -1.0])
+
+    monkeypatch.setattr(scipy.linalg, "eigh", turned)
+    np.testing.assert_allclose(imputed_factor(pairs).blocks, expected, atol=1e-9)
+
+
+def test_rounding_does_not_choose_among_equally_extreme_rows():
+    rows = np.array([[1.0, 0.0], [0.0, 1.0], [0.6, 0.4], [0.4, 0.6]])
+    for seed in range(20):
+        noise = 1e-14 * np.random.default_rng(seed).standard_normal(rows.shape)
+        np.testing.assert_allclose(_extreme_rows(rows + noise), _extreme_rows(rows), atol=1e-12)
 
 
 def test_imputed_blocks_are_those_of_the_population(experts):

@@ -152,3 +152,12 @@ def test_misfit_is_one_minus_the_squared_cosine_of_every_moment(experts):
         cosine = (given * fitted).sum() / np.sqrt((given**2).sum() * (fitted**2).sum())
         expected += 1 - cosine**2
     assert _misfit(moments, prior, means) == pytest.approx(expected)
+
+
+def test_rounding_does_not_choose_among_equally_full_groups():
+    size = np.array([0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 0.1])
+    order = np.arange(7)
+    expected = balanced_groups(10 * size.round(1), order)
+    for seed in range(20):
+        noise = 1e-14 * np.random.default_rng(seed).standard_normal(7)
+        assert balanced_groups(size + noise, order).tolist() == expected.tolist()

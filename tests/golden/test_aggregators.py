@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 from tests.golden.results import CROWDS, fit, read_crowd, read_results
+
 from wisecrowd.core.registry import method_names
 
 TOLERANCE = 1e-6

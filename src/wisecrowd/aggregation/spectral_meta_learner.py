@@ -24,6 +24,7 @@ from wisecrowd.families.three_groups import class_shares, unidentified_warning
 
 Floats = NDArray[np.float64]
 
+EQUAL = 1e-12  # relative difference of likelihoods that is rounding
 GRID = np.linspace(-0.98, 0.98, 99)  # class imbalances among which the likelihood chooses
 
 
@@ -215,14 +216,20 @@ def rates(mean: Floats, factor: Floats, b: float) -> Floats:
 
 
 def _likeliest(labels: CrowdLabels, mean: Floats, factor: Floats, total: Floats) -> float:
-    """Return the imbalance on a grid under which the labels are most likely."""
+    """Return the imbalance on a grid under which the labels are most likely.
+
+    If several are equally likely, as b and -b are where nothing tells the classes apart, it is the
+    least, then the negative one: rounding must not choose.
+    """
     nothing = TaskPrior(np.zeros((1, 2)))
     values = []
     for b in GRID:
         class_prior = np.array([1 - b, 1 + b]) / 2
         confusion = cautious(rates(mean, factor, b), class_prior, total)
         values.append(known_mixture(labels, nothing, confusion, class_prior)[1])
-    return float(GRID[int(np.argmax(values))])
+    best = max(values)
+    equal = GRID[np.array(values) >= best - EQUAL * abs(best)]
+    return float(equal[np.abs(equal).round(9).argmin()])
 
 
 def _one_class(labels: CrowdLabels) -> MomentEstimate:

@@ -93,7 +93,8 @@ def fitted_factor(
 def imputed_factor(pairs: PairMoments) -> Factor:
     """Return the factor from leading eigenvectors of the matrix with its blocks filled in.
 
-    Each connected part of the crowd has a matrix of its own.
+    Each connected part of the crowd has a matrix of its own. Eigenvectors have no signs, and equal
+    eigenvalues no vectors, of their own: the factor is turned so that workers are right most often.
     """
     from scipy.linalg import eigh
 
@@ -104,7 +105,8 @@ def imputed_factor(pairs: PairMoments) -> Factor:
         size = len(members) * K
         matrix = whole[np.ix_(members, members)].transpose(0, 2, 1, 3).reshape(size, size)
         values, vectors = eigh(0.5 * (matrix + matrix.T), subset_by_index=(size - K, size - 1))
-        blocks[members] = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(-1, K, K)
+        own = (vectors * np.sqrt(np.maximum(values, 0.0))).reshape(-1, K, K)
+        blocks[members] = own @ _nearest_orthogonal(own.sum(axis=0).T)
     return Factor(blocks, 1, True)
 
 
@@ -138,7 +140,8 @@ def imputed_blocks(pairs: PairMoments) -> Floats:
     steady = np.where(
         singular[:, -1] > FULL_RANK * singular[:, 0], pairs.n_shared * singular[:, -1] ** 2, 0.0
     )
-    best = np.argsort(-steady, kind="stable")[:REFERENCES]
+    best = np.argsort(-np.round(steady / max(steady.max(initial=0.0), 1e-300), 9), kind="stable")
+    best = best[:REFERENCES]
     best = best[steady[best] > 0]
     for _ in range(3):  # chains of up to three steps
         if seen.all():
@@ -213,7 +216,8 @@ def _extreme_rows(rows: Floats) -> Floats:
     residual = points.copy()
     corners = np.empty((K, K))
     for k in range(K):
-        at = int(np.argmax(np.sum(residual**2, axis=1)))
+        size = np.sum(residual**2, axis=1)
+        at = int(np.argmax(size >= (1 - EQUAL) * size.max()))  # the first of equals
         corners[k] = points[at]
         norm = float(np.sum(residual[at] ** 2))
         if not norm > 0:
