@@ -91,6 +91,22 @@ def test_a_list_of_rows_is_refused_with_both_readings():
     assert CrowdLabels.from_arrays(*zip(*rows, strict=True)).n_tasks == 10
 
 
+@pytest.mark.parametrize("n_workers", [4, 10])
+def test_large_designs_are_sampled(n_workers):
+    rows = long_rows(20_000, n_workers, n_workers // 2, 3)
+    for given in (rows, rows.tolist()):
+        with pytest.raises(DataError, match="looks like a long table"):
+            as_crowd_labels(given)
+    labels = matrix(50_000, 5, (0.8, 0.7, 0.6))
+    assert as_crowd_labels(labels).n_workers == 3
+
+
+def test_values_that_cannot_be_ids_are_left_to_the_gate():
+    rows = np.array([["t1", "ann", {"a": 1}]] * 6, dtype=object)
+    with pytest.raises(DataError, match="label"):
+        as_crowd_labels(rows)
+
+
 def test_a_declared_matrix_is_not_doubted():
     rows = long_rows(30, 20, 5)
     assert CrowdLabels.from_matrix(rows, type="labels").n_workers == 3

@@ -7,6 +7,7 @@ values, and the combinations of task and worker hardly ever repeat.
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import combinations
 from math import comb
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from wisecrowd.core.exceptions import DataError
 Codes = NDArray[np.int64]
 
 LEAST_ROWS = 4  # with fewer, nothing is refused
-ENOUGH_ROWS = 5000  # rows that are looked at; of more an even choice
+ENOUGH_ROWS = 5000  # rows that are looked at; of more a random choice
 RARE = 5.0  # so few repeated pairs of independent values have a probability below exp(-5)
 DISTINCT = 0.9  # share of the rows in which (task, worker) differs from all before
 MANY = 10  # values of the largest column, which has three times as many as the smallest
@@ -31,13 +32,12 @@ _PAIRS = tuple(combinations(range(3), 2))
 
 def refuse_long_table(data: Any) -> None:
     """Refuse an array or a list of rows that looks like a long table, and name both readings."""
-    rows = data if isinstance(data, np.ndarray) else _sampled_rows(data)
+    rows = _some_rows(data)
     if rows is None or rows.shape[1] not in (3, 4) or len(rows) < LEAST_ROWS:
         return
-    n_rows, n_columns = len(data), rows.shape[1]
-    step = -(-len(rows) // ENOUGH_ROWS)
-    if not looks_long(rows[::step]):
+    if not looks_long(rows):
         return
+    n_rows, n_columns = len(data), rows.shape[1]
     if isinstance(data, np.ndarray):
         arguments, name = ", ".join(f"a[:, {j}]" for j in range(3)), "a"
     else:
@@ -50,11 +50,16 @@ def refuse_long_table(data: Any) -> None:
     )
 
 
-def _sampled_rows(rows: Any) -> NDArray[Any] | None:
-    """(n, n_columns) objects, an even choice of the rows; None if they differ in length."""
-    step = -(-len(rows) // ENOUGH_ROWS)
-    some = [list(row) for row in rows[::step] if np.ndim(row) == 1 and not isinstance(row, str)]
-    if len({len(row) for row in some}) != 1:
+def _some_rows(data: Any) -> NDArray[Any] | None:
+    """(n, n_columns) rows, a fixed random choice of many; None if they differ in length."""
+    chosen = np.arange(len(data))
+    if len(data) > ENOUGH_ROWS:  # not every m-th row, which may all be of one worker
+        chosen = np.sort(np.random.default_rng(0).choice(len(data), ENOUGH_ROWS, replace=False))
+    if isinstance(data, np.ndarray):
+        return np.asanyarray(data[chosen])
+    rows = (data[row] for row in chosen.tolist())
+    some = [list(row) for row in rows if not isinstance(row, str) and hasattr(row, "__len__")]
+    if len({len(row) for row in some}) != 1 or any(np.ndim(x) for row in some for x in row):
         return None
     array = np.empty((len(some), len(some[0])), dtype=object)
     array[:] = some
@@ -76,7 +81,7 @@ def looks_long(rows: NDArray[Any]) -> bool:
 def _shared_codes(rows: NDArray[Any]) -> Codes:
     """(n, n_columns) codes of the values, the same in all columns; -1 where one is missing."""
     known: dict[Any, int] = {}
-    flat = rows.ravel().tolist()
+    flat = [x if isinstance(x, Hashable) else repr(x) for x in rows.ravel().tolist()]
     codes = [
         -1 if is_missing(x) or x == "" else known.setdefault((isinstance(x, str), x), len(known))
         for x in flat
