@@ -17,10 +17,10 @@ export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays clean
+.PHONY: help demo test test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays clean
 
 help: ## show this help
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
+	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say where the results are
 	$(BIN)/python examples/demo.py
@@ -31,6 +31,10 @@ test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, 
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+test-data: $(VENV)/.installed-dev ## the tests on real data sets; WISECROWD_DATA names their directory
+	@test -d "$(WISECROWD_DATA)" || { echo "No data: set WISECROWD_DATA to the directory of the real data sets." >&2; exit 2; }
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m data tests
 
 test-deep: $(VENV)/.installed-dev ## the property tests with 1000 examples each, on all methods
 	HYPOTHESIS_PROFILE=deep OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m hypothesis -n auto --dist worksteal tests
@@ -49,6 +53,15 @@ test-grid: $(GRID_VENV)/lowest/.installed-grid $(GRID_VENV)/newest/.installed-gr
 	  echo "With the $$versions versions:"; \
 	  OMP_NUM_THREADS=1 $(GRID_VENV)/$$versions/bin/python -m pytest -q -n auto --dist worksteal $(GRID_TESTS) || exit 1; \
 	done
+
+# Without torch, whose CPU build is not offered for every Python: its tests are skipped. PYENV_VERSION
+# lets pyenv find the interpreter; without pyenv it means nothing.
+test-python-%: ## the quick tests with another Python, where there is one: make test-python-3.13
+	@export PYENV_VERSION=$$(pyenv latest $* 2>/dev/null); \
+	if python$* -c pass 2>/dev/null; then \
+	  $(MAKE) --no-print-directory $(GRID_VENV)/python$*/.installed-grid PYTHON=python$* && \
+	  OMP_NUM_THREADS=1 $(GRID_VENV)/python$*/bin/python -m pytest -q -n auto --dist worksteal $(GRID_TESTS); \
+	else echo "There is no python$* here: not tested with it."; fi
 
 browser: $(VENV)/.installed-dev ## install what the tests of the report in a real browser need
 	command -v chromium || { apt-get update -qq && apt-get install -qq --no-install-recommends chromium; }
@@ -104,6 +117,11 @@ $(VENV)/.installed-mutation: $(VENV)/.installed-dev
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
 	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep,report]'
+	@touch $@
+
+$(GRID_VENV)/python%/.installed-grid: $(GRID_VENV)/python%/.created pyproject.toml
+	@echo "Installing wisecrowd for Python $*, without torch"
+	$(@D)/bin/python $(PIP_INSTALL) '.[dev,report]'
 	@touch $@
 
 # "Newest" is as of the installation: `rm -r .venv-grid/newest` to look again.
