@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
@@ -53,3 +59,34 @@ def test_fitted_is_what_has_probas():
     method._require_fitted()
     method._forget()
     assert not method.__sklearn_is_fitted__()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Fields(Estimator):
+    rate: float = 0.5
+
+
+class Open(Estimator):
+    def __init__(self, **options):
+        self.options = options
+
+
+@pytest.mark.parametrize("cls", [Outer, Fields])
+def test_an_unknown_argument_of_the_constructor_is_named_with_a_suggestion(cls):
+    for error in (ParameterError, TypeError):
+        with pytest.raises(error, match=rf"{cls.__name__} has no parameter 'rat'.*'rate'.*it has"):
+            cls(rat=1)
+    with pytest.raises(TypeError, match=r"was given 3 without a name; .*\(rate=\.\.\.\)"):
+        cls(3)
+    assert next(iter(inspect.signature(cls).parameters)) == "rate"
+
+
+def test_open_constructors_take_any_name():
+    assert Open(anything=1).options == {"anything": 1}
+
+
+@pytest.mark.parametrize("method", [Outer(rate=0.1), Fields(rate=0.1)])
+def test_copies_keep_their_parameters(method):
+    for copied in (copy.copy(method), copy.deepcopy(method), pickle.loads(pickle.dumps(method))):
+        assert copied.rate == 0.1
+    assert clone(method).rate == 0.1

@@ -35,10 +35,28 @@ def test_not_numbers(bad):
         check_number("x", bad, 0.0, 1.0)
 
 
-def test_numbers_without_an_upper_end_are_finite():
-    check_number("x", 1e300, 0.0)
-    with pytest.raises(ParameterError, match=r"finite number of at least 0\.0"):
-        check_number("x", np.inf, 0.0)
+@pytest.mark.parametrize("bad", [np.inf, 1e308, 10**30, 10**400, 10**6000], ids=range(5))
+def test_numbers_without_an_upper_end_of_their_own_stay_far_from_overflow(bad):
+    check_number("x", 1e9, 0.0)
+    with pytest.raises(ParameterError, match=r"finite number of at least 0\.0, at most 1e\+09"):
+        check_number("x", bad, 0.0)
+    with pytest.raises(ParameterError, match=r"between 0\.0 and 1\.0"):
+        check_number("x", bad, 0.0, 1.0)
+
+
+@pytest.mark.parametrize("bad", [10**30, 10**400, 10**6000], ids=range(3))
+def test_counts_end_somewhere(bad):
+    with pytest.raises(ParameterError, match="at least 1, at most 1000000000"):
+        check_integer("n", bad, 1)
+    with pytest.raises(ParameterError, match="at most 50"):
+        check_integer("n", 51, 1, 50)
+    for check in (check_flag, lambda name, value: check_choice(name, value, ("a",))):
+        with pytest.raises(ParameterError):
+            check("x", bad)
+
+
+def test_a_seed_may_be_any_integer():
+    assert as_generator(10**400).random() == np.random.default_rng(10**400).random()
 
 
 def test_flags():

@@ -119,3 +119,27 @@ def test_a_sparse_prior_that_would_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 90)
     with pytest.raises(DataError, match="rows of the task prior need"):
         as_task_prior(csr_array(ROWS), None, LABELS)
+
+
+@pytest.mark.parametrize(
+    "zeros",
+    [
+        np.zeros(3), np.zeros((4, 3)), -np.zeros((4, 3)), np.zeros((4, 3), int), csr_array((4, 3)),
+        csr_array((np.zeros(4), [0, 1, 2, 0], [0, 1, 2, 3, 4]), shape=(4, 3)),
+    ],
+    ids=["row", "rows", "negative", "integers", "empty", "stored"],
+)  # fmt: skip
+def test_zeros_are_neither_probabilities_nor_logarithms(zeros):
+    with pytest.raises(DataError, match=r"zero everywhere.*probabilities.*logarithms.*1/3"):
+        as_task_prior(zeros, None, LABELS)
+
+
+def test_rows_of_zeros_beside_logarithms_are_equal_chances():
+    logs = np.zeros((4, 3))
+    logs[0] = [-1.0, -2.0, -3.0]
+    np.testing.assert_allclose(probabilities(as_task_prior(logs, None, LABELS))[1:], 1 / 3)
+
+
+def test_certainty_of_an_only_class_has_the_logarithm_zero():
+    labels = CrowdLabels.from_matrix([[0, 0], [0, 0]])
+    assert as_task_prior(np.zeros((2, 1)), None, labels).given

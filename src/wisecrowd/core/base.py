@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.cautions import Caution, is_watched
+from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, DoubtWarning, ParameterError, WisecrowdWarning
@@ -21,7 +22,13 @@ from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.guards import cautions_of, not_converged
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.parameters import (
+    MOST_ITERATIONS,
+    MOST_STARTS,
+    as_generator,
+    check_integer,
+    check_number,
+)
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import FitResult, choose_labels, confidence_of
 from wisecrowd.core.spelling import spelled
@@ -104,9 +111,9 @@ class Aggregator(Estimator):
     def _validate_parameters(self) -> None:
         """Check the parameters all methods share; subclasses check their own and call super."""
         params = self.get_params(deep=False)
-        for name in ("max_iter", "n_init"):
+        for name, most in (("max_iter", MOST_ITERATIONS), ("n_init", MOST_STARTS)):
             if name in params:
-                check_integer(name, params[name], 1)
+                check_integer(name, params[name], 1, most)
         if "tol" in params:
             check_number("tol", params["tol"], 0.0)
         if "random_state" in params:
@@ -154,15 +161,17 @@ class Aggregator(Estimator):
         )
         gold_codes = as_gold(gold, labels)
         prior = as_task_prior(task_prior, gold_codes, labels)
-        self._start = self._as_start(init, labels)
+        start = self._as_start(init, labels)
         rng = as_generator(getattr(self, "random_state", None))
-        try:
-            result = self._fit(labels, prior, rng)
-        finally:
-            self._start = None
-        doubts = self._doubts(labels, result, prior, gold_codes)
-        self._publish(labels, result)
-        self.warnings_ += tuple(map(str, doubts))
+        with exclusive_fit(self):
+            self._start = start
+            try:
+                result = self._fit(labels, prior, rng)
+            finally:
+                self._start = None
+            doubts = self._doubts(labels, result, prior, gold_codes)
+            self._publish(labels, result)
+            self.warnings_ += tuple(map(str, doubts))
         for doubt in doubts:
             if doubt.severity != "low":
                 warnings.warn(str(doubt), DoubtWarning, stacklevel=2)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import ParameterError, not_fitted
+from wisecrowd.core.exceptions import ParameterError, UnknownParameterError, not_fitted
 from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.wording import suggestion
 
@@ -18,6 +18,13 @@ class Estimator:
     """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
 
     _fit_call = "fit(labels)"
+
+    def __new__(cls, *positional: Any, **named: Any) -> Self:
+        """Make an instance; an unknown parameter is an error that suggests the right name."""
+        # Here, because the ``__init__`` of a dataclass does not exist yet when its class is made.
+        if positional or named:
+            _require_known(cls, positional, named)
+        return super().__new__(cls)
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -40,10 +47,7 @@ class Estimator:
         for name, value in params.items():
             own, _, nested = name.partition("__")
             if own not in names:
-                raise ParameterError(
-                    f"{type(self).__name__} has no parameter {own!r}{suggestion(own, names)}; "
-                    f"it has {', '.join(names) or 'none'}."
-                )
+                raise _no_such_parameter(type(self), own)
             if nested and not hasattr(getattr(self, own), "set_params"):
                 raise ParameterError(
                     f"{own} is {getattr(self, own)!r}, which has no parameter {nested!r}; give it "
@@ -149,6 +153,34 @@ class Estimator:
         """Drop what a former fit learned: what the next one lacks must not linger."""
         for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
             delattr(self, name)
+
+
+def _require_known(
+    cls: type[Estimator], positional: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Refuse arguments that ``__init__`` does not take."""
+    parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]  # all but self
+    kinds = {parameter.kind for parameter in parameters}
+    names = [parameter.name for parameter in parameters]
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        for name in named:
+            if name not in names:
+                raise _no_such_parameter(cls, name)
+    by_place = [p for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    if inspect.Parameter.VAR_POSITIONAL not in kinds and len(positional) > len(by_place):
+        given = positional[len(by_place)]
+        raise UnknownParameterError(
+            f"{cls.__name__} was given {given!r} without a name; give parameters by name, such as "
+            f"{cls.__name__}({names[0] if names else 'name'}=...)."
+        )
+
+
+def _no_such_parameter(cls: type[Estimator], name: str) -> UnknownParameterError:
+    names = cls._parameter_names()
+    return UnknownParameterError(
+        f"{cls.__name__} has no parameter {name!r}{suggestion(name, names)}; it has "
+        f"{', '.join(names) or 'none'}."
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -15,6 +15,17 @@ class ParameterError(WisecrowdError, ValueError):
     """A parameter or option has a value that is not allowed; the command line exits with code 2."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """A method has no parameter of that name.
+
+    It is also the TypeError that Python raises for an unknown argument of a constructor.
+    """
+
+
+class ConcurrentFitError(WisecrowdError, RuntimeError):
+    """A method was fitted while another thread was fitting it."""
+
+
 class NotFittedError(WisecrowdError, ValueError, AttributeError):
     """A result was asked of a model before ``fit``.
 

@@ -12,32 +12,52 @@ import numpy as np
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.spelling import spelled
 
+# Beyond these a sum or a product overflows, or a fit never ends; no use of a method comes near.
+LARGEST_NUMBER = 1e9
+LARGEST_COUNT = 10**9
+MOST_ITERATIONS = 10**6
+MOST_STARTS = 10**4  # of fits, chains or rounds, each of which takes iterations of its own
 
-def check_integer(name: str, value: Any, minimum: int) -> None:
-    """Require an integer of at least ``minimum`` (a bool is none)."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < minimum:
-        raise ParameterError(f"{name} is {value!r}; give an integer of at least {minimum}.")
+
+def check_integer(name: str, value: Any, minimum: int, maximum: float = LARGEST_COUNT) -> None:
+    """Require an integer from ``minimum`` to ``maximum``, both allowed (a bool is none)."""
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or not minimum <= value <= maximum:
+        most = "" if maximum == math.inf else f", at most {maximum}"
+        raise ParameterError(
+            f"{name} is {_shown(value)}; give an integer of at least {minimum}{most}."
+        )
 
 
-def check_number(name: str, value: Any, low: float, high: float = math.inf) -> None:
-    """Require a finite number between ``low`` and ``high``, both allowed."""
+def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER) -> None:
+    """Require a finite number from ``low`` to ``high``, both allowed."""
     good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not math.isfinite(value) or not low <= value <= high:
-        span = f"of at least {low}" if high == math.inf else f"between {low} and {high}"
-        raise ParameterError(f"{name} is {value!r}; give a finite number {span}.")
+    if not good or not low <= value <= high or abs(value) == math.inf:
+        span = (
+            f"between {low} and {high}"
+            if high != LARGEST_NUMBER
+            else f"of at least {low}, at most {high:g}"
+        )
+        raise ParameterError(f"{name} is {_shown(value)}; give a finite number {span}.")
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a message shows it; Python refuses to print an integer of 5000 digits."""
+    too_long = isinstance(value, int) and abs(value) >= 10**40
+    return "an integer of more than 40 digits" if too_long else repr(value)
 
 
 def check_flag(name: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, bool | np.bool_):
         either = spelled("True or False", "true or false")
-        raise ParameterError(f"{name} is {value!r}; give {either}.")
+        raise ParameterError(f"{name} is {_shown(value)}; give {either}.")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Require one of a few words."""
     if not isinstance(value, str) or value not in choices:
-        raise ParameterError(f"{name} is {value!r}; choose one of {', '.join(choices)}.")
+        raise ParameterError(f"{name} is {_shown(value)}; choose one of {', '.join(choices)}.")
 
 
 def as_generator(random_state: Any) -> np.random.Generator:
@@ -45,5 +65,5 @@ def as_generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.Generator):
         return random_state
     if random_state is not None:
-        check_integer("random_state", random_state, 0)
+        check_integer("random_state", random_state, 0, math.inf)
     return np.random.default_rng(random_state)

@@ -41,7 +41,8 @@ def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabel
     """Combine a task prior (None, (K,), (N, K) or sparse) and gold codes into a TaskPrior.
 
     Values that are nowhere negative are probabilities, values that are nowhere positive are their
-    logarithms. In a sparse matrix what is absent is impossible.
+    logarithms, and zeros alone could be either: they are refused. In a sparse matrix what is absent
+    is impossible.
     """
     rows = np.zeros((1, labels.n_classes)) if prior is None else _log_rows(prior, labels)
     index = None if len(rows) == 1 else np.arange(labels.n_tasks, dtype=np.int32)
@@ -88,6 +89,13 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
         )
     size = 8 * int(np.prod(shape))
     require_memory(size, "The rows of the task prior", "give one row for all tasks")
+    values = prior.tocsr().data if is_sparse else prior
+    if labels.n_classes > 1 and not values.any():
+        raise DataError(
+            "The task prior is zero everywhere: as probabilities it leaves no class possible, as "
+            "logarithms it makes all classes equally likely; give probabilities, such as "
+            f"1/{labels.n_classes} everywhere if you mean equally likely, or leave it out."
+        )
     if is_sparse:
         stored = prior.tocsr()
         logs = bool(stored.nnz) and stored.data.min() < 0

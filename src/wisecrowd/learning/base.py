@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
@@ -138,11 +139,12 @@ class CrowdClassifier(Estimator):
         codes = as_gold(gold, labels)
         known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
         training = Training(features, labels, known, self._as_valid(valid, labels), resume)
-        # A new object: nothing of an earlier fit is seen, and an error leaves that fit as it was.
-        fresh = type(self)(**self.get_params(deep=False))
-        fresh._publish(X, training, fresh._fit(training))
-        self._forget()
-        vars(self).update(vars(fresh))
+        with exclusive_fit(self):
+            # A new object: nothing of an earlier fit is seen, and an error leaves it as it was.
+            fresh = type(self)(**self.get_params(deep=False))
+            fresh._publish(X, training, fresh._fit(training))
+            self._forget()
+            vars(self).update(vars(fresh))
         return self
 
     def _validate_parameters(self) -> None:

@@ -32,6 +32,7 @@ from wisecrowd.learning.data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.loop import OPTIMIZERS, SCHEDULES, Options, State, train
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.selection import crowd_score, gold_score, held_out
+from wisecrowd.learning.torch_random import own_random_numbers
 from wisecrowd.nn.backbones import Standardize, make_backbone
 
 Floats = NDArray[np.float64]
@@ -150,7 +151,7 @@ class NeuralClassifier(CrowdClassifier):
         weight = _inverse_frequency(labels.class_totals) if self.balance == "weights" else None
         data = CrowdData(training.X, labels, training.gold, device=device, label_weight=weight)
         cuda = [torch.cuda.current_device()] if device.type == "cuda" else []
-        with torch.random.fork_rng(devices=cuda):
+        with own_random_numbers(cuda):
             torch.manual_seed(int(as_generator(self.random_state).integers(2**31)))
             run = self._train(_with_features(training, data), data, selection)
             learned = self._learned(run.model, run.seen)
@@ -302,7 +303,8 @@ class NeuralClassifier(CrowdClassifier):
     def _set_network(self, files: dict[str, bytes]) -> None:
         """Make the network again and give it the weights of a file."""
         sizes = tuple(self.input_shape_), len(self.classes_), len(self.workers_)
-        network = self._make_network(*sizes)
+        with own_random_numbers():
+            network = self._make_network(*sizes)  # its first weights are drawn, and replaced
         try:
             network.load_state_dict(from_bytes(files["network.safetensors"]))
         except (KeyError, RuntimeError, SafetensorError) as error:
