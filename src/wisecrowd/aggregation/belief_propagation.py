@@ -15,6 +15,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.confusion import naive_bayes
@@ -100,6 +101,12 @@ class BeliefPropagation(Aggregator):
     array([0, 1, 0, 1])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_prior_": SavedArray("K", "distribution"),
+        "confusion_": SavedArray("J K K", "distribution"),
+        "log_evidence_": NUMBER,
+        "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
     footprint = Footprint(label=50.3, cell=7.59, confusion=16.3)
 
@@ -128,7 +135,7 @@ class BeliefPropagation(Aggregator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("n_nodes", self.n_nodes, 2)
+        check_integer("n_nodes", self.n_nodes, 2, 1 << 16)
         check_flag("fit_prior", self.fit_prior)
         check_choice("rule", self.rule, ("best", "monte-carlo"))
         if self.damping != "auto":

@@ -13,6 +13,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import FitResult, choose_labels
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.averaging import Params, Stats, Truths, prior_means, vote_variance
@@ -87,6 +88,12 @@ class BWA(Aggregator):
     array([5.4, 5.4, 4.4])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "precision_": SavedArray("J K", "positive"),
+        "prior_precision_": SavedArray("K", "positive"),
+        "class_mean_": SavedArray("K"),
+        "class_prior_": SavedArray("K", "distribution"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
     footprint = Footprint(label=59.8, cell=46.9)
 

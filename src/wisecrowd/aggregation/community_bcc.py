@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.confusion import Params
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
@@ -83,9 +85,18 @@ class CommunityBCC(VariationalConfusion):
     array([0, 0, 0, 0, 1, 1, 1])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "community_": SavedArray("J communities", "distribution"),
+        "community_posterior_": SavedArray("communities K K", "positive"),
+        "community_confusion_": SavedArray("communities K K", "distribution"),
+        "community_share_": SavedArray("communities", "distribution"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, pooled=True)
     footprint = Footprint(label=14.0, task=14.1, cell=10.6, confusion=56.9)
     _first_membership: Floats | None = None  # a random one, for restarts
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"communities": self.n_communities}
 
     def __init__(
         self,
@@ -114,7 +125,7 @@ class CommunityBCC(VariationalConfusion):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("n_communities", self.n_communities, 1)
+        check_integer("n_communities", self.n_communities, 1, 1000)
         check_number("community_alpha", self.community_alpha, LEAST_ALPHA)
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -71,6 +72,9 @@ class ConfusionVector(ConfusionEM):
     array([0.45, 0.86])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_accuracy_": SavedArray("J K", "probability"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.1, cell=10.5, confusion=54.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.confusion import Params, Stats, posterior, safe_log
@@ -84,8 +86,16 @@ class EBCC(VariationalConfusion):
     array([0, 1, 0, 1])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "confusion_posterior_": SavedArray("J K subtypes K", "positive"),
+        "subtype_posterior_": SavedArray("K subtypes", "positive"),
+        "subtype_share_": SavedArray("K subtypes", "distribution"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
     footprint = Footprint(label=10.9, task=82.7, cell=90.7, confusion=569.0)
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"subtypes": self.n_subtypes}
 
     def __init__(
         self,
@@ -114,7 +124,7 @@ class EBCC(VariationalConfusion):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("n_subtypes", self.n_subtypes, 1)
+        check_integer("n_subtypes", self.n_subtypes, 1, 1000)
         check_number("subtype_strength", self.subtype_strength, LEAST_ALPHA)
 
     # -------------------------------------------------------------------------- inference contract

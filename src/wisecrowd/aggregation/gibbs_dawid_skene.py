@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +14,12 @@ from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_integer, check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
-from wisecrowd.families.collapsed import CollapsedChains, Draws, as_collapsible
+from wisecrowd.families.collapsed import CollapsedChains, Draws, as_collapsible, kept_sweeps
 from wisecrowd.inference.chains import ChainMonitor
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.initial import condition, vote_posterior
@@ -89,8 +91,20 @@ class GibbsDawidSkene(Aggregator):
     True
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_prior_": SavedArray("K", "distribution"),
+        "confusion_": SavedArray("J K K", "distribution"),
+        "accuracy_interval_": SavedArray("J 2", "probability"),
+        "accuracy_draws_": SavedArray("kept chains J", "probability"),
+        "r_hat_": SavedArray("traced", "amount"),
+        "effective_size_": SavedArray("traced", "amount"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=False, confusion=True, stochastic=True)
     footprint = Footprint(label=74.1, task=45.9, cell=86.3, confusion=204.0)
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        kept = len(kept_sweeps(self.n_sweeps, self.n_chains, sizes["J"]))
+        return {"kept": kept, "chains": self.n_chains, "traced": sizes["J"] + sizes["K"]}
 
     def __init__(
         self,
@@ -114,9 +128,9 @@ class GibbsDawidSkene(Aggregator):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("class_alpha", self.class_alpha, 1e-12)
-        check_integer("n_chains", self.n_chains, 1)
-        check_integer("n_sweeps", self.n_sweeps, 4)
-        check_integer("n_burn_in", self.n_burn_in, 0)
+        check_integer("n_chains", self.n_chains, 1, MOST_STARTS)
+        check_integer("n_sweeps", self.n_sweeps, 4, MOST_ITERATIONS)
+        check_integer("n_burn_in", self.n_burn_in, 0, MOST_ITERATIONS)
 
     # ------------------------------------------------------------------------------------- fit
 

@@ -15,6 +15,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.difficulty import AbilityDifficulty, Normal, Params, Stats
@@ -23,6 +24,7 @@ from wisecrowd.inference.initial import condition, perturbed, vote_posterior
 from wisecrowd.inference.loop import Run, best_of, run
 
 Floats = NDArray[np.float64]
+FARTHEST, WIDEST = 100, 1e6  # mean and standard deviation of a prior
 
 
 class GLAD(Aggregator):
@@ -92,6 +94,11 @@ class GLAD(Aggregator):
     np.int64(4)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "ability_": SavedArray("J"),
+        "difficulty_": SavedArray("N", "positive"),
+        "class_prior_": SavedArray("K", "distribution"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True)
     footprint = Footprint(label=31.8, cell=17.0)
 
@@ -237,11 +244,13 @@ def _as_normal(name: str, value: Any) -> Normal:
     """Return a normal prior from a pair (mean, sd)."""
     try:
         mean, sd = (float(number) for number in value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         mean = sd = np.nan
-    if not np.isfinite(mean) or not 0 <= sd < np.inf:
+    # exp(700) overflows, and 1 / sd² must not.
+    if not -FARTHEST <= mean <= FARTHEST or not (sd == 0 or 1 / WIDEST <= sd <= WIDEST):
         raise ParameterError(
-            f"{name} is {value!r}; give a pair of finite numbers: mean and standard deviation."
+            f"{name} is {value!r}; give a pair of finite numbers: a mean between -{FARTHEST} and "
+            f"{FARTHEST} and a standard deviation of 0 or between {1 / WIDEST:g} and {WIDEST:g}."
         )
     return Normal(mean, 1 / sd**2 if sd > 0 else np.inf)
 

@@ -13,10 +13,11 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.agreement import right_labels
-from wisecrowd.families.groups import Opinions, groups_of
+from wisecrowd.families.groups import Opinions, check_groups, groups_of
 from wisecrowd.families.received import accuracy_error, share_of, worker_weights
 
 Floats = NDArray[np.float64]
@@ -69,6 +70,9 @@ class GroupAwareMajorityVote(Aggregator):
     array([1, 1])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "group_": SavedArray("J", "group"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=30.0, cell=45.0, pair_table=48.0)
 
@@ -78,6 +82,7 @@ class GroupAwareMajorityVote(Aggregator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
+        check_groups(self.groups)
         check_number("smoothing", self.smoothing, 0.0)
 
     def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:

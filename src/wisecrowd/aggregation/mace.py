@@ -11,6 +11,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.spelling import parameter
 from wisecrowd.families.confusion import ConfusionEM, Params, safe_log
 from wisecrowd.inference.priors import as_coin_prior
@@ -81,6 +82,14 @@ class MACE(ConfusionEM):
     np.int64(2)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "knowing_": SavedArray("J", "probability"),
+        "habit_": SavedArray("J K", "distribution"),
+        "knowing_posterior_": SavedArray(
+            "J 2", "positive", optional=lambda fit: fit.method == "em"
+        ),
+        "habit_posterior_": SavedArray("J K", "positive", optional=lambda fit: fit.method == "em"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.0, cell=10.5, confusion=53.9)
     _trial = 50

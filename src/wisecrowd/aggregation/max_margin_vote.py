@@ -11,6 +11,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.families.agreement import Ints, Skills, SkillVote
 from wisecrowd.families.margin import MarginMachine
 from wisecrowd.families.received import worker_weights
@@ -86,6 +87,10 @@ class MaxMarginVote(SkillVote):
     np.int64(2)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "margin_weight_": SavedArray("J"),
+        "C_": number_between(0, np.inf),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
     footprint = Footprint(label=56.1, task=123.0, cell=16.0)
 

@@ -13,6 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.confusion import (
@@ -104,6 +105,11 @@ class MeanField(ConfusionEM):
     array([0, 1, 0, 1])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "expected_log_confusion_": SavedArray("J K K", "log"),
+        "expected_log_class_": SavedArray("K", "log"),
+        "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=12.0, task=14.0, cell=11.0, confusion=290.0)
 

@@ -14,6 +14,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.minimax import LogitModel, Params, State, Stats
@@ -101,6 +102,13 @@ class MinimaxEntropy(Aggregator):
     np.int64(2)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_prior_": SavedArray("K", "distribution"),
+        "confusion_": SavedArray("J K K", "distribution"),
+        "worker_logits_": SavedArray("J K K"),
+        "task_penalty_used_": SavedValue(lambda value: value > 0, "a positive number"),
+        "task_logits_": SavedArray("N K K", optional=lambda fit: fit.task_penalty_used_ == np.inf),
+    }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, confusion=True)
 
     def __init__(

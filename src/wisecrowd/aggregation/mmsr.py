@@ -11,6 +11,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.agreement import (
     Ints,
     Pairs,
@@ -100,6 +101,10 @@ class MMSR(SkillVote):
     np.int64(3)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "skill_": SavedArray("J"),
+        "identified_": SavedArray("J", "flag"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=106.0, cell=12.3, pair=111.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_choice
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.inference.class_prior import fixed_class_prior
 
@@ -72,6 +74,12 @@ class OneVsRest(Aggregator):
     OneVsRest(method=DawidSkene(max_iter=7))
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "methods_": SavedValue(
+            lambda value: isinstance(value, list) and all(isinstance(m, Aggregator) for m in value),
+            "a list of methods",
+        ),
+    }
     tags: ClassVar[Tags] = Tags()
     footprint = Footprint(cell=63.4)
 
@@ -93,6 +101,28 @@ class OneVsRest(Aggregator):
         if "method" in params:
             self._use(params.pop("method"))
         return super().set_params(**params)
+
+    def _saved_attributes(self) -> dict[str, Saved]:
+        # With two classes there is one method, whose attributes are those of the whole as well.
+        inside = self.method._saved_attributes()
+        return {name: replace(one, optional=True) for name, one in inside.items()} | (
+            super()._saved_attributes()
+        )
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return self.methods_[0]._axis_sizes(sizes) if len(self.methods_) == 1 else {}
+
+    def _saved_fault(self) -> str:
+        n_classes, n_workers = len(self.classes_), len(self.workers_)
+        n_methods = n_classes if n_classes > 2 else 1
+        if len(self.methods_) != n_methods:
+            return f"methods_ are {len(self.methods_)} where {n_methods} are needed"
+        for fitted in self.methods_:
+            if type(fitted) is not type(self.method) or not fitted.__sklearn_is_fitted__():
+                return "methods_ are not those of the parameter method"
+            if (len(fitted.workers_), len(fitted.classes_)) != (n_workers, min(n_classes, 2)):
+                return "methods_ do not fit workers_ and classes_"
+        return ""
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

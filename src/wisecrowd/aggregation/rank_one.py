@@ -13,6 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import fill_in, orient, right_labels, vote_agreement
 from wisecrowd.families.coin import coin_confusion
@@ -102,6 +103,9 @@ class RankOne(PairMethod):
     np.int64(3)
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "skill_": SavedArray("J"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=70.0, cell=20.0, confusion=100.0, pair_table=5.0)
     tells_classes_apart = False

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import ConfusionEM, dirichlet_update
 from wisecrowd.inference.priors import as_row_prior
 
@@ -72,6 +73,10 @@ class SpammerElimination(ConfusionEM):
     array([False, False, False, False, False, False,  True,  True])
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "spammer_": SavedArray("J", "flag"),
+        "spammer_evidence_": SavedArray("J"),
+    }
     tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.7, cell=10.4, confusion=64.1)
 

@@ -13,6 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import orient, right_labels, sum_by, vote_agreement
 from wisecrowd.families.confusion import known_mixture
@@ -96,6 +97,11 @@ class SpectralMetaLearner(PairMethod):
     True
     """
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "sensitivity_": SavedArray("J", "probability"),
+        "specificity_": SavedArray("J", "probability"),
+        "imbalance_": number_between(-1, 1),
+    }
     tags: ClassVar[Tags] = Tags(binary=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=68.7, pair=171.0)
 

@@ -31,6 +31,7 @@ from wisecrowd.core.parameters import (
 )
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import FitResult, choose_labels, confidence_of
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
 from wisecrowd.core.validation import as_crowd_labels, suggestion
@@ -96,6 +97,7 @@ class Aggregator(Estimator):
     """
 
     tags: ClassVar[Tags] = Tags()
+    saves: ClassVar[dict[str, Saved]] = {"ties_": SavedArray("N", "flag")}
     footprint: ClassVar[Footprint | None] = None
     _start: Floats | None = None
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError, UnknownParameterError, not_fitted
 from wisecrowd.core.frames import as_frame, frame_library
+from wisecrowd.core.saved_attributes import COUNT, FLAG, HISTORY, TEXTS, Saved, SavedArray
 from wisecrowd.core.wording import suggestion
 
 
@@ -18,6 +20,41 @@ class Estimator:
     """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
 
     _fit_call = "fit(labels)"
+    # What a fit leaves behind; subclasses declare what they add to it.
+    saves: ClassVar[dict[str, Saved]] = {
+        "tasks_": SavedArray("N", "id"),
+        "workers_": SavedArray("J", "id"),
+        "classes_": SavedArray("K", "id"),
+        "labels_": SavedArray("N", "label"),
+        "probas_": SavedArray("N K", "distribution"),
+        "confidence_": SavedArray("N", "probability"),
+        "labels_per_task_": SavedArray("N", "amount"),
+        "labels_per_worker_": SavedArray("J", "amount"),
+        "class_totals_": SavedArray("K", "amount"),
+        "worker_accuracy_": SavedArray("J", "probability"),
+        "worker_accuracy_error_": SavedArray("J", "amount"),
+        "class_prior_": SavedArray("K", "distribution", optional=True),
+        "confusion_": SavedArray("J K K", "distribution", optional=True),
+        "n_iter_": COUNT,
+        "converged_": FLAG,
+        "history_": HISTORY,
+        "warnings_": TEXTS,
+    }
+
+    def _saved_attributes(self) -> dict[str, Saved]:
+        """Return what fits of this method may leave behind, by name."""
+        found: dict[str, Saved] = {}
+        for base in reversed(type(self).__mro__):
+            found |= vars(base).get("saves", {})
+        return found
+
+    def _saved_fault(self) -> str:
+        """Return what is wrong between attributes that are right by themselves, or nothing."""
+        return ""
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Return the lengths of axes that only this method's arrays have, by name."""
+        return {}
 
     def __new__(cls, *positional: Any, **named: Any) -> Self:
         """Make an instance; an unknown parameter is an error that suggests the right name."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.spelling import spelled
+from wisecrowd.core.wording import describe_value
 
 # Beyond these a sum or a product overflows, or a fit never ends; no use of a method comes near.
 LARGEST_NUMBER = 1e9
@@ -25,7 +26,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: float = LARGEST_
     if not good or not minimum <= value <= maximum:
         most = "" if maximum == math.inf else f", at most {maximum}"
         raise ParameterError(
-            f"{name} is {_shown(value)}; give an integer of at least {minimum}{most}."
+            f"{name} is {describe_value(value)}; give an integer of at least {minimum}{most}."
         )
 
 
@@ -38,26 +39,22 @@ def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER
             if high != LARGEST_NUMBER
             else f"of at least {low}, at most {high:g}"
         )
-        raise ParameterError(f"{name} is {_shown(value)}; give a finite number {span}.")
-
-
-def _shown(value: Any) -> str:
-    """Return a value as a message shows it; Python refuses to print an integer of 5000 digits."""
-    too_long = isinstance(value, int) and abs(value) >= 10**40
-    return "an integer of more than 40 digits" if too_long else repr(value)
+        raise ParameterError(f"{name} is {describe_value(value)}; give a finite number {span}.")
 
 
 def check_flag(name: str, value: Any) -> None:
     """Require True or False."""
     if not isinstance(value, bool | np.bool_):
         either = spelled("True or False", "true or false")
-        raise ParameterError(f"{name} is {_shown(value)}; give {either}.")
+        raise ParameterError(f"{name} is {describe_value(value)}; give {either}.")
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Require one of a few words."""
     if not isinstance(value, str) or value not in choices:
-        raise ParameterError(f"{name} is {_shown(value)}; choose one of {', '.join(choices)}.")
+        raise ParameterError(
+            f"{name} is {describe_value(value)}; choose one of {', '.join(choices)}."
+        )
 
 
 def as_generator(random_state: Any) -> np.random.Generator:

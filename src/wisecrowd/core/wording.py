@@ -12,6 +12,21 @@ from numpy.typing import NDArray
 _SEARCHED = 100_000  # a near name is looked for among so many; more would take seconds
 
 
+def describe_value(value: Any, limit: int = 200) -> str:
+    """Return a value as a message shows it; of a long one only the type is named.
+
+    Examples
+    --------
+    >>> describe_value(0.5), describe_value("x" * 1000), describe_value(10**9999)
+    ('0.5', 'a very long str', 'a very long int')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python does not print integers of more than 4300 digits
+        text = " " * (limit + 1)
+    return text if len(text) <= limit else f"a very long {type(value).__name__}"
+
+
 def describe_ids(ids: Sequence[Any] | NDArray[Any], limit: int = 5) -> str:
     """Return the first few ids as text for a message.
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.coin import Stats, log_wrong
@@ -81,6 +82,11 @@ class Skills:
 
 class SkillVote(Aggregator):
     """Find worker weights by the method's hook, then vote with them and say how sure that is."""
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "vote_weight_": SavedArray("J"),
+        "vote_offset_": SavedArray("K", "log"),
+    }
 
     def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
         """Return the skills; ``gold`` (n_tasks,) has known classes and -1."""

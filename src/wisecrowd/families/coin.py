@@ -8,7 +8,7 @@ r"""One accuracy per worker, fitted by EM in O(annotations) per iteration for an
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import readable_bytes
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.confusion import safe_log
@@ -83,6 +84,11 @@ class OneCoinEM(Aggregator):
     n_init: int
     accelerate: bool
     random_state: Any
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "accuracy_": SavedArray("J", "probability"),
+        "class_prior_": SavedArray("K", "distribution"),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -171,16 +171,20 @@ def _earlier_labels(labels: CrowdLabels, coin: bool) -> tuple[Floats | None, Flo
     return earlier, total
 
 
+def kept_sweeps(n_sweeps: int, n_chains: int, n_workers: int) -> range:
+    """Return the sweeps whose draws are kept: evenly spaced, and the last one always."""
+    most = max(min(KEPT_DRAWS // n_chains, MOST_KEPT // max(n_workers * n_chains, 1)), 1)
+    stride = -(-n_sweeps // most)
+    return range((n_sweeps - 1) % stride, n_sweeps, stride)
+
+
 class Draws:
     """Posterior moments of workers and class prior, summed over sweeps, and kept draws."""
 
     def __init__(self, chains: CollapsedChains, n_sweeps: int, rng: np.random.Generator) -> None:
         self._chains, self._n_sweeps, self._rng = chains, n_sweeps, rng
         J, K, C = chains.labels.n_workers, chains.labels.n_classes, chains.n_chains
-        most = max(min(KEPT_DRAWS // C, MOST_KEPT // max(J * C, 1)), 1)
-        stride = -(-n_sweeps // most)
-        spaced = range((n_sweeps - 1) % stride, n_sweeps, stride)  # the last one always
-        self._keep = {sweep: n for n, sweep in enumerate(spaced)}
+        self._keep = {sweep: n for n, sweep in enumerate(kept_sweeps(n_sweeps, C, J))}
         self.kept = np.ones((len(self._keep), C, J))
         self._confusion = np.zeros((J, 2) if chains.workers.coin else (J, K, K))
         self._accuracy, self._square = np.zeros(J), np.zeros(J)

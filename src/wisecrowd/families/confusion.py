@@ -9,7 +9,7 @@ A method is one hook: expected counts to log confusion matrices.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
@@ -77,6 +78,11 @@ class ConfusionEM(Aggregator):
 
     _hard = False  # whether the E-step takes the most probable class instead of the posterior
     _trial: int | None = None  # passes of several starts after which only the best one goes on
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_prior_": SavedArray("K", "distribution"),
+        "confusion_": SavedArray("J K K", "distribution"),
+    }
 
     def __init__(
         self,

@@ -10,8 +10,9 @@ own the opinion is the class itself. Opinions are a sparse list: one per task an
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.confusion import (
@@ -30,7 +32,7 @@ from wisecrowd.families.confusion import (
     dirichlet_update,
     safe_log,
 )
-from wisecrowd.families.groups import Opinions, groups_of
+from wisecrowd.families.groups import Opinions, check_groups, groups_of
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.initial import condition, perturbed
 from wisecrowd.inference.loop import Run, best_of, run
@@ -70,6 +72,19 @@ class GroupedConfusionEM(ConfusionEM):
 
     _alpha: Floats
     _group_alpha: Floats
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "group_": SavedArray("J", "group"),
+        "group_confusion_": SavedArray("groups K K", "distribution"),
+        "member_confusion_": SavedArray("J K K", "distribution"),
+    }
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_groups(self.groups)
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"groups": int(self.group_.max(initial=-1)) + 1}
 
     def __init__(self, *, groups: Any = "auto", **options: Any) -> None:
         super().__init__(**options)

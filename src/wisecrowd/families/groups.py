@@ -47,6 +47,21 @@ def compare_workers(labels: CrowdLabels, min_shared: float | None = None) -> Dep
     return dependence(pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS))
 
 
+def check_groups(groups: Any) -> None:
+    """Require "auto", a number of groups, or something that may name the group of each worker."""
+    try:
+        given = set(groups.values()) if isinstance(groups, Mapping) else groups
+    except TypeError:  # a group that is a list
+        given = None
+    if given is None or (isinstance(given, str) and given != "auto"):
+        raise ParameterError(
+            f"groups is {groups!r}; give 'auto', a number of groups, or the group of each "
+            "worker as a mapping or an array."
+        )
+    if isinstance(given, Integral):
+        check_integer("groups", given, 1)
+
+
 def groups_of(groups: Any, labels: CrowdLabels) -> Codes:
     """Return the group (n_workers,) of every worker, and -1 for workers on their own.
 
@@ -65,15 +80,10 @@ def groups_of(groups: Any, labels: CrowdLabels) -> Codes:
     >>> groups_of({"ann": "home", "cyd": "home"}, labels)
     array([ 0, -1,  0], dtype=int32)
     """
+    check_groups(groups)
     if isinstance(groups, str):
-        if groups != "auto":
-            raise ParameterError(
-                f"groups is {groups!r}; give 'auto', a number of groups, or the group of each "
-                "worker as a mapping or an array."
-            )
         return linked_groups(compare_workers(labels), labels.n_workers)
     if isinstance(groups, Integral):
-        check_integer("groups", groups, 1)
         return nearest_groups(compare_workers(labels), labels, int(groups))
     if isinstance(groups, Mapping):
         return _from_mapping(groups, labels)

@@ -30,6 +30,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import known_classes
 from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
@@ -96,6 +97,12 @@ class MomentMethod(Aggregator):
 
     class_prior: Any = "auto"
     tells_classes_apart: ClassVar[bool] = True  # what is found of a worker has a row per class
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "class_prior_": SavedArray("K", "distribution"),
+        "confusion_": SavedArray("J K K", "distribution"),
+        "identified_": SavedArray("J", "flag"),
+    }
 
     def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
         raise TypeError(f"{type(self).__name__} must define _estimate.")

@@ -11,7 +11,7 @@ lower bound, exactly, and every iteration raises it.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import ConfusionEM, Params, Stats, as_table, posterior
 from wisecrowd.inference.class_prior import known_class_prior
@@ -45,6 +46,11 @@ class VariationalConfusion(ConfusionEM):
         Number of starts; the highest evidence lower bound wins.
     random_state : int, Generator or None
     """
+
+    saves: ClassVar[dict[str, Saved]] = {
+        # Where the class prior is given there is none.
+        "class_posterior_": SavedArray("K", "positive", optional=True),
+    }
 
     def __init__(
         self,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import Block, MemoryEngine
 from wisecrowd.families.coin import given_start
@@ -108,6 +109,10 @@ class WeightedVote(Aggregator):
     one_round: ClassVar[bool] = False  # whether the method is complete after a single round
 
     # -------------------------------------------------------------------------------- the hooks
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "vote_weight_": SavedArray("J"),
+    }
 
     def _new_weights(self, agreement: Floats, votes: Votes, old: Floats, number: int) -> Floats:
         """Return the vote weights (J,) after round ``number`` = 1, 2 ...

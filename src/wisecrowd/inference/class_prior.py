@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameters import LARGEST_NUMBER
 from wisecrowd.core.task_prior import TaskPrior
 
 Floats = NDArray[np.float64]
@@ -44,10 +45,10 @@ def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats |
         return None
     try:
         given = np.asarray(choice, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         given = np.empty(0)
-    finite = bool(np.isfinite(given).all())
-    if given.shape != (n_classes,) or not finite or (given < 0).any() or not given.sum() > 0:
+    good = given.shape == (n_classes,) and bool(((given >= 0) & (given <= LARGEST_NUMBER)).all())
+    if not good or not given.sum() > 0:
         raise ParameterError(
             f"class_prior must be {n_classes} probabilities, one per class, in the order of "
             "the classes."

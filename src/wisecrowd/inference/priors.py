@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
 from wisecrowd.inference.mixed_priors import Discrete as Discrete
@@ -141,8 +141,12 @@ class DirichletRows(WorkerPrior):
             alpha = np.asarray(self.alpha, dtype=np.float64)
         except (TypeError, ValueError):
             raise ParameterError(f"alpha is {self.alpha!r}; give a number or an array.") from None
-        if not np.isfinite(alpha).all() or (alpha < 0).any():
-            raise ParameterError("alpha must be finite and not negative.")
+        except OverflowError:
+            alpha = np.array(np.inf)
+        if not ((alpha >= 0) & (alpha <= LARGEST_NUMBER)).all():
+            raise ParameterError(
+                f"alpha must be finite and not negative, and at most {LARGEST_NUMBER:g}."
+            )
 
     def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
         """Return alpha as (n_classes, n_classes), or with one such matrix per worker in front."""

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameters import MOST_STARTS, check_integer, check_number
 from wisecrowd.learning.coupled import forecast
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import TargetModel
@@ -59,7 +59,7 @@ class AggNet(NeuralClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("steps", self.steps, 1)
+        check_integer("steps", self.steps, 1, MOST_STARTS)
         check_number("smoothing", self.smoothing, 1e-12)
 
     def _build(self, network: nn.Module, data: CrowdData) -> PosteriorModel:

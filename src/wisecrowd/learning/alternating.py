@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,7 +19,8 @@ from torch import Tensor, nn
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import as_generator, check_flag, check_integer
+from wisecrowd.core.parameters import MOST_STARTS, as_generator, check_flag, check_integer
+from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.base import Learned, Training
 from wisecrowd.learning.data import CrowdData, log_probas_of
@@ -90,10 +91,14 @@ class AlternatingClassifier(NeuralClassifier):
     rounds: int = 5
     clip_in_loss: bool = False
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "clip_": number_between(0, 1),
+    }
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("steps", self.steps, 1)
-        check_integer("rounds", self.rounds, 1)
+        check_integer("steps", self.steps, 1, MOST_STARTS)
+        check_integer("rounds", self.rounds, 1, MOST_STARTS)
         check_flag("clip_in_loss", self.clip_in_loss)
         number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
         if self.clip != "auto" and not (number and 0 < self.clip <= 1):

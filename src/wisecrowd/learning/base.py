@@ -22,6 +22,7 @@ from wisecrowd.core.gold import as_gold
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of
+from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
 from wisecrowd.core.wording import describe_ids, suggestion
 from wisecrowd.families.confusion import accuracy_of, safe_log
 from wisecrowd.learning.coupled import fit_confusion, forecast, label_log_probas
@@ -100,6 +101,13 @@ class CrowdClassifier(Estimator):
     random_state: int | None = 0
 
     uses_unlabelled: ClassVar[bool] = False
+    saves: ClassVar[dict[str, Saved]] = {
+        "confusion_": SavedArray("J K K", "distribution"),
+        "class_prior_": SavedArray("K", "distribution"),
+        "history_": RECORDS,
+        "n_features_in_": SavedValue(is_count, "a count", optional=True),
+        "feature_names_in_": SavedArray("features", "id", optional=True),
+    }
     _fit_call = "fit(X, labels)"
 
     # -------------------------------------------------------------------------------------- fit

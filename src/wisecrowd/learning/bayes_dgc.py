@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.dirichlet import divergence, expected_log
 from wisecrowd.learning.coupled import softmax, vote_scores
@@ -96,6 +97,12 @@ class BayesDGC(NeuralClassifier):
     forgetting: float = 0.7
     estimate_class: bool = True
     divide_by_mean: bool = True
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "elbo_": SavedArray("*"),
+        "class_posterior_": SavedArray("K", "positive"),
+        "confusion_posterior_": SavedArray("J K K", "positive"),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.model import ConfusionModel, CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
@@ -82,6 +83,10 @@ class COINNet(NeuralClassifier):
     power: float = 0.4
     head: str = "softmax"
     start: Any = None
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "outlier_score_": SavedArray("*", "amount"),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

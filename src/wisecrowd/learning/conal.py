@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
@@ -75,9 +76,15 @@ class CoNAL(NeuralClassifier):
     penalty: float = 1e-5
     scale: float = 2.0
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "common_weight_": SavedArray("K K"),
+        "worker_weight_": SavedArray("J K K"),
+        "common_share_": SavedArray("J", "probability", optional=True),
+    }
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("embedding", self.embedding, 1)
+        check_integer("embedding", self.embedding, 1, 10_000)
         check_number("penalty", self.penalty, 0.0)
         check_number("scale", self.scale, 0.0)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier, as_array
@@ -64,6 +65,11 @@ class CrowdLayer(NeuralClassifier):
 
     kind: str = "matrix"
     reduction: str = "labels"
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "worker_weight_": SavedArray("J K K|J K|J 1", optional=True),
+        "worker_bias_": SavedArray("J K", optional=True),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -114,7 +114,7 @@ class InstanceConfusion(NeuralClassifier):
         check_choice("variant", self.variant, ("head", "anchor"))
         check_number("penalty", self.penalty, 0.0)
         check_integer("warm_up", self.warm_up, 0)
-        check_integer("rank", self.rank, 1)
+        check_integer("rank", self.rank, 1, 10_000)
         check_number("threshold", self.threshold, 0.0, 1.0)
         check_integer("neighbours", self.neighbours, 1)
         check_number("shrinkage", self.shrinkage, 1e-12)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch.nn import functional
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.base import Training
 from wisecrowd.learning.coupled import softmax, vote_scores
 from wisecrowd.learning.data import CrowdData, log_probas_of
@@ -102,6 +103,11 @@ class MaxMIG(NeuralClassifier):
     floor: float = 0.01
     learn_prior: bool = False
     aggregator: Any = None
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "prior_": SavedArray("K", "distribution"),
+        "vote_weight_": SavedArray("J K K", optional=True),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

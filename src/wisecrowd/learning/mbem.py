@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_flag, check_integer, check_number
+from wisecrowd.core.parameters import MOST_STARTS, check_flag, check_integer, check_number
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.learning.data import CrowdData, log_probas_of
@@ -71,7 +71,7 @@ class MBEM(NeuralClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("rounds", self.rounds, 1)
+        check_integer("rounds", self.rounds, 1, MOST_STARTS)
         check_flag("reinit", self.reinit)
         check_flag("self_train", self.self_train)
         check_number("smoothing", self.smoothing, 1e-12)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -19,12 +19,14 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.parameters import (
+    MOST_ITERATIONS,
     as_generator,
     check_choice,
     check_flag,
     check_integer,
     check_number,
 )
+from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
 from wisecrowd.core.spelling import spelled
 from wisecrowd.learning.base import CrowdClassifier, Learned, Training
 from wisecrowd.learning.checkpoint import load_checkpoint, save_checkpoint
@@ -108,6 +110,12 @@ class NeuralClassifier(CrowdClassifier):
     checkpoint: Any = None
     device: str = "auto"
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "best_epoch_": COUNT,
+        "selection_": SavedValue(lambda value: value in SELECTIONS, "a way to choose an epoch"),
+        "input_shape_": SIZES,
+    }
+
     # ------------------------------------------------------------------------- what a method says
 
     def _build(self, network: nn.Module, data: CrowdData) -> CrowdModel:
@@ -125,7 +133,7 @@ class NeuralClassifier(CrowdClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("epochs", self.epochs, 1)
+        check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
         check_integer("batch_size", self.batch_size, 1)
         for name in ("lr", "crowd_lr"):
             check_number(name, getattr(self, name), 1e-12)
@@ -330,7 +338,7 @@ def choose_device(device: str) -> torch.device:
     try:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise ParameterError(f"device is {device!r}, which torch cannot use: {reason}.") from None
     return chosen

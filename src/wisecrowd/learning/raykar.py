@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import is_dataset
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameters import MOST_ITERATIONS, check_integer, check_number
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import dirichlet_update, known_mixture
 from wisecrowd.inference.monitor import Progress, report
@@ -76,10 +78,20 @@ class Raykar(CrowdClassifier):
     max_iter: int = 100
     tol: float = 1e-6
 
+    saves: ClassVar[dict[str, Saved]] = {
+        "coef_": SavedArray("K inputs"),
+        "intercept_": SavedArray("K"),
+    }
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        # Features that are no vectors are flattened: only the first of their axes is remembered.
+        per_task = self.coef_.shape[-1]
+        return {"inputs": per_task if per_task % sizes["features"] == 0 else sizes["features"]}
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("l2", self.l2, 0.0)
-        check_integer("max_iter", self.max_iter, 1)
+        check_integer("max_iter", self.max_iter, 1, MOST_ITERATIONS)
         check_number("tol", self.tol, 0.0)
 
     def _fit(self, training: Training) -> Learned:

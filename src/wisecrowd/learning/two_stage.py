@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameters import check_choice, check_flag
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import choose_labels
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.model import TargetModel
 from wisecrowd.learning.neural import NeuralClassifier
@@ -72,6 +73,10 @@ class TwoStage(NeuralClassifier):
     aggregator: Any = "majority-vote"
     labels: str = "soft"
     weighted: bool = False
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "aggregated_": SavedArray("* K", "distribution"),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.doctor_net import DoctorModel, DoctorNet
 from wisecrowd.learning.neural import as_array
@@ -60,6 +61,10 @@ class WeightedDoctorNet(DoctorNet):
     """
 
     exclude_self: bool = True
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "worker_weight_": SavedArray("J", "amount"),
+    }
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

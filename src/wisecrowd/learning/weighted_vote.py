@@ -11,6 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from wisecrowd.core.base import Aggregator
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method
 from wisecrowd.families.confusion import safe_log
@@ -52,6 +54,10 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     else:
         # A copy: the user's own object stays as it is.
         method = get_method(start)() if isinstance(start, str) else copy.deepcopy(start)
+        if not isinstance(method, Aggregator):
+            raise ParameterError(
+                f"start is {start!r}; give 'votes', or an aggregation method or its name."
+            )
         known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
         gold = {labels.tasks[t]: value for t, value in known.items()} or None
         fitted = method.fit(labels, gold=gold)

@@ -14,6 +14,7 @@ import numpy as np
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
 from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names
+from wisecrowd.core.saved_attributes import require_declared, require_sound
 from wisecrowd.storage.models import load_state, save_state
 
 # The only classes besides methods that a model file may name. They live in a layer above this one
@@ -25,13 +26,6 @@ PRIORS = (
 
 _PARAMETERS = "parameters"
 _METHOD, _PRIOR, _MODULE = "$method", "$prior", "$module"
-# Attributes by their axes: tasks N, workers J, classes K; more may follow.
-_AXES = {
-    "probas_": "NK", "labels_": "N", "confidence_": "N", "ties_": "N", "labels_per_task_": "N",
-    "labels_per_worker_": "J", "worker_accuracy_": "J", "worker_accuracy_error_": "J",
-    "confusion_": "JKK", "expected_log_confusion_": "JKK", "member_confusion_": "JKK",
-    "class_prior_": "K", "class_totals_": "K", "expected_log_class_": "K", "vote_weight_": "J",
-}  # fmt: skip
 _LEARNED = re.compile(r"[A-Za-z]\w*_")
 
 
@@ -99,7 +93,8 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         if saved.files:
             method._set_network(saved.files)
         return method
-    except (WisecrowdError, TypeError, ValueError, KeyError, AttributeError) as error:
+    except (WisecrowdError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
+            ValueError) as error:  # fmt: skip
         reason = str(error).rstrip(".")
         raise DataError(
             f"Cannot load the method at {os.fspath(path)}: {reason}; load it with the version of "
@@ -129,12 +124,22 @@ def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]
     if "module" in given and not isinstance(given["module"], str):
         given[_MODULE] = type(given.pop("module")).__name__
     parameters = {key: _as_storable(value, f"{_PARAMETERS}.{key}") for key, value in given.items()}
-    learned = {
-        key: _as_storable(value, key)
-        for key, value in vars(method).items()
-        if _LEARNED.fullmatch(key)
-    }
-    return name, parameters, learned
+    names = [key for key in vars(method) if _LEARNED.fullmatch(key)]
+    if names:
+        _require_loadable(method, names)
+    return name, parameters, {key: _as_storable(vars(method)[key], key) for key in names}
+
+
+def _require_loadable(method: Estimator, names: list[str]) -> None:
+    """See that a method is as declared: what is written must be read again."""
+    require_declared(method, names)
+    try:
+        require_sound(method)
+    except DataError as error:
+        raise DataError(
+            f"Cannot save this {type(method).__name__}: {error}; fit it again, to other data or "
+            "with other parameters."
+        ) from error
 
 
 def _is_registered(name: str, cls: type[Any]) -> bool:
@@ -194,28 +199,15 @@ def _put_together(name: str, parameters: Any, learned: Mapping[str, Any]) -> Any
     if kebab_case(cls.__name__) != name or not isinstance(parameters, dict):
         raise DataError(f"it does not describe the method {name!r}")
     method = cls(**{key: _from_storable(value) for key, value in parameters.items()})
+    method._validate_parameters()
+    declared = method._saved_attributes()
     for key, value in learned.items():
-        if not isinstance(key, str) or not _LEARNED.fullmatch(key):
-            raise DataError(f"{key!r} is not the name of something learned")
+        if key not in declared:
+            raise DataError(f"{key!r} is not the name of something that {name} learns")
         setattr(method, key, _from_storable(value))
     if learned:
-        _require_shapes(method)
+        require_sound(method)
     return method
-
-
-def _require_shapes(method: Any) -> None:
-    """Refuse what does not fit together: compiled code trusts these shapes."""
-    sizes = {}
-    for axis, name in (("N", "tasks_"), ("J", "workers_"), ("K", "classes_")):
-        ids = vars(method).get(name)
-        if not isinstance(ids, np.ndarray) or ids.ndim != 1:
-            raise DataError(f"{name} is no list of ids")
-        sizes[axis] = len(ids)
-    for name, axes in _AXES.items():
-        value = vars(method).get(name)
-        expected = tuple(sizes[axis] for axis in axes)
-        if value is not None and getattr(value, "shape", ())[: len(axes)] != expected:
-            raise DataError(f"{name} does not fit its tasks, workers and classes")
 
 
 def _from_storable(value: Any) -> Any:
