@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 
 import numpy as np
 import pytest
+from safetensors.torch import load_file
+from safetensors.torch import save as to_bytes
 
 from wisecrowd.aggregation import (
     MACE,
@@ -19,12 +22,14 @@ from wisecrowd.aggregation import (
     OneCoin,
     OneVsRest,
 )
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
+from wisecrowd.families import received
 from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
-from wisecrowd.storage.methods import save
+from wisecrowd.storage.methods import load, save
 from wisecrowd.testing.crowds import simulated
+from wisecrowd.testing.damaged_files import seal
 from wisecrowd.testing.forged_models import accepted_forgeries
 
 SMALL = simulated(24, 5, 3, 4).labels
@@ -59,11 +64,10 @@ def test_forged_variants_are_refused(name, tmp_path):
     assert_all_refused(SPECIAL[name].fit(SMALL), tmp_path)
 
 
-def test_forged_posteriors_of_many_classes_are_refused(tmp_path):
-    rng = np.random.default_rng(0)
-    many = CrowdLabels.from_matrix(rng.integers(0, 3000, (30, 4)), classes=range(3000))
+def test_forged_sparse_posteriors_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(received, "DENSE_LIMIT", 0)
     for number, method in enumerate((MajorityVote(), OneCoin())):
-        fitted = method.fit(many)
+        fitted = method.fit(SMALL)
         assert hasattr(fitted.probas_, "tocsr")
         fitted.save(tmp_path / str(number))
         assert accepted_forgeries(fitted, tmp_path / str(number)) == []
@@ -108,3 +112,62 @@ def test_negative_infinity_is_a_logarithm(tmp_path):
 
 def test_a_prior_in_a_model_is_checked_as_well(tmp_path):
     assert_all_refused(BeliefPropagation(prior=np.full((3, 3), 2.0)).fit(SMALL), tmp_path)
+
+
+def forged_network(folder, change):
+    """Change the weights of a saved network and mend the digests."""
+    weights = load_file(folder / "network.safetensors")
+    (folder / "network.safetensors").write_bytes(to_bytes(change(weights)))
+    seal(folder)
+
+
+def with_value(value):
+    def change(weights):
+        weights["1.weight"][0, 0] = value
+        return weights
+
+    return change
+
+
+def cut(weights):
+    return {**weights, "1.weight": weights["1.weight"][:, 1:].contiguous()}
+
+
+def without_one(weights):
+    del weights["1.weight"]
+    return weights
+
+
+@pytest.mark.parametrize("change", [with_value(np.nan), with_value(np.inf), cut, without_one])
+def test_forged_networks_are_refused(change, tmp_path):
+    CrowdLayer(epochs=1, module="linear").fit(X, SMALL).save(tmp_path / "model")
+    forged_network(tmp_path / "model", change)
+    with pytest.raises(DataError, match=r"^Cannot load the method at .*network\.safetensors"):
+        load(tmp_path / "model")
+
+
+def edited(folder, change):
+    """Change the index of a saved model and mend the digests."""
+    index = json.loads((folder / "model.json").read_text())
+    change(index)
+    (folder / "model.json").write_text(json.dumps(index))
+    seal(folder)
+
+
+def test_a_model_without_its_network_is_refused(tmp_path):
+    CrowdLayer(epochs=1, module="linear").fit(X, SMALL).save(tmp_path / "model")
+    edited(tmp_path / "model", lambda index: index["sha256"].pop("network.safetensors"))
+    with pytest.raises(DataError, match=r"network\.safetensors is missing"):
+        load(tmp_path / "model")
+
+
+@pytest.mark.parametrize("module", ["linear", "mlp"])
+def test_a_network_larger_than_its_file_is_refused_before_it_is_made(module, tmp_path):
+    CrowdLayer(epochs=1, module=module).fit(X, SMALL).save(tmp_path / "model")
+
+    def enlarge(index):  # 40 terabytes of weights
+        index["state"]["input_shape_"]["items"] = [10**13]
+
+    edited(tmp_path / "model", enlarge)
+    with pytest.raises(DataError, match="does not fit the network"):
+        load(tmp_path / "model")

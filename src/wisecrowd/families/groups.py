@@ -21,6 +21,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.wording import describe_value
 from wisecrowd.engines.memory import Block
 from wisecrowd.families.dependence import Dependence, dependence
 from wisecrowd.families.moments import pair_moments
@@ -49,17 +50,20 @@ def compare_workers(labels: CrowdLabels, min_shared: float | None = None) -> Dep
 
 def check_groups(groups: Any) -> None:
     """Require "auto", a number of groups, or something that may name the group of each worker."""
+    if isinstance(groups, Integral):
+        check_integer("groups", groups, 1)
+        return
     try:
-        given = set(groups.values()) if isinstance(groups, Mapping) else groups
+        named = list(set(groups.values())) if isinstance(groups, Mapping) else groups
     except TypeError:  # a group that is a list
-        given = None
-    if given is None or (isinstance(given, str) and given != "auto"):
+        named = None
+    if isinstance(named, str) and named == "auto":
+        return
+    if isinstance(named, str) or not hasattr(named, "__len__"):
         raise ParameterError(
-            f"groups is {groups!r}; give 'auto', a number of groups, or the group of each "
-            "worker as a mapping or an array."
+            f"groups is {describe_value(groups)}; give 'auto', a number of groups, or the group of "
+            "each worker as a mapping or an array."
         )
-    if isinstance(given, Integral):
-        check_integer("groups", given, 1)
 
 
 def groups_of(groups: Any, labels: CrowdLabels) -> Codes:

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors import SafetensorError
-from safetensors.torch import load as from_bytes
 from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
@@ -33,6 +31,7 @@ from wisecrowd.learning.checkpoint import load_checkpoint, save_checkpoint
 from wisecrowd.learning.data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.loop import OPTIMIZERS, SCHEDULES, Options, State, train
 from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.network_files import FILE, network_from
 from wisecrowd.learning.selection import crowd_score, gold_score, held_out
 from wisecrowd.learning.torch_random import own_random_numbers
 from wisecrowd.nn.backbones import Standardize, make_backbone
@@ -306,19 +305,13 @@ class NeuralClassifier(CrowdClassifier):
     def _network_files(self) -> dict[str, bytes]:
         """Return the network's weights as a file's content."""
         weights = {k: v.contiguous() for k, v in self._network.state_dict().items()}
-        return {"network.safetensors": to_bytes(weights)}
+        return {FILE: to_bytes(weights)}
 
     def _set_network(self, files: dict[str, bytes]) -> None:
         """Make the network again and give it the weights of a file."""
         sizes = tuple(self.input_shape_), len(self.classes_), len(self.workers_)
-        with own_random_numbers():
-            network = self._make_network(*sizes)  # its first weights are drawn, and replaced
-        try:
-            network.load_state_dict(from_bytes(files["network.safetensors"]))
-        except (KeyError, RuntimeError, SafetensorError) as error:
-            reason = str(error).splitlines()[0]
-            raise DataError(f"network.safetensors does not fit the network ({reason})") from error
-        self._network = network.eval()
+        own = isinstance(self.module, str)
+        self._network = network_from(files, lambda: self._make_network(*sizes), trial=own)
 
     def _log_probas(self, X: Any) -> Floats:
         features = Features(X)

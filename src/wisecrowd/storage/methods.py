@@ -90,7 +90,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
             parameters = {**parameters, "module": _given(module, parameters[_MODULE])}
             del parameters[_MODULE]
         method = _put_together(saved.kind, parameters, learned)
-        if saved.files:
+        if learned and hasattr(method, "_set_network"):
             method._set_network(saved.files)
         return method
     except (WisecrowdError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,

@@ -1,0 +1,61 @@
+"""Weights of a network from a file that nobody vouches for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as from_bytes
+from torch import Tensor, nn
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.learning.torch_random import own_random_numbers
+
+FILE = "network.safetensors"
+
+
+def network_from(
+    files: Mapping[str, bytes], make: Callable[[], nn.Module], trial: bool
+) -> nn.Module:
+    """Return a network with the weights of a file.
+
+    Parameters
+    ----------
+    files : mapping of name to content
+    make : callable
+        Makes the network; its first weights are drawn, and replaced.
+    trial : bool
+        Whether it can be made without memory first, so that sizes which do not fit the file are
+        refused before anything of that size is made.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, or its weights do not fit or are NaN or infinite. Minus infinity
+        is the logarithm of a weight of nothing.
+    """
+    if FILE not in files:
+        raise DataError(f"{FILE} is missing")
+    try:
+        weights = from_bytes(files[FILE])
+        if trial:
+            with torch.device("meta"):
+                _require_shapes(make(), weights)
+        with own_random_numbers():
+            network = make()
+        network.load_state_dict(weights)
+    except (KeyError, RuntimeError, SafetensorError) as error:
+        raise DataError(
+            f"{FILE} does not fit the network ({str(error).splitlines()[0]})"
+        ) from error
+    for name, values in weights.items():
+        if values.is_floating_point() and not bool((values < torch.inf).all()):
+            raise DataError(f"{name} in {FILE} is NaN or infinite somewhere")
+    return network.eval()
+
+
+def _require_shapes(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    for name, made in network.state_dict().items():
+        if name not in weights or weights[name].shape != made.shape:
+            raise DataError(f"{FILE} does not fit the network: {name} is of another shape")
