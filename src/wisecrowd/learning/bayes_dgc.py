@@ -101,6 +101,7 @@ class BayesDGC(NeuralClassifier):
     saves: ClassVar[dict[str, Saved]] = {
         "elbo_": SavedArray("*"),
         "class_posterior_": SavedArray("K", "positive"),
+        "class_score_": SavedArray("K"),
         "confusion_posterior_": SavedArray("J K K", "positive"),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor, nn
 
 from wisecrowd.aggregation.belief_propagation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
@@ -20,7 +22,7 @@ from wisecrowd.learning.alternating import AlternatingClassifier, AlternatingMod
 from wisecrowd.learning.base import Learned, Training
 from wisecrowd.learning.coupled import forecast
 from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.known_tasks import recall, remember
+from wisecrowd.learning.known_tasks import recall, remember, remembered
 from wisecrowd.learning.neural import as_array
 
 Floats = NDArray[np.float64]
@@ -80,6 +82,8 @@ class DeepBP(AlternatingClassifier):
     >>> DeepBP(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
     array([0, 1])
     """
+
+    saves: ClassVar[dict[str, Saved]] = remembered()
 
     def _inference(self, last: bool = False) -> WarmBeliefPropagation:
         # The last one starts without messages: what it finds depends on the classifier alone.

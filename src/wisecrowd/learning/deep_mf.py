@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregation.mean_field import MeanField
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.alternating import AlternatingClassifier, clip_probas
 from wisecrowd.learning.coupled import softmax, vote_scores
@@ -64,6 +65,8 @@ class DeepMF(AlternatingClassifier):
     >>> DeepMF(module="linear", epochs=20, lr=0.1).fit(X, votes).predict(np.eye(2))
     array([0, 1])
     """
+
+    saves: ClassVar[dict[str, Saved]] = {"expected_log_confusion_": SavedArray("J K K", "log")}
 
     def _inference(self, last: bool = False) -> MeanField:
         rounds, tol = (1000, 1e-12) if last else (self.rounds, 1e-6)

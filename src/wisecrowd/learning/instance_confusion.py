@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import nn
@@ -11,6 +11,7 @@ from torch import nn
 from wisecrowd.core.features import as_targets
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_integer, check_number
+from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.learning.base import Floats, Learned, Training
 from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.instance_model import (
@@ -19,7 +20,7 @@ from wisecrowd.learning.instance_model import (
     InstanceNetwork,
     posterior_of,
 )
-from wisecrowd.learning.known_tasks import recall, remember
+from wisecrowd.learning.known_tasks import recall, remember, remembered
 from wisecrowd.learning.model import CrowdModel
 from wisecrowd.learning.neural import NeuralClassifier
 from wisecrowd.learning.starts import check_start, confusion_head
@@ -108,6 +109,8 @@ class InstanceConfusion(NeuralClassifier):
     neighbours: int = 100
     shrinkage: float = 10.0
     start: Any = None
+
+    saves: ClassVar[dict[str, Saved]] = remembered(optional=lambda fit: fit.variant == "head")
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

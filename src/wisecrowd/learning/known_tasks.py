@@ -7,6 +7,7 @@ the fit keeps what identifies its tasks, and a task that is asked about again ge
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.base import CrowdClassifier, Learned, Training
 
 Floats = NDArray[np.float64]
@@ -62,6 +64,14 @@ def remember(training: Training, learned: Learned) -> Learned:
     keys = np.where(training.gold >= 0, 0, label_keys(training.labels))
     parts = {"task_key": keys, "task_output": np.exp(learned.log_probas)}
     return replace(learned, extra={**learned.extra, **parts})
+
+
+def remembered(optional: bool | Callable[[Any], bool] = False) -> dict[str, Saved]:
+    """Declare what :func:`remember` adds, for ``saves``."""
+    return {
+        "task_key_": SavedArray("N", "count", optional),
+        "task_output_": SavedArray("N K", "distribution", optional),
+    }
 
 
 def recall(method: CrowdClassifier, probas: Floats, log_probas: Floats, labels: Any) -> Floats:
