@@ -40,7 +40,7 @@ LINEAR_ALGEBRA = (
 )  # fmt: skip
 EVERYTHING = (
     "tests/golden", "tests/aggregation", "tests/families", "tests/inference", "tests/kernels",
-    "tests/audit", "tests/metrics", "tests/nn", "tests/simulate",
+    "tests/audit", "tests/engines", "tests/metrics", "tests/nn", "tests/simulate", "src",
 )  # fmt: skip
 NOT_NUMERIC = "little_memory"  # minutes, for what has nothing to do with rounding
 # Solves, decomposes and multiplies matrices of sizes at which OpenBLAS takes its fast paths.

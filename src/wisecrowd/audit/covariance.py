@@ -92,7 +92,8 @@ class RowFit:
 
     def _residual(self, rows: Floats) -> Floats:
         first, second = self._pairs.first, self._pairs.second
-        return self._pairs.covariance - np.einsum("pr,pr->p", rows[first], rows[second])
+        fitted = np.einsum("pr,pr->p", rows[first], rows[second])
+        return np.asarray(self._pairs.covariance - fitted)
 
     def _fit(self, weight: Floats, ridge: float, rows: Floats, close: float) -> Floats:
         """Descend from rows (n_workers, any), and add columns until none is worth its ridge."""
