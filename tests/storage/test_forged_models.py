@@ -27,10 +27,12 @@ from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
 from wisecrowd.families import received
 from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
+from wisecrowd.storage import methods
 from wisecrowd.storage.methods import load, save
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.damaged_files import seal
-from wisecrowd.testing.forged_models import accepted_forgeries
+from wisecrowd.testing.forged_models import accepted_forgeries, check_forged_models
+from wisecrowd.testing.foundation import maker
 
 SMALL = simulated(24, 5, 3, 4).labels
 FEW = {"epochs": 1, "rounds": 1, "steps": 1}
@@ -171,3 +173,10 @@ def test_a_network_larger_than_its_file_is_refused_before_it_is_made(module, tmp
     edited(tmp_path / "model", enlarge)
     with pytest.raises(DataError, match="does not fit the network"):
         load(tmp_path / "model")
+
+
+def test_the_check_notices_a_loader_that_checks_nothing(monkeypatch):
+    check_forged_models(maker(MajorityVote))
+    monkeypatch.setattr(methods, "require_sound", lambda method: None)
+    with pytest.raises(AssertionError, match=r"probas_ shortened along axis 0 \(it loads\)"):
+        check_forged_models(maker(MajorityVote))

@@ -345,6 +345,7 @@ NOTICED = [
     (OppositeLabels, "check_many_classes"),
     (ChangesParameters, "check_parameters"),
     (ChecksNothing, "check_bad_parameters"),
+    (ChecksNothing, "check_parameter_ranges"),
     (RefitsInCopies, "check_not_fitted"),
     (WrongSizes, "check_tables"),
     (Unpicklable, "check_pickle"),
@@ -372,7 +373,10 @@ def test_the_same_checks_pass_without_the_break(name):
     named(name)(maker(DawidSkene))
 
 
-MODULES = ("invariance", "refitting", "behaviour", "priors", "degenerate", "contract")
+MODULES = (
+    "invariance", "refitting", "behaviour", "priors", "degenerate", "contract", "forged_models",
+    "parameter_ranges", "good_crowds",
+)  # fmt: skip
 
 
 def test_all_checks_are_listed_once():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -165,7 +165,7 @@ VALUES: dict[
 
 def is_count(value: Any) -> bool:
     """Whether a value is an integer of at least zero."""
-    return isinstance(value, Integral) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
 
 
 def is_finite(value: Any) -> bool:
