@@ -15,6 +15,7 @@ from wisecrowd.testing.inputs import (
     not_classes,
     options,
     platform_exports,
+    ranges,
     shapes,
     tables,
 )
@@ -30,10 +31,7 @@ from wisecrowd.testing.inputs.judging import (
 
 INPUT_CASES: tuple[InputCase, ...] = (
     *names.CASES, *id_types.CASES, *tables.CASES, *options.CASES, *shapes.CASES,
-    *layouts.CASES,
-    *platform_exports.CASES,
-    *files.CASES,
-    *not_classes.CASES,
+    *layouts.CASES, *platform_exports.CASES, *files.CASES, *not_classes.CASES, *ranges.CASES,
 )  # fmt: skip
 
 __all__ = [
