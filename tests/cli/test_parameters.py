@@ -81,3 +81,8 @@ def test_seed_of_a_method_without_any():
 def test_wrong_parameters_are_explained(given, message):
     with pytest.raises(ParameterError, match=message):
         configured_method("dawid-skene", given, seed=1)
+
+
+def test_json_that_is_nested_without_an_end_is_refused():
+    with pytest.raises(ParameterError, match="looks like JSON and is not"):
+        parse_value("prior", "[" * 100_000, "weak")

@@ -216,3 +216,12 @@ def test_a_closed_standard_input_is_an_error(answers, tmp_path):
     assert done.stderr == (
         "wisecrowd: Standard input is closed; pipe the data in, or name a file.\n"
     )
+
+
+@posix
+def test_annotations_from_a_descriptor(cli, answers, tmp_path):
+    expected = cli("aggregate", answers).out
+    for line in ("/dev/stdin < answers.csv", "/dev/fd/0 < answers.csv", "/dev/fd/7 7< answers.csv"):
+        done = shell(f"wisecrowd aggregate -q {line}", tmp_path)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout == expected

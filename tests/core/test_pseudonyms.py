@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -114,3 +115,11 @@ def test_pseudonyms_look_alike():
     assert len(set(made)) == 500
     letters = set(itertools.chain.from_iterable(name[2:] for name in made))
     assert letters == set("abcdefghijklmnopqrstuvwxyz234567")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no /dev/zero")
+def test_a_key_without_an_end_is_refused():
+    with pytest.raises(ParameterError, match="longer than 65536 bytes"):
+        read_key("/dev/zero")
+    with pytest.raises(ParameterError, match="write env:NAME"):
+        read_key("env:")

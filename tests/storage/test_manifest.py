@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from wisecrowd._version import __version__
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import (
     Manifest,
@@ -144,3 +144,10 @@ def test_a_damaged_manifest(tmp_path, content):
 def test_a_missing_manifest(tmp_path):
     with pytest.raises(DataError, match="is it beside its output"):
         read_manifest(tmp_path / "x")
+
+
+@pytest.mark.parametrize("given", ["9" * 12, "9" * 17, "9" * 40, "9" * 5000])
+def test_a_time_that_no_calendar_has_is_refused(monkeypatch, given):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", given)
+    with pytest.raises(ParameterError, match=r"SOURCE_DATE_EPOCH is 9+; give seconds since 1970"):
+        Manifest.describe()

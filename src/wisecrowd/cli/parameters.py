@@ -103,6 +103,6 @@ def _literal(text: str) -> Any:
     if text[:1] in ("[", "{", '"'):
         try:
             return json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ParameterError(f"{text!r} looks like JSON and is not ({error}).") from None
     return text

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 
+_LONGEST_KEY = 1 << 16
 SHORTEST_KEY = 16  # bytes
 PSEUDONYM = re.compile(r"w-[a-z2-7]{16}")
 _BYTES = 10  # of the digest: 80 bits, so that two of a million workers never meet
@@ -38,16 +39,24 @@ def read_key(place: str) -> bytes:
     if place.startswith(_ENVIRONMENT):
         name = place.removeprefix(_ENVIRONMENT)
         value = os.environ.get(name)
+        if not name:
+            raise ParameterError("env: names no environment variable; write env:NAME.")
         if value is None:
             raise ParameterError(f"The environment variable {name} of the pseudonyms is not set.")
         return check_key(value.strip().encode("utf-8", "surrogateescape"))
     try:
-        return check_key(Path(place).read_bytes().strip())
+        with Path(place).open("rb") as file:
+            key = file.read(_LONGEST_KEY + 1)
     except OSError as error:
         raise DataError(
             f"The key of the pseudonyms cannot be read ({error.strerror}); name a file that holds "
             f"it, or env:NAME; {_MAKE}."
         ) from None
+    if len(key) > _LONGEST_KEY:  # a device without an end, or a file of data by mistake
+        raise ParameterError(
+            f"The key of the pseudonyms is longer than {_LONGEST_KEY} bytes; {_MAKE}."
+        )
+    return check_key(key.strip())
 
 
 def check_key(key: bytes) -> bytes:

@@ -23,6 +23,7 @@ from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import Source
+from wisecrowd.storage.streams import is_stream
 
 # Each function takes a source and a request and yields batches: role -> Arrow array.
 FORMATS: dict[str, str] = {
@@ -231,8 +232,8 @@ def format_of(source: Source) -> str:
     """Return the name of a file's format, from its content and else from its suffix."""
     from wisecrowd.io.sniffing import sniff
 
-    if source.path is None:
-        return "csv"
+    if source.path is None or (is_stream(source.path) and not source.suffix):
+        return "csv"  # what comes through a pipe can be looked at only once
     found = sniff(source)
     if found is not None:
         return found

@@ -19,9 +19,11 @@ from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.limits import require_size
+from wisecrowd.storage.streams import descriptor_of
 
 PathLike = str | os.PathLike[str]
 STANDARD_INPUT = "-"
+_STDIN = 0
 _GZIP_MAGIC = b"\x1f\x8b"
 SMALL_TEXT = 64 << 20  # below this many unpacked bytes no ratio is suspicious
 # A folder is an export of its own where it holds one of these.
@@ -63,7 +65,7 @@ def find_sources(path: PathLike | Iterable[PathLike]) -> list[Source]:
 
 
 def _find(path: str) -> list[Source]:
-    if path == STANDARD_INPUT:
+    if path == STANDARD_INPUT or descriptor_of(path) == _STDIN:
         return [Source(None)]
     if glob.has_magic(path) and not os.path.lexists(path):
         matches = sorted(glob.glob(path, recursive=True))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from wisecrowd._version import __version__
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.storage.atomic import atomic_write, written_at
 from wisecrowd.storage.streams import is_stream
 
@@ -199,7 +199,15 @@ def _require_same_output(output: str | os.PathLike[str], path: Path, digest: str
 
 def _now() -> datetime:
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(given), UTC) if given.isdigit() else datetime.now(UTC)
+    if not given.isdecimal():
+        return datetime.now(UTC)
+    try:
+        return datetime.fromtimestamp(int(given), UTC)
+    except (OverflowError, ValueError, OSError):
+        raise ParameterError(
+            f"The environment variable SOURCE_DATE_EPOCH is {given[:30]}; give seconds since 1970, "
+            "or unset it."
+        ) from None
 
 
 def _loaded_versions() -> dict[str, str]:
