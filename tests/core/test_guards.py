@@ -10,6 +10,7 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.aggregation import (
     BeliefPropagation,
+    ConfusionVector,
     DawidSkene,
     MajorityVote,
     MeanField,
@@ -216,11 +217,11 @@ def test_gold_and_a_task_prior_may_overrule():
 def test_iterations_cut_off_are_told_unless_asked_for():
     labels = crowd(8 * HONEST + 12 * simulate.Spammers(), 300).labels
     short = quiet_fit(DawidSkene(max_iter=2), labels)
-    endless = quiet_fit(OneCoin(max_iter=200, tol=0.0), labels)
+    endless = quiet_fit(ConfusionVector(max_iter=100, tol=0.0), labels)
     assert not short.converged_
     assert not endless.converged_
     assert "did not converge" not in " ".join(short.warnings_)
-    assert "OneCoin did not converge in 200 iterations" in endless.warnings_[-1]
+    assert "ConfusionVector did not converge in 100 iterations" in endless.warnings_[-1]
     assert endless.warnings_[-1].endswith("Raise max_iter.")
 
 

@@ -295,7 +295,19 @@ class SparseForgets(MajorityVote):
         return replace(result, probas=0.9 * result.probas) if issparse(result.probas) else result
 
 
+class WarnsOfItself(DawidSkene):
+    def _fit(self, labels, prior, rng):
+        return replace(super()._fit(labels, prior, rng), warnings=("Do not believe me.",))
+
+
+class NeverConverges(DawidSkene):
+    def _fit(self, labels, prior, rng):
+        return replace(super()._fit(labels, prior, rng), converged=False)
+
+
 NOTICED = [
+    (WarnsOfItself, "check_good_crowds"),
+    (NeverConverges, "check_good_crowds"),
     (Unseeded, "check_row_order"),
     (Unseeded, "check_same_seed"),
     (FavoursFirstTask, "check_renaming_tasks"),
