@@ -22,7 +22,7 @@ from wisecrowd.families.symmetric_factors import (
     parameters_of,
 )
 
-RIDGE = 0.3  # shared tasks that the start counts for: what sparse tables leave open stays there
+RIDGE = 1.0  # shared tasks that the start counts for: what sparse tables leave open stays there
 
 
 class SymmetricNMF(PairMethod):
@@ -58,8 +58,8 @@ class SymmetricNMF(PairMethod):
 
     Notes
     -----
-    The fit starts from the soft vote, or from the given start, and a small ridge (the weight of 0.3
-    shared tasks) holds it there in the directions that sparse tables do not determine.
+    The fit starts from the soft vote, or from the given start, and a small ridge (the weight of one
+    shared task) holds it there in the directions that sparse tables do not determine.
 
     The alternation for Q never gets worse; it starts from no rotation and from the extreme rows of
     the factor, and the better one counts. The rotation is unique if every class has a label that
