@@ -62,6 +62,12 @@ def test_in_the_library_of_the_data(made):
     assert isinstance(wc.compare(frame, methods=["wawa"], library="pandas"), pd.DataFrame)
 
 
+def test_a_path_is_read(made, tmp_path):
+    wc.simulate.write(made, tmp_path / "crowd")
+    table = wc.compare(tmp_path / "crowd" / "answers.csv", methods=["wawa"])
+    assert table["method"].tolist() == ["wawa"]
+
+
 def test_truth_in_any_form_and_of_some_tasks(made):
     truth = made.truth.tolist()
     whole = wc.compare(made.labels, truth, ["wawa"])

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.api import make_method
+from wisecrowd.api import labels_of, make_method
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.frames import as_frame, frame_library
@@ -20,7 +20,6 @@ from wisecrowd.core.gold import known_classes
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_integer
 from wisecrowd.core.registry import get_method, kebab_case, method_names
-from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.metrics.against_truth import Truth, label_scores, probability_scores
 
 WITH_TRUTH = (
@@ -45,7 +44,7 @@ def compare(
 
     Parameters
     ----------
-    data : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
+    data : CrowdLabels, frame, path, (task, worker, label) or tasks × workers matrix
     truth : mapping from task to class, (task, label) frame, or (n_tasks,) array, optional
         True classes to score by; tasks without one do not count.
     methods : names or methods, optional
@@ -77,7 +76,7 @@ def compare(
     chosen = None if methods is None else list(methods)
     if chosen is not None and not chosen:
         raise ParameterError("methods is empty; leave it out to compare all.")
-    labels = as_crowd_labels(data)
+    labels = labels_of(data, {})
     asked = frame_library(library, labels.frame_library)
     known = None if truth is None else Truth(*known_classes(truth, labels), labels.tasks)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
