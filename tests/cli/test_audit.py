@@ -7,6 +7,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.audit import audit_crowd, prune
+from wisecrowd.core.spelling import shell_spelling
 from wisecrowd.storage import read_manifest
 
 HEADER = ["task", "worker", "label"]
@@ -33,7 +34,8 @@ def clean(table):
 
 def test_prints_the_findings(cli, spoiled):
     code, out, err = cli("audit", spoiled, "--part", "spammers")
-    found = audit_crowd(wc.read(spoiled), parts=["spammers"]).findings
+    with shell_spelling():
+        found = audit_crowd(wc.read(spoiled), parts=["spammers"]).findings
     assert code == 0, err
     assert out.splitlines()[0].split()[:2] == ["high", found[0].id]
     assert found[0].explanation in out
@@ -48,7 +50,8 @@ def test_json_is_the_whole_audit(cli, spoiled):
     code, out, err = cli("audit", spoiled, "--json", "--part", "spammers", "--seed", 3)
     assert code == 0, err
     found = json.loads(out)
-    expected = audit_crowd(wc.read(spoiled), parts=["spammers"], random_state=3).to_dict()
+    with shell_spelling():
+        expected = audit_crowd(wc.read(spoiled), parts=["spammers"], random_state=3).to_dict()
     notes = found.pop("notes")
     assert isinstance(notes, list)
     assert found == json.loads(json.dumps(expected))
