@@ -124,7 +124,7 @@ def test_forged_ids_must_fit_the_arrays(folder, tmp_path, name, value):
     index["state"][name] = value
     (tmp_path / INDEX).write_text(json.dumps(index))
     seal(tmp_path)
-    with pytest.raises(DataError, match=r"does not fit|is no list of ids"):
+    with pytest.raises(DataError, match=r"has the shape|is no list of ids"):
         wc.load(tmp_path)
 
 

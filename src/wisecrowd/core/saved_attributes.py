@@ -165,7 +165,7 @@ VALUES: dict[
 
 def is_count(value: Any) -> bool:
     """Whether a value is an integer of at least zero."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
 def is_finite(value: Any) -> bool:
