@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 
 import numpy as np
@@ -23,7 +24,7 @@ def test_learners_take_no_parameter_that_breaks_them(name):
     few = {field.name: FEW[field.name] for field in fields(cls) if field.name in FEW}
     own = {field.name for field in fields(cls)} - {"checkpoint"}
     assert own
-    assert unsound_parameters(cls(**few), lambda learner: _fit(learner)) == []
+    assert list(unsound_parameters(cls(**few), _fit)) == []
 
 
 def _fit(learner):
@@ -39,6 +40,8 @@ def test_the_check_notices_what_it_is_for():
         def _validate_parameters(self):
             pass
 
-    with pytest.raises(AssertionError, match=r"smoothing=inf: .*smoothing=None: TypeError"):
+    with pytest.raises(AssertionError, match="smoothing="):
         check_parameter_ranges(maker(Lax))
+    faults = "; ".join(unsound_parameters(Lax(), lambda method: method.fit(LABELS)))
+    assert re.search(r"smoothing=inf: .*smoothing=None: TypeError", faults)
     check_parameter_ranges(maker(DawidSkene))
