@@ -54,10 +54,11 @@ def test_the_users_own_draws_go_on_as_if_nothing_had_happened(tmp_path):
     assert torch.equal(torch.rand(3), expected)
 
 
-def test_a_learner_is_fitted_by_one_thread_at_a_time():
+def test_a_learner_is_fitted_by_one_thread_at_a_time(monkeypatch):
     learner = CrowdLayer(epochs=1)
     entered = threading.Event()
-    learner._selection = lambda training: entered.set() or "last"
+    # Of the class: a fit works on a new object.
+    monkeypatch.setattr(CrowdLayer, "_selection", lambda self, training: entered.set() or "last")
     with ThreadPoolExecutor(1) as pool:
         with own_random_numbers():
             running = pool.submit(learner.fit, X, LABELS)
