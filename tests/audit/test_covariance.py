@@ -5,6 +5,7 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.audit.covariance import RIDGES, RowFit, two_means
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.moments import PairMoments, pair_moments
 
 
@@ -76,6 +77,17 @@ def test_rounding_does_not_decide_the_rows_of_sampled_labels():
         assert same == ridge
         np.testing.assert_allclose(other_errors, errors, rtol=1e-7)
         np.testing.assert_allclose(rows @ rows.T, expected @ expected.T, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_workers", [20, 300])
+def test_workers_without_any_covariance_have_rows_of_zeros(n_workers):
+    """Everybody gives the same label always; the iterative eigensolver fails on zeros."""
+    votes = np.where(np.random.default_rng(0).random((60, n_workers)) < 0.2, 0, -1)
+    fit = RowFit(pair_moments(CrowdLabels.from_matrix(votes, missing=-1, classes=[0, 1])), 2)
+    ridge, errors = fit.choose_ridge(np.random.default_rng(0))
+    assert ridge == RIDGES[-1]
+    np.testing.assert_array_equal(errors, 0.0)
+    np.testing.assert_array_equal(fit.rows(ridge), np.zeros((n_workers, 2)))
 
 
 def test_rank_one_recovers_one_coin_workers_exactly():

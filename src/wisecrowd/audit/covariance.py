@@ -109,6 +109,8 @@ class RowFit:
     def _new_columns(self, weight: Floats, ridge: float, rows: Floats) -> Floats:
         """Return the columns (n_workers, n) that lower the objective, each as long as is best."""
         strength = self._pairs.matrix(weight * self._residual(rows))
+        if abs(strength).sum(axis=1).max() <= ridge:  # no eigenvalue is larger than that sum
+            return self._nothing()
         values, vectors = _leading(strength, self._rank - rows.shape[1])
         worth = values > ridge * (1 + WORTH)
         values, vectors = values[worth], vectors[:, worth]
