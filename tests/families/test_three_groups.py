@@ -161,3 +161,4 @@ def test_rounding_does_not_choose_among_equally_full_groups():
     for seed in range(20):
         noise = 1e-14 * np.random.default_rng(seed).standard_normal(7)
         assert balanced_groups(size + noise, order).tolist() == expected.tolist()
+    assert balanced_groups(1e-12 * size, order).tolist() == expected.tolist()

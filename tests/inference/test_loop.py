@@ -137,6 +137,8 @@ def test_best_of_takes_the_highest_and_the_first_in_a_draw():
     values = [1.0, 5.0, 5.0 * (1 + 1e-15), 2.0]  # rounding makes no winner
     runs = [Run(number, None, [], (0.0, value), 2, True) for number, value in enumerate(values)]
     assert best_of(lambda number: runs[number], 4).params == 1
+    impossible = Run(9, None, [], (0.0, -np.inf), 2, True)
+    assert best_of(lambda number: runs[0] if number else impossible, 2).params == 0
     assert best_of(lambda number: runs[number], 1).params == 0
 
 

@@ -81,10 +81,11 @@ def balanced_groups(size: Floats, order: Ints) -> Ints:
     array([0, 2, 1, 2])
     """
     group = np.zeros(len(size), dtype=np.int64)
+    share = size / max(float(size.sum()), 1e-300)
     filled = np.zeros(3)
     for worker in order:
         group[worker] = filled.round(9).argmin()  # rounding must not choose among equals
-        filled[group[worker]] += size[worker]
+        filled[group[worker]] += share[worker]
     return group
 
 

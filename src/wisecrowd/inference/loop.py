@@ -136,7 +136,7 @@ def best_of(attempt: Callable[[int], Run], n_init: int) -> Run:
     best = attempt(0)
     for number in range(1, n_init):
         candidate = attempt(number)
-        if candidate.objective > best.objective + DRAW * abs(best.objective):
+        if candidate.objective - DRAW * abs(candidate.objective) > best.objective:
             best = candidate
     return best
 
