@@ -69,5 +69,8 @@ def test_values_are_compared_to_the_last_bit():
     assert not same_value([np.ones(2)], [np.ones(2), 1])
     assert not same_value(np.ones(2), np.array([1.0, 1.0 + 1e-15]))
     assert not same_value(1, 1.0)
+    assert not same_value(np.array([np.nan]), np.array([1.0]))
+    assert not same_value(np.array([1.0]), np.array([np.nan]))
+    assert same_value(np.nan, np.nan)
     assert same_value(Raykar(l2=2.0), Raykar(l2=2.0))
     assert not same_value(Raykar(l2=2.0), Raykar())

@@ -67,11 +67,13 @@ def same_value(one: Any, other: Any) -> bool:
         return same_value(dict(one.state_dict()), dict(other.state_dict()))
     if isinstance(one, np.ndarray) or hasattr(one, "numpy"):
         one, other = np.asarray(one), np.asarray(other)
-        return bool(one.shape == other.shape and ((one == other) | (one != one)).all())
+        if one.shape != other.shape:
+            return False
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same_value(one[k], other[k]) for k in one)
     if isinstance(one, list | tuple):
         return len(one) == len(other) and all(map(same_value, one, other))
     if type(one).__module__.startswith("wisecrowd.") and hasattr(one, "__dict__"):
         return same_value(vars(one), vars(other))
-    return bool(one == other)
+    same = (one == other) | ((one != one) & (other != other))  # NaN differs from itself
+    return bool(np.all(same))
