@@ -106,7 +106,9 @@ class MinimaxEntropy(Aggregator):
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
         "worker_logits_": SavedArray("J K K"),
-        "task_penalty_used_": SavedValue(lambda value: value > 0, "a positive number"),
+        "task_penalty_used_": SavedValue(
+            lambda value: isinstance(value, float) and value > 0, "a positive number"
+        ),
         "task_logits_": SavedArray("N K K", optional=lambda fit: fit.task_penalty_used_ == np.inf),
     }
     tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, confusion=True)

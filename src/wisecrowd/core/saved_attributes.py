@@ -217,6 +217,11 @@ def require_declared(method: Any, names: Iterable[str]) -> None:
             )
 
 
+def is_optional(one: Saved, method: Any) -> bool:
+    """Whether a fit of this method may do without what is declared."""
+    return one.optional(method) if callable(one.optional) else one.optional
+
+
 def require_sound(method: Any) -> None:
     """See that everything a method has learned is as its class declares it.
 
@@ -241,12 +246,11 @@ def require_sound(method: Any) -> None:
     # What tells further sizes is looked at before they are asked for.
     plain = {n: one for n, one in declared.items() if _is_plain(one, sizes)}
     _require(method, declared, plain, sizes)
+    for name, one in declared.items():
+        if name not in learned and not is_optional(one, method):
+            raise DataError(f"{name} is missing")
     sizes |= method._axis_sizes(sizes)
     _require(method, declared, {n: one for n, one in declared.items() if n not in plain}, sizes)
-    for name, one in declared.items():
-        absent = name not in learned
-        if absent and not (one.optional(method) if callable(one.optional) else one.optional):
-            raise DataError(f"{name} is missing")
     if fault := method._saved_fault():
         raise DataError(fault)
     known = set(learned["classes_"].tolist())

@@ -106,7 +106,7 @@ class MaxMIG(NeuralClassifier):
 
     saves: ClassVar[dict[str, Saved]] = {
         "prior_": SavedArray("K", "distribution"),
-        "vote_weight_": SavedArray("J K K", optional=True),
+        "vote_weight_": SavedArray("J K K", optional=lambda fit: fit.aggregator is not None),
     }
 
     def _validate_parameters(self) -> None:

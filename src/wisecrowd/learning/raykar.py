@@ -85,8 +85,8 @@ class Raykar(CrowdClassifier):
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         # Features that are no vectors are flattened: only the first of their axes is remembered.
-        per_task = self.coef_.shape[-1]
-        return {"inputs": per_task if per_task % sizes["features"] == 0 else sizes["features"]}
+        features, per_task = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
+        return {"inputs": per_task if features and per_task % features == 0 else features}
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.saved_attributes import NUMBER, SavedArray
+from wisecrowd.core.exceptions import DataError, WisecrowdError
+from wisecrowd.core.saved_attributes import NUMBER, SavedArray, is_optional
 from wisecrowd.storage.manifest import file_sha256
 from wisecrowd.storage.methods import load
 from wisecrowd.storage.models import index_digest
@@ -76,7 +76,9 @@ def _refusal(folder: Path) -> str:
     except DataError as error:
         text = str(error)
         clear = text.startswith("Cannot load the m") and text.endswith(".") and "\n" not in text
-        return "" if clear else f"the refusal is no sentence: {text}"
+        # Any other cause is an accident, whose words are Python's.
+        meant = isinstance(error.__cause__, WisecrowdError)
+        return "" if clear and meant else f"the refusal does not say what is wrong: {text}"
     except Exception as error:  # anything else would be a traceback for the user
         return f"{type(error).__name__}: {error}"
     return "it loads"
@@ -103,7 +105,7 @@ def _forgeries(method: Any, index: dict[str, Any], folder: Path) -> Iterator[_Fo
             yield _Forgery(f"{'.'.join(where)} {what}", changed, {file: values})
     for name, one in declared.items():
         if name in index["state"]:
-            yield from _wrong_values(index, name, one)
+            yield from _wrong_values(index, name, one, is_optional(one, method))
     for name, value in method.get_params(deep=False).items():
         if isinstance(value, bool | int | float):
             for wrong in _NO_NUMBERS:
@@ -113,12 +115,12 @@ def _forgeries(method: Any, index: dict[str, Any], folder: Path) -> Iterator[_Fo
                 yield _Forgery(f"{name} = {wrong!r}", changed)
 
 
-def _wrong_values(index: dict[str, Any], name: str, one: Any) -> Iterator[_Forgery]:
+def _wrong_values(index: dict[str, Any], name: str, one: Any, optional: bool) -> Iterator[_Forgery]:
     """Return indices in which something learned is of another type, left out or renamed."""
     changed = copy.deepcopy(index)
     changed["state"]["no_such_" + name] = changed["state"].pop(name)
     yield _Forgery(f"{name} renamed", changed)
-    if one.optional is False:
+    if not optional:
         changed = copy.deepcopy(index)
         del changed["state"][name]
         yield _Forgery(f"{name} left out", changed)
