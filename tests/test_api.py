@@ -179,8 +179,31 @@ def test_a_file_is_aggregated_by_its_path(tmp_path):
              wc.CrowdLabels.from_frame(ROWS)],
 )  # fmt: skip
 def test_arrays_have_no_columns_to_name(data):
-    with pytest.raises(ParameterError, match="task names a column of a frame or a file"):
+    with pytest.raises(ParameterError, match="task is for frames and files, and the data is a"):
         wc.aggregate(data, task="x")
+
+
+FRACTIONS = (["t1", "t1", "t2"], ["ann", "bob", "ann"], ["1.5", "1.5", "2.5"])
+
+
+@pytest.mark.parametrize(
+    "data", [FRACTIONS, [[1.5, 1.5], [2.5, None]], dict(zip(NAMED, FRACTIONS, strict=True))]
+)
+def test_the_declared_type_of_the_labels_counts_for_data_of_every_form(data):
+    names = dict(zip(("task", "worker", "label"), NAMED, strict=True))
+    options = names if isinstance(data, dict) else {}
+    with pytest.raises(DataError, match="type='labels'"):
+        wc.aggregate(data, "majority-vote", **options)
+    found = wc.aggregate(data, "majority-vote", **options, type="labels")
+    assert [float(str(label)) for label in found["label"]] == [1.5, 2.5]
+    assert len(wc.compare(data, methods="majority-vote", **options, type="labels")) == 1
+
+
+@pytest.mark.parametrize("option", ["duplicates", "kinds", "header", "timestamp"])
+def test_options_of_reading_are_no_parameters_of_a_method(option):
+    for method in ("majority-vote", wc.aggregation.MajorityVote()):
+        with pytest.raises(ParameterError, match=f"{option} is an option of wisecrowd.read"):
+            wc.aggregate(ROWS, method, **{option: "x"})
 
 
 def test_a_wide_frame_is_aggregated():

@@ -102,3 +102,12 @@ def test_warnings_name_the_method_and_come_once():
         wc.compare(crowd.labels, methods=["dawid-skene"])
     texts = [str(warning.message) for warning in caught]
     assert len(texts) == len(set(texts))
+
+
+def test_data_are_read_as_aggregate_reads_them(tmp_path):
+    wide = pd.DataFrame({"id": [7, 8, 9], "ann": list("aba"), "bob": list("abb")})
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    for data in (wide, tmp_path / "wide.csv"):
+        for options in ({"wide": True}, {"worker_columns": ["ann", "bob"], "task": "id"}):
+            table = wc.compare(data, ["a", "b", None], "majority-vote", **options)
+            assert table["accuracy"].tolist() == [1.0]

@@ -13,6 +13,7 @@ import numpy as np
 
 from wisecrowd._version import __version__
 from wisecrowd.core.base import Aggregator
+from wisecrowd.core.columns import OPTIONAL_ROLES
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.frames import as_frame
 from wisecrowd.core.labels import CrowdLabels
@@ -21,6 +22,11 @@ from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import suggestion
 
 RESULT_COLUMNS = ("task", "label", "confidence")
+# Options of reading that errors name as a remedy, and that are no parameters of a method.
+READING_OPTIONS = frozenset({
+    "format", "encoding", "header", "columns", "classes", "tasks", "workers", "abstain",
+    "duplicates", "kinds", "exclude_workers", *OPTIONAL_ROLES,
+})  # fmt: skip
 
 
 def aggregate(
@@ -56,7 +62,8 @@ def aggregate(
         Whether a frame or a file has one row per task, and the columns of its workers; see
         ``CrowdLabels.from_frame``.
     type : {"labels"}, optional
-        Declares that every label is a class, also where they look like numbers or texts.
+        Declares that every label is a class, also where they look like numbers or texts. The other
+        options of reading belong to ``wisecrowd.read`` and ``CrowdLabels.from_frame``.
     **params
         Parameters of the method, such as ``max_iter=20``.
 
@@ -72,47 +79,57 @@ def aggregate(
     >>> table.column_names, table["label"].to_pylist()
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
-    if isinstance(method, str):
-        model = make_method(method, params)
-    elif isinstance(method, Aggregator):
-        model = copy.deepcopy(method).set_params(**params)
-    else:
-        raise ParameterError(
-            f"method is {method!r}; give a name such as 'dawid-skene', or a method."
-        )
-    columns = {
-        "task": task, "worker": worker, "label": label, "wide": wide or None,
-        "worker_columns": worker_columns, "type": type,
-    }  # fmt: skip
-    labels = labels_of(data, columns)
+    model = _configured(method, params)
+    labels = labels_of(
+        data, task=task, worker=worker, label=label, wide=wide or None,
+        worker_columns=worker_columns, type=type,
+    )  # fmt: skip
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
     table = model.task_columns()
     return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
 
 
-def labels_of(data: Any, columns: Mapping[str, Any]) -> CrowdLabels:
+def labels_of(data: Any, **options: Any) -> CrowdLabels:
     """Return data of any form, also a path, as CrowdLabels.
 
     Parameters
     ----------
     data : object
-    columns : mapping
-        Options of ``CrowdLabels.from_frame`` and ``wisecrowd.read``; those that are None are left
-        out.
+    **options
+        Those of ``CrowdLabels.from_frame`` and ``wisecrowd.read``; None means not given.
     """
-    given = {name: value for name, value in columns.items() if value is not None}
+    given = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str | os.PathLike):
         from wisecrowd.io.tables import read
 
         return read(data, **given)
-    if not given:
-        return as_crowd_labels(data)
-    if isinstance(data, CrowdLabels | np.ndarray | list | tuple):
+    if not isinstance(data, CrowdLabels | np.ndarray | list | tuple):
+        return CrowdLabels.from_frame(data, **given)
+    kind = given.pop("type", None)
+    if given:
         raise ParameterError(
-            f"{next(iter(given))} names a column of a frame or a file, and a "
-            f"{type(data).__name__} has none; leave it out."
+            f"{next(iter(given))} is for frames and files, and the data is a "
+            f"{type(data).__name__}; leave it out."
         )
-    return CrowdLabels.from_frame(data, **given)
+    return as_crowd_labels(data, type=kind)
+
+
+def _configured(method: str | Aggregator, params: Mapping[str, Any]) -> Aggregator:
+    """Return a method with its parameters set; one that was given is left as it is."""
+    if not isinstance(method, str | Aggregator):
+        raise ParameterError(
+            f"method is {method!r}; give a name such as 'dawid-skene', or a method."
+        )
+    known = (get_method(method) if isinstance(method, str) else method)._parameter_names()
+    for name in params:
+        if name in READING_OPTIONS and name not in known:
+            raise ParameterError(
+                f"{name} is an option of wisecrowd.read and CrowdLabels.from_frame; give aggregate "
+                "the labels that they return."
+            )
+    if isinstance(method, str):
+        return make_method(method, params)
+    return copy.deepcopy(method).set_params(**params)
 
 
 def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation") -> Aggregator:

@@ -35,10 +35,16 @@ Around = Callable[[str, int, int], AbstractContextManager[None]]
 def compare(
     data: Any,
     truth: Any = None,
-    methods: Sequence[str | Aggregator] | None = None,
+    methods: str | Aggregator | Sequence[str | Aggregator] | None = None,
     *,
     random_state: int = 0,
     library: str | None = None,
+    task: str | None = None,
+    worker: str | None = None,
+    label: str | None = None,
+    wide: bool = False,
+    worker_columns: Any = None,
+    type: str | None = None,
 ) -> Any:
     """Fit every method to the same labels and return their scores as a frame, the best first.
 
@@ -55,6 +61,8 @@ def compare(
     library : {"pandas", "polars", "pyarrow"}, optional
         By default the library that the data came in. For data from files and arrays it is the first
         that is installed: pandas, polars or pyarrow.
+    task, worker, label, wide, worker_columns, type
+        How the data is read; see ``wisecrowd.aggregate``.
 
     Returns
     -------
@@ -73,10 +81,15 @@ def compare(
     (['wawa', 'one-coin'], [1.0, 1.0])
     """
     check_integer("random_state", random_state, 0)
+    if isinstance(methods, str | Aggregator):
+        methods = [methods]
     chosen = None if methods is None else list(methods)
     if chosen is not None and not chosen:
         raise ParameterError("methods is empty; leave it out to compare all.")
-    labels = labels_of(data, {})
+    labels = labels_of(
+        data, task=task, worker=worker, label=label, wide=wide or None,
+        worker_columns=worker_columns, type=type,
+    )  # fmt: skip
     asked = frame_library(library, labels.frame_library)
     known = None if truth is None else Truth(*known_classes(truth, labels), labels.tasks)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
