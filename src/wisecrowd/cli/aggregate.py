@@ -90,6 +90,7 @@ def aggregate(
     The result has one row per task: task, label, confidence, tie, n_labels.
     """
     from wisecrowd.cli.inputs import KnownFile
+    from wisecrowd.cli.outputs import is_standard, split_output
 
     reading = Reading(
         no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
@@ -97,8 +98,6 @@ def aggregate(
         encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
         pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
     )  # fmt: skip
-    from wisecrowd.cli.outputs import is_standard, split_output
-
     table, document = split_output(output, as_json)
     outputs = {"labels": table, "workers": workers, "model": save, "json": document}
     if as_json and is_standard(workers):

@@ -50,7 +50,6 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
 
     key = _key_of(reading)
     shown = files[0] if len(files) == 1 else f"{len(files)} files"
-    classes = reading.classes
     with working(f"reading {shown}", quiet=notes.quiet):
         labels = read(
             files[0] if len(files) == 1 else files,
@@ -61,12 +60,12 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             label=reading.label,
             timestamp=reading.timestamp,
             weight=reading.weight,
-            classes=None if classes is None else [name.strip() for name in classes.split(",")],
+            classes=names_of(reading.classes),
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
             type=reading.type,
             **reading.layout,
-            kinds=reading.kind_names,
+            kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
         )
     for note in labels.notes:

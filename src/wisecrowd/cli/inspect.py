@@ -27,7 +27,7 @@ def inspect(
     encoding: options.Encoding = "utf-8",
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
-    as_json: options.Json = False,
+    as_json: options.PrintJson = False,
 ) -> None:
     """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
     from wisecrowd.cli.outputs import print_json, print_text
@@ -35,13 +35,12 @@ def inspect(
     from wisecrowd.io.inspection import inspect as look
 
     reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns
+    )
     with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
         seen = look(
             files, format, task=task, worker=worker, label=label, encoding=encoding,
-            kinds=reading.kind_names, exclude_workers=exclude_workers or (), **reading.layout,
+            kinds=options.names_of(kinds), exclude_workers=exclude_workers or (), **reading.layout,
         )  # fmt: skip
     seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:

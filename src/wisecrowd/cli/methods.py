@@ -14,7 +14,9 @@ Learning = Annotated[
 Long = Annotated[bool, typer.Option("--long", help="Add when to use each, and its paper.")]
 
 
-def methods(learning: Learning = False, long: Long = False, as_json: options.Json = False) -> None:
+def methods(
+    learning: Learning = False, long: Long = False, as_json: options.PrintJson = False
+) -> None:
     """List the methods, one line each: name and summary."""
     from dataclasses import asdict
 

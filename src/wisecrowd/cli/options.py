@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 import typer
+
+from wisecrowd.core.exceptions import ParameterError
 
 Files = Annotated[
     list[str],
@@ -136,6 +138,7 @@ Json = Annotated[
     bool,
     typer.Option("--json", help="One JSON object instead of a table; -o FILE.json writes it."),
 ]
+PrintJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RawCsv = Annotated[
     bool,
     typer.Option(
@@ -163,7 +166,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing but the resu
 
 
 def names_of(text: str | None) -> list[str] | None:
-    """Return names separated by commas; one with a comma in it stands in double quotes.
+    """Return names separated by commas; one that holds a comma stands in double quotes.
 
     Examples
     --------
@@ -172,7 +175,15 @@ def names_of(text: str | None) -> list[str] | None:
     """
     if text is None:
         return None
-    names = next(csv.reader([text], skipinitialspace=True), [])
+    try:
+        names = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:  # a line end, or a name longer than csv has them
+        from wisecrowd.core.wording import describe_value
+
+        raise ParameterError(
+            f"{describe_value(text)} is no list of names; separate them by commas, and put a name "
+            "with a comma or a line end in double quotes."
+        ) from None
     return [name.strip() for name in names]
 
 
@@ -199,10 +210,28 @@ class Reading:
     kinds: str | None = None
     exclude_workers: list[str] | None = None
 
-    @property
-    def kind_names(self) -> list[str] | None:
-        """The kinds of workers to read, one by one."""
-        return None if self.kinds is None else [name.strip() for name in self.kinds.split(",")]
+    def options(self) -> list[str]:
+        """Return the options that make another command read the files the same way.
+
+        The key of the pseudonyms is not repeated.
+
+        Examples
+        --------
+        >>> Reading(wide=True, kinds="all", abstain=["?", "-"]).options()
+        ['--wide', '--abstain', '?', '--abstain', '-', '--kinds', 'all']
+        """
+        found: list[str] = []
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value == field.default or field.name == "pseudonymize":
+                continue
+            option = f"--{field.name.replace('_', '-')}"
+            if value is True:
+                found.append(option)
+            else:
+                for one in value if isinstance(value, list) else [value]:
+                    found += [option, one]
+        return found
 
     @property
     def layout(self) -> dict[str, Any]:

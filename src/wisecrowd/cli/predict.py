@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import exports, options
+from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.io.exports import SoftLabels
@@ -42,6 +43,21 @@ def predict(
     from_name: exports.FromName = None,
     to_name: exports.ToName = None,
     existing_tasks: exports.ExistingTasks = False,
+    task: options.TaskColumn = None,
+    worker: options.WorkerColumn = None,
+    label: options.LabelColumn = None,
+    timestamp: options.TimestampColumn = None,
+    weight: options.WeightColumn = None,
+    no_header: options.NoHeader = False,
+    columns: options.Columns = None,
+    wide: options.Wide = False,
+    worker_columns: options.WorkerColumns = None,
+    format: options.Format = "auto",
+    encoding: options.Encoding = "utf-8",
+    classes: options.Classes = None,
+    abstain: options.Abstain = None,
+    duplicates: options.Duplicates = "auto",
+    type: options.Type = None,
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
     as_json: options.Json = False,
@@ -53,8 +69,45 @@ def predict(
     The result has one row per task: task, label, confidence. With --answers the prediction is that
     of features and labels together.
     """
+    reading = Reading(
+        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
+        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
+        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
+        kinds=kinds, exclude_workers=exclude_workers,
+    )  # fmt: skip
+    if answers is None and reading != Reading():
+        from wisecrowd.core.exceptions import ParameterError
+
+        raise ParameterError(
+            f"{reading.options()[0]} says how --answers is read; give --answers too."
+        )
+    others = exports.Exports(
+        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
+        existing_tasks=existing_tasks,
+    )  # fmt: skip
+    _run(
+        context.obj, model, features, reading, output, others,
+        answers=answers, ids=ids, soft=soft, as_json=as_json, raw=raw_csv, quiet=quiet,
+    )  # fmt: skip
+
+
+def _run(
+    command: list[str],
+    model: str,
+    features: str,
+    reading: Reading,
+    output: str | None,
+    others: exports.Exports,
+    *,
+    answers: str | None,
+    ids: str | None,
+    soft: bool,
+    as_json: bool,
+    raw: bool,
+    quiet: bool,
+) -> None:
     from wisecrowd.api import load
-    from wisecrowd.cli.inputs import read_labels
+    from wisecrowd.cli.inputs import read_labels, source_files
     from wisecrowd.cli.outputs import (
         check_outputs,
         give_json,
@@ -70,10 +123,6 @@ def predict(
 
     target, document = split_output(output, as_json)
     sources = [features, *filter(None, (answers, ids))]
-    others = exports.Exports(
-        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
-        existing_tasks=existing_tasks,
-    )  # fmt: skip
     check_outputs([target], sources, others=[*others.places(), *filter(None, [document])])
     with Notes(quiet) as notes:
         method = load(model)
@@ -84,18 +133,17 @@ def predict(
             )
         table = read_features(features)
         tasks = table.tasks if ids is None else read_ids(ids)
-        reading = options.Reading(kinds=kinds, exclude_workers=exclude_workers)
         crowd = None if answers is None else read_labels([answers], reading, notes)
         probas = method.predict_proba(table.X, crowd, tasks=tasks)
         result = _table(method, probas, tasks, soft)
         manifest = Manifest.describe(
-            method="predict", parameters={"model": model}, inputs=sources,
-            command=["wisecrowd", *context.obj],
+            method="predict", parameters={"model": model}, inputs=source_files(sources),
+            command=["wisecrowd", *command],
         )  # fmt: skip
         with together():
             others.write(_soft_labels(method, probas, result), manifest, notes)
             if target is not None or not as_json:
-                write_result(result, target, manifest, notes, raw=raw_csv)
+                write_result(result, target, manifest, notes, raw=raw)
             if as_json:
                 found = rows_of(result) if target is None else target
                 give_json(

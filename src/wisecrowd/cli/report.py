@@ -152,7 +152,7 @@ def _run(
                 title=title,
                 random_state=seed or 0,
                 files=files,
-                reading=_reading_options(reading),
+                reading=reading.options(),
                 manifest=manifest,
                 withhold_below=0 if reading.pseudonymize is None else FEWEST,
             )
@@ -188,22 +188,3 @@ def _write(made: Report, output: str | None, notes: Notes) -> None:
     else:
         written = made.save(output)
         when_complete(lambda: notes(f"wrote {', '.join(str(path) for path in written)}"))
-
-
-def _reading_options(reading: Reading) -> list[str]:
-    """Return the options that make another command read the files the same way."""
-    default = Reading()
-    found = []
-    for name in (
-        "task", "worker", "label", "timestamp", "weight", "format", "encoding", "classes",
-        "duplicates", "type", "no_header", "columns", "wide", "worker_columns", "kinds",
-    ):  # fmt: skip
-        value = getattr(reading, name)
-        if value != getattr(default, name):
-            option = f"--{name.replace('_', '-')}"
-            found += [option] if value is True else [option, value]
-    for label in reading.abstain or []:
-        found += ["--abstain", label]
-    for pattern in reading.exclude_workers or []:
-        found += ["--exclude-workers", pattern]
-    return found

@@ -96,7 +96,7 @@ def train(
     type: options.Type = None,
     kinds: options.Kinds = None,
     exclude_workers: options.ExcludeWorkers = None,
-    as_json: options.Json = False,
+    as_json: options.PrintJson = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
     quiet: options.Quiet = False,

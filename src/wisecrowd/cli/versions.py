@@ -5,7 +5,7 @@ from __future__ import annotations
 from wisecrowd.cli import options
 
 
-def versions(as_json: options.Json = False) -> None:
+def versions(as_json: options.PrintJson = False) -> None:
     """Print the versions that a bug report needs."""
     from wisecrowd.api import show_versions
     from wisecrowd.cli.outputs import print_json, print_text

@@ -41,7 +41,6 @@ SUFFIXES: dict[str, str] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
-ID_ROLES = ("task", "worker", "label", "question", "worker_kind")
 AUTO = "auto"
 WIDE = "wide"
 WIDE_FORMATS = (WIDE, "cleanlab")

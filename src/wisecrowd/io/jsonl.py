@@ -15,7 +15,8 @@ from typing import Any, BinaryIO
 from wisecrowd.core.arrow import as_arrow
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
-from wisecrowd.io.formats import ID_ROLES, Request
+from wisecrowd.io.formats import Request
+from wisecrowd.io.selection import ID_ROLES
 from wisecrowd.io.sources import Source, opened, require_content
 from wisecrowd.io.untrusted import MAX_RECORD, is_shallow, reason_of
 

@@ -18,7 +18,7 @@ from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import HUMAN, MODEL, listed
 
 ALL = "all"
-_ENCODED = ("task", "worker", "label", "question", "worker_kind")
+ID_ROLES = ("task", "worker", "label", "question", "worker_kind")  # whose values are encoded
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,12 @@ def _texts(given: Any, name: str, what: str) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise ParameterError(f"{name} is {given!r}; give {what}.")
     texts = tuple(given)
-    bad = [one for one in texts if not isinstance(one, str) or not one.strip()]
-    if bad or (name == "kinds" and not texts):
-        raise ParameterError(f"{name} has {bad[0]!r}; give {what}." if bad else
-                             f"{name} is empty; give {what}.")  # fmt: skip
+    shown = spelled(name, f"--{name.replace('_', '-')}")
+    for one in texts:
+        if not isinstance(one, str) or not one.strip():
+            raise ParameterError(f"{shown} has {one!r}; give {what}.")
+    if name == "kinds" and not texts:
+        raise ParameterError(f"{shown} is empty; give {what}.")
     return texts
 
 
@@ -137,7 +139,7 @@ def keep_rows(values: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, Any]
 
     mask = pa.array(kept)
     return {
-        role: _shortened(column, kept) if role in _ENCODED else column.filter(mask)
+        role: _shortened(column, kept) if role in ID_ROLES else column.filter(mask)
         for role, column in values.items()
     }
 

@@ -15,12 +15,12 @@ from wisecrowd.core.spelling import spelled
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
-from wisecrowd.io.formats import AUTO, ID_ROLES, Request, format_of, reader_for
+from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.selection import Selection, keep_rows, nobody_left
+from wisecrowd.io.selection import ID_ROLES, Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
 

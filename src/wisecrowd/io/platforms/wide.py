@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,11 +28,8 @@ from wisecrowd.io.sources import Source
 _ROWS = 1 << 16  # of a batch
 
 
-@dataclass
 class _WideRequest(Request):
     """A request for the columns of a wide table: all, unless the workers are named."""
-
-    header: list[str] = field(default_factory=list)
 
     def choose(self, header: list[str], source: Source, *_: Any, **__: Any) -> dict[str, str]:
         """Return every column that may be needed, by its own name."""
