@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, WisecrowdError
 from wisecrowd.core.saved_attributes import NUMBER, SavedArray, is_optional
+from wisecrowd.storage.arrays import read_array
 from wisecrowd.storage.manifest import file_sha256
 from wisecrowd.storage.methods import load
 from wisecrowd.storage.models import index_digest
@@ -97,7 +98,8 @@ def _forgeries(method: Any, index: dict[str, Any], folder: Path) -> Iterator[_Fo
     declared = method._saved_attributes()
     for where, encoded in _arrays(index["state"], ()):
         file = folder / f"{encoded['name']}.npy"
-        array = np.load(file, allow_pickle=False)
+        with file.open("rb") as stream:
+            array = read_array(stream)
         for what, values in _wrong_arrays(array, declared.get(where[-1])):
             changed = copy.deepcopy(index)
             found = dict(_arrays(changed["state"], ()))[where]
