@@ -64,7 +64,7 @@ def test_truth_values_are_no_numbers(role, values, make):
 )
 def test_an_integer_and_the_same_float_count_as_one_and_it_is_said(role, make):
     with pytest.warns(WisecrowdWarning, match=rf"The {role} values hold 1 and 1\.0"):
-        labels = wc.CrowdLabels.from_frame(make(table(role, [1, 1.0, 2.5])))
+        labels = wc.CrowdLabels.from_frame(make(table(role, [1, 1.0, 2.5])), type="labels")
     assert labels.n_annotations == 3
 
 
@@ -108,7 +108,7 @@ def test_numbers_that_do_not_meet_are_not_mentioned(values):
     columns["weight"] = [1, 1.0, 2][: len(columns["label"])] + [1] * (len(columns["label"]) - 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        wc.CrowdLabels.from_frame(columns, abstain=[None, ""])
+        wc.CrowdLabels.from_frame(columns, abstain=[None, ""], type="labels")
 
 
 # -------------------------------------------------------------------------------- apostrophes

@@ -39,8 +39,8 @@ def test_questions(name):
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_the_same_judgements_from_every_format(question, name):
-    expected = read(PROJECT / "export.json", label=question)
-    labels = read(PROJECT / name, label=question)
+    expected = read(PROJECT / "export.json", label=question, type="labels")
+    labels = read(PROJECT / name, label=question, type="labels")
     assert judgements(labels) == judgements(expected)
     for column in ("timestamp", "duration"):
         assert labels.columns[column].tolist() == expected.columns[column].tolist()
@@ -59,7 +59,13 @@ def test_the_same_judgements_from_every_format(question, name):
 )
 def test_classes(question, classes):
     for name in FORMATS:
-        assert sorted(read(PROJECT / name, label=question).classes) == classes
+        assert sorted(read(PROJECT / name, label=question, type="labels").classes) == classes
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_fractional_amounts_are_no_classes_unless_declared(name):
+    with pytest.raises(DataError, match=r"fractional numbers, first '12.5'.*type='labels'"):
+        read(PROJECT / name, label="amount")
 
 
 def test_what_is_left_out_is_said_alike():
@@ -227,10 +233,10 @@ def real() -> Path:
 @pytest.mark.parametrize("question", ["sentiment", "topics", "reason", "quality", "amount", "taxo",
                                       "pair"])  # fmt: skip
 def test_real_exports_give_the_same_judgements(real, question):
-    expected = judgements(read(real / "export.json", label=question))
+    expected = judgements(read(real / "export.json", label=question, type="labels"))
     assert len(expected) == (23 if question == "reason" else 81)
     for name in FORMATS[1:]:
-        assert judgements(read(real / name, label=question)) == expected
+        assert judgements(read(real / name, label=question, type="labels")) == expected
     if question in ("sentiment", "topics", "quality"):
         cut = read(real / "export_snapshot_completed_by_objects.json", label=question)
         assert set(judgements(cut)) <= set(expected)

@@ -125,7 +125,7 @@ def test_flat_exports_give_the_same_predictions(fixtures, tmp_path, name, questi
     found = []
     for export in ("export.json", name):
         path = fixtures / PROJECT / export
-        fit = MajorityVote().fit(read(path, label=question))
+        fit = MajorityVote().fit(read(path, label=question, type="labels"))
         to_name = (
             None if export == "export.json" else "left,right" if question == "pair" else "text"
         )
