@@ -106,6 +106,18 @@ def test_every_declared_array_names_axes_and_values_that_exist():
                     one.fault(np.zeros(1), dict.fromkeys(one.axes.replace("|", " ").split(), 1))
 
 
+def test_few_axes_are_of_any_length():
+    """Forgeries follow the declarations, so that one that allows too much is seen only here."""
+    loose = {
+        name
+        for kind in ("aggregation", "learning")
+        for method in method_names(kind)
+        for name, one in get_method(method, kind)()._saved_attributes().items()
+        if isinstance(one, SavedArray) and "*" in one.axes
+    }
+    assert loose == {"elbo_", "outlier_score_", "aggregated_"}  # no prediction uses them
+
+
 def test_negative_infinity_is_a_logarithm(tmp_path):
     fitted = MeanField().fit(SMALL)
     fitted.expected_log_confusion_[0, 0, 0] = -np.inf
