@@ -160,6 +160,7 @@ def test_an_aggregator_of_the_user_repeats_the_fit_and_forgets_the_one_before():
         again = former.fit(*few[:2]).set_params(aggregator=Counter).fit(X, labels)
         np.testing.assert_array_equal(again.probas_, fresh.probas_)
         np.testing.assert_array_equal(again.aggregate(labels), fresh.aggregate(labels))
+    assert again.set_params(aggregator=None).fit(X, labels)._vote is None
 
 
 def test_a_saved_model_forecasts_as_before(tmp_path):

@@ -141,6 +141,7 @@ class MaxMIG(NeuralClassifier):
             model.name_classes(class_order(model.vote, data.labels))
         log_h = log_probas_of(model.network, data.features, device=data.device)
         known: dict[str, Any] = {"prior": np.exp(as_array(model.log_prior()))}
+        self._vote: Any = None  # that of an earlier fit is not kept
         if isinstance(model.vote, WeightedVote):
             known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
         else:
