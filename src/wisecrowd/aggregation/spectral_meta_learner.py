@@ -224,8 +224,8 @@ def rates(mean: Floats, factor: Floats, b: float) -> Floats:
 def _likeliest(labels: CrowdLabels, mean: Floats, factor: Floats, total: Floats) -> float:
     """Return the imbalance on a grid under which the labels are most likely.
 
-    If several are equally likely, as b and -b are where nothing tells the classes apart, it is the
-    least, then the negative one: rounding must not choose.
+    If several are equally likely, as b and -b are where nothing tells the classes apart, the one
+    nearest to zero is taken, and of these the negative one: rounding must not choose.
     """
     nothing = TaskPrior(np.zeros((1, 2)))
     values = []

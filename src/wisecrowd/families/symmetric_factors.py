@@ -93,8 +93,9 @@ def fitted_factor(
 def imputed_factor(pairs: PairMoments) -> Factor:
     """Return the factor from leading eigenvectors of the matrix with its blocks filled in.
 
-    Each connected part of the crowd has a matrix of its own. Eigenvectors have no signs, and equal
-    eigenvalues no vectors, of their own: the factor is turned so that workers are right most often.
+    Each connected part of the crowd has a matrix of its own. Signs of eigenvectors are arbitrary,
+    as is the basis of equal eigenvalues: the factor is rotated so that workers are right most
+    often.
     """
     from scipy.linalg import eigh
 

@@ -107,12 +107,11 @@ class WeightedVote(Aggregator):
     max_iter: int
     tol: float
     one_round: ClassVar[bool] = False  # whether the method is complete after a single round
-
-    # -------------------------------------------------------------------------------- the hooks
-
     saves: ClassVar[dict[str, Saved]] = {
         "vote_weight_": SavedArray("J"),
     }
+
+    # -------------------------------------------------------------------------------- the hooks
 
     def _new_weights(self, agreement: Floats, votes: Votes, old: Floats, number: int) -> Floats:
         """Return the vote weights (J,) after round ``number`` = 1, 2 ...

@@ -33,7 +33,7 @@ def network_from(
     ------
     DataError
         If there is no such file, or its weights do not fit or are NaN or infinite. Minus infinity
-        is the logarithm of a weight of nothing.
+        is allowed: it is the logarithm of zero.
     """
     if FILE not in files:
         raise DataError(f"{FILE} is missing")

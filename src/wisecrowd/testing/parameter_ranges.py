@@ -1,4 +1,4 @@
-"""Parameters of any type and size: each is refused by name, or gives a finite result soon."""
+"""Parameters of any type and size: each is refused clearly, or gives a finite result soon."""
 
 from __future__ import annotations
 
