@@ -58,6 +58,7 @@ def test_truth_of_some_tasks_and_of_a_class_nobody_chose(cli, answers, table):
     assert "1 tasks of" in err
     found = json.loads(out)
     assert found["n_scored"] == 2
+    assert found["notes"] == err.splitlines()
     assert {row["accuracy"] for row in found["methods"]} == {0.5}
     assert all(row["log_loss"] > 10 for row in found["methods"])  # the impossible happened
 

@@ -21,6 +21,7 @@ def test_round_trip_from_aggregate(cli, answers, truth, tmp_path):
     assert code == 0, err
     found = json.loads(out)
     assert (found["n_scored"], found["n_labels"]) == (5, 5)
+    assert found["notes"] == err.splitlines() == ["5 of 5 tasks have a truth"]
     assert found["accuracy"] == metrics.accuracy(TRUE, model.labels_)
     assert found["log_loss"] == pytest.approx(metrics.log_loss(CODES, model.probas_))
     assert found["brier_score"] == pytest.approx(metrics.brier_score(CODES, model.probas_))

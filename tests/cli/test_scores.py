@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from wisecrowd.cli.scores import Truth, dense_rows, probability_scores, spread_confidence
+from wisecrowd.cli.scores import spread_confidence
+from wisecrowd.core.result import dense_rows
+from wisecrowd.metrics.against_truth import Truth, probability_scores
 
 
 def test_truth_is_matched_by_id():

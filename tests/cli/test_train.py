@@ -131,6 +131,16 @@ def test_compare_says_that_options_need_features(cli, problem):
     assert "--features" in err
 
 
+def test_compare_refuses_a_parameter_that_no_method_has(cli, problem):
+    command = ("compare", "--features", problem / "x.npy", problem / "answers.csv")
+    names = ("--methods", "ccem,two-stage")
+    code, _, err = cli(*command, *names, "-p", "epocs=5")
+    assert code == 2
+    assert "None of the compared methods has a parameter 'epocs' (did you mean 'epochs'?)" in err
+    found = cli(*command, "--methods", "two-stage", "-p", "aggregator__tol=1").out
+    assert "aggregator of two-stage has no parameters" in found  # and is not passed over
+
+
 def test_killed_and_resumed_the_weights_are_the_same(problem):
     """Kill -9 in the middle; --resume ends where an undisturbed run ends."""
     command = [

@@ -209,8 +209,8 @@ def _write(
 
 
 def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
-    from wisecrowd.cli.scores import dense_rows
     from wisecrowd.core.memory import require_memory
+    from wisecrowd.core.result import dense_rows
 
     table: dict[str, Any] = dict(model.task_columns())
     if soft:

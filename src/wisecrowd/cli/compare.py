@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
-from wisecrowd.cli.compare_learning import Sources, read_problem, run_methods
+from wisecrowd.cli.compare_learning import Sources, check_parameters, read_problem, run_methods
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.cli.inputs import KnownFile
-    from wisecrowd.cli.scores import Truth
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.metrics.against_truth import Truth
 
 
 def compare(
@@ -126,6 +126,8 @@ def _compare(
     table, document = split_output(output, as_json)
     check_outputs([table], sources, others=filter(None, [document]))
     chosen = _chosen(methods, "learning" if learning else "aggregation")
+    if learning is not None:
+        check_parameters(chosen, parameters)
     with Notes(quiet) as notes:
         data = read_labels(files, reading, notes)
         if learning is not None:
@@ -193,7 +195,7 @@ def _show(
         if as_json:
             scored = None if truth is None else len(truth.rows)
             found = {"n_scored": scored, "seed": manifest.seed, "methods": rows}
-            give_json(lambda: found, document, manifest, notes)
+            give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     scores = [*scores, "seconds"]
     if output is None and not as_json:
         header = ["method", *(HEADINGS.get(s, s.replace("_", " ")) for s in scores)]

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.options import Reading
-    from wisecrowd.cli.scores import Truth
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.metrics.against_truth import Truth
 
 WITHOUT_GOLD = "held_out_log_likelihood"
 WITH_TRUTH = ("train_accuracy",)
@@ -97,8 +97,8 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
     import numpy as np
 
     from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.cli.scores import label_scores
     from wisecrowd.learning.comparison import held_out_likelihood
+    from wisecrowd.metrics.against_truth import label_scores
 
     def fresh() -> Any:
         method: Any = configured_method(name, _those_of(name, parameters), seed, "learning")
@@ -123,9 +123,30 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
     return {**scores, "seconds": seconds}
 
 
+def check_parameters(chosen: list[str], parameters: list[str]) -> None:
+    """Refuse a parameter that none of the methods has."""
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.registry import get_method
+    from wisecrowd.core.wording import suggestion
+
+    methods = [get_method(name, "learning") for name in chosen]
+    known = list(dict.fromkeys(name for one in methods for name in one._parameter_names()))
+    for text in parameters:
+        if _own_name(text) not in known:
+            raise ParameterError(
+                f"None of the compared methods has a parameter {_own_name(text)!r}"
+                f"{suggestion(_own_name(text), known)}; they have {', '.join(known)}."
+            )
+
+
 def _those_of(name: str, parameters: list[str]) -> list[str]:
     """Return the parameters that a method has: all share a budget, and some have no network."""
     from wisecrowd.core.registry import get_method
 
     known = get_method(name, "learning")._parameter_names()
-    return [text for text in parameters if text.partition("=")[0].strip() in known]
+    return [text for text in parameters if _own_name(text) in known]
+
+
+def _own_name(text: str) -> str:
+    """Return the method's own parameter in NAME=VALUE, where ``method__tol`` is of ``method``."""
+    return text.partition("=")[0].partition("__")[0].strip()

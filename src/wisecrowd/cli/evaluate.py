@@ -10,7 +10,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
-    from wisecrowd.cli.scores import Truth
+    from wisecrowd.metrics.against_truth import Truth
 
 
 def evaluate(
@@ -60,7 +60,8 @@ def evaluate(
 def _scores(result: Any, truth: Truth) -> dict[str, float]:
     import numpy as np
 
-    from wisecrowd.cli.scores import label_scores, probability_scores, spread_confidence
+    from wisecrowd.cli.scores import spread_confidence
+    from wisecrowd.metrics.against_truth import label_scores, probability_scores
 
     scores = label_scores(truth, result.labels)
     if result.probas is not None:
@@ -102,7 +103,7 @@ def _show(
                          manifest, notes)  # fmt: skip
         if as_json:
             found = {"n_scored": len(truth.rows), "n_labels": n_labels, **scores}
-            give_json(lambda: found, document, manifest, notes)
+            give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     if table is None and not as_json:
         rows = [[HEADINGS[name], value] for name, value in scores.items()]
         print_text(text_table(["score", "value"], rows) + "\n")

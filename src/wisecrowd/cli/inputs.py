@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.cli.progress import working
-from wisecrowd.cli.scores import Truth
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.metrics.against_truth import Truth
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes

@@ -1,4 +1,4 @@
-"""How the command line shows scores, and scores labels that come with a confidence only."""
+"""The names of scores in tables, and probabilities from a confidence alone."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.encoding import lookup
-from wisecrowd.core.result import dense_rows as dense_rows
-from wisecrowd.metrics.against_truth import Truth as Truth
-from wisecrowd.metrics.against_truth import label_scores as label_scores
-from wisecrowd.metrics.against_truth import probability_scores as probability_scores
 
 HEADINGS = {
     "accuracy": "accuracy",
