@@ -34,6 +34,17 @@ def test_aggregate_writes_soft_labels_and_predictions(cli, tmp_path):
     assert f"wrote {tmp_path / 'soft.npy'}, {tmp_path / 'soft.ids.json'}" in done.err
 
 
+def test_predictions_of_an_export_in_another_encoding(cli, tmp_path):
+    export, place = tmp_path / "e.json", tmp_path / "p.json"
+    records = json.loads(EXPORT.read_text(encoding="utf-8"))
+    records[0]["data"]["text"] = "café"
+    export.write_text(json.dumps(records, ensure_ascii=False), encoding="latin-1")
+    done = cli("aggregate", export, "--encoding", "latin-1", "-q", "-o", tmp_path / "l.csv",
+               "--predictions", place)  # fmt: skip
+    assert done.code == 0, done.err
+    assert json.loads(place.read_text())[0]["data"]["text"] == "café"
+
+
 def test_predictions_of_a_plain_table(cli, answers, tmp_path):
     place = tmp_path / "p.json"
     done = cli("aggregate", answers, "-q", "-o", tmp_path / "l.csv", "--predictions", place,

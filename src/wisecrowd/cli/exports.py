@@ -64,7 +64,7 @@ class Exports:
         if self.predictions is not None:
             from wisecrowd.io.platforms.label_studio_predictions import require_name
 
-            require_name(sources, self.to_name, reading.format)
+            require_name(sources, self.to_name, reading.format, reading.encoding)
 
     def places(self) -> list[str]:
         """Return every file that will be written, but for manifests; refuse wrong names."""

@@ -114,7 +114,7 @@ def write_predictions(
     """
     result, target = SoftLabels.of(fit), Path(path)
     sources = [] if source is None else _exports(source, format)
-    _require_name(sources, to_name)
+    _require_name(sources, to_name, encoding)
     request = Request({"task": task, "label": label}, encoding)
     sheets = [_sheet(one, request) for one in sources if _is_flat(one, encoding)]
     nested = [one for one in sources if not _is_flat(one, encoding)]
@@ -142,15 +142,18 @@ def write_predictions(
 
 
 def require_name(
-    source: PathLike | Iterable[PathLike], to_name: str | None, format: str = AUTO
+    source: PathLike | Iterable[PathLike],
+    to_name: str | None,
+    format: str = AUTO,
+    encoding: str = "utf-8",
 ) -> None:
     """Refuse a flat export without the name of what the control labels, before any work is done."""
     if to_name is None:
-        _require_name(_exports(source, format), to_name)
+        _require_name(_exports(source, format), to_name, encoding)
 
 
-def _require_name(sources: list[Source], to_name: str | None) -> None:
-    flat = [one for one in sources if to_name is None and _is_flat(one, "utf-8")]
+def _require_name(sources: list[Source], to_name: str | None, encoding: str) -> None:
+    flat = [one for one in sources if to_name is None and _is_flat(one, encoding)]
     if flat:
         raise ParameterError(
             f"{flat[0].name} does not say what its control labels, and Label Studio refuses "
