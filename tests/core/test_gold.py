@@ -84,5 +84,5 @@ def test_pairs_keep_unknown_tasks():
 
 
 def test_classes_that_are_no_whole_numbers_stay_what_they_are():
-    halves = CrowdLabels.from_arrays([1, 2, 3], ["w"] * 3, [0.5, 1.5, 1.0])
+    halves = CrowdLabels.from_arrays([1, 2, 3], ["w"] * 3, [0.5, 1.5, 1.0], type="labels")
     assert as_gold([0.5, None, 1.0], halves).tolist() == [0, -1, 1]
