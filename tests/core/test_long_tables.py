@@ -142,3 +142,50 @@ def test_other_shapes_are_left_alone():
     rows = long_rows(30, 20, 5)
     assert as_crowd_labels(rows[:, [2, 2]]).n_workers == 2
     assert as_crowd_labels(np.zeros((2, 3), dtype=int)).n_workers == 3
+
+
+# ---------------------------------------------------------------------------- ids in a matrix
+
+
+def with_ids(first, *, n_classes=3):
+    labels = matrix(len(first), n_classes, (0.8, 0.8, 0.8))
+    rows = np.empty((len(first), 4), dtype=object)
+    rows[:, 0], rows[:, 1:] = first, labels
+    return rows
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        with_ids(range(10)),
+        with_ids(range(10)).astype(int),
+        with_ids(range(1, 11)).astype(float),
+        with_ids([f"essay {k}" for k in range(10)]),
+        with_ids([105, 101, 120, 107, 111, 108]).astype(int),
+        with_ids(range(10)).tolist(),
+    ],
+    ids=["objects", "integers", "floats", "texts", "unordered", "lists"],
+)
+def test_a_first_column_of_task_ids_is_no_worker(rows):
+    with pytest.raises(DataError, match=r"The first column of the \d+ × 4 array .* tasks=a\[:, 0]"):
+        MajorityVote().fit(rows)
+    a = np.array(rows, dtype=object)
+    assert CrowdLabels.from_matrix(a[:, 1:], tasks=a[:, 0]).n_workers == 3
+
+
+def test_numbers_of_rows_are_labels_if_the_user_says_so():
+    assert CrowdLabels.from_matrix(with_ids(range(10))).n_workers == 4
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        matrix(12, 10, (0.9, 0.9, 0.9)),
+        np.array([[0, 0, 1, 0], [1, 1, 1, 1], [2, 2, 1, 2], [3, 3, 2, 3], [4, 4, 2, 4]]),
+        np.array([[0, 0, 1, 0], [1, 1, 1, 1], [2, 1, 1, 1], [3, 1, 0, 1]]),
+        np.array([[0, 0, 1, 0], [2, 1, 1, 1], [1, 2, 1, 1], [4, 1, 0, 1], [3, 3, 1, 1]]),
+    ],
+    ids=["many classes", "a perfect crowd", "few rows", "shared values"],
+)
+def test_workers_with_different_labels_are_no_ids(rows):
+    assert MajorityVote().fit(rows).labels_.shape == (len(rows),)

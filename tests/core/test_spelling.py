@@ -36,6 +36,7 @@ FOR_PYTHON = {
     "wisecrowd.read(path)": "a path given where labels are expected, in Python",
     "from_arrays(task, worker, label)": "an array, in Python",
     "looks like a long table with": "an array or a list of rows, in Python",
+    "array differs in every row": "an array, in Python",
     "name them with task=": "io.tables.read_truth; commands have a remedy of their own",
     "is an option of wisecrowd.read and": "an argument of wisecrowd.aggregate",
     "call its collect()": "a lazy frame, in Python",

@@ -8,6 +8,7 @@ import pytest
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.wide_columns import choose_columns, label_texts, wide_hint
+from wisecrowd.io.tables import read
 
 LABELS = {"ann": ["a", "b", "a"], "bob": ["b", "b", "a"]}
 
@@ -108,3 +109,45 @@ def test_a_wide_frame_is_refused_with_the_remedy(make):
     assert "it looks like a wide table" in str(error.value)
     assert "wide=True" in str(error.value)
     assert "worker_columns=['ann', 'bob']" in str(error.value)
+
+
+RATINGS = {
+    "rater1": [5, 1, 4, 5, 4, 4, 2, 3, 5, 4],
+    "rater2": [5, 1, 1, 4, 4, 3, 4, 4, 2, 4],
+    "rater3": [2, 1, 1, 1, 5, 4, 4, 4, 5, 1],
+}
+
+
+@pytest.mark.parametrize("rows", [3, 4, 10])
+@pytest.mark.parametrize("start", [0, 1])
+def test_row_numbers_that_are_ratings_too_are_tasks(start, rows):
+    columns = {"essay": list(range(start, start + rows))}
+    columns |= {name: ratings[:rows] for name, ratings in RATINGS.items()}
+    found = choose_columns({name: label_texts(values) for name, values in columns.items()})
+    assert found.task == "essay"
+    assert found.workers == tuple(RATINGS)
+
+
+def test_distinct_ids_with_values_that_no_worker_uses_are_tasks():
+    columns = dict(zip(("ann", "bob", "cem"), RATINGS.values(), strict=True))
+    columns = {"essay": [3, 1, 4, 7, 5, 9, 2, 6, 8, 10], **columns}
+    found = choose_columns({name: label_texts(values) for name, values in columns.items()})
+    assert found.task == "essay"
+    assert found.workers == ("ann", "bob", "cem")
+
+
+@pytest.mark.parametrize(
+    "first", [["a", "b", "c"], ["1", "3", "2"], ["a", "b", "c", "d", "a"]], ids=str
+)
+def test_a_first_worker_who_gives_different_labels_is_a_worker(first):
+    others = [[first[0], first[1], first[1], *first[3:]]] * 2
+    given = zip(("ann", "bob", "cem"), [first, *others], strict=True)
+    columns = {name: pa.array(values) for name, values in given}
+    assert choose_columns(columns).workers == ("ann", "bob", "cem")
+
+
+def test_row_numbers_of_a_wide_file_are_tasks(tmp_path):
+    path = tmp_path / "essays.csv"
+    pd.DataFrame({"essay": range(10), **RATINGS}).to_csv(path, index=False)
+    assert read(path).workers.tolist() == list(RATINGS)
+    assert read(path, wide=True).workers.tolist() == list(RATINGS)

@@ -8,7 +8,7 @@ values, and the combinations of task and worker hardly ever repeat.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb
 from typing import Any, NamedTuple
 
@@ -31,11 +31,15 @@ _PAIRS = tuple(combinations(range(3), 2))
 
 
 def refuse_long_table(data: Any) -> None:
-    """Refuse an array or a list of rows that looks like a long table, and name both readings."""
+    """Refuse an array or a list of rows that looks like a long table, and name both readings.
+
+    A wide table whose first column has the ids of the tasks is refused as well.
+    """
     rows = _some_rows(data)
-    if rows is None or rows.shape[1] not in (3, 4) or len(rows) < LEAST_ROWS:
+    if rows is None or len(rows) < LEAST_ROWS or rows.shape[1] < 3:
         return
-    if not looks_long(rows):
+    if rows.shape[1] not in (3, 4) or not looks_long(rows):
+        _refuse_ids(rows, data)
         return
     n_rows, n_columns = len(data), rows.shape[1]
     if isinstance(data, np.ndarray):
@@ -48,6 +52,32 @@ def refuse_long_table(data: Any) -> None:
         f"CrowdLabels.from_arrays({arguments}) for task, worker, label, or "
         f"CrowdLabels.from_matrix({name}) for tasks × workers."
     )
+
+
+def _refuse_ids(rows: NDArray[Any], data: Any) -> None:
+    """Refuse a matrix whose first column differs in every row and shares few or no values."""
+    codes = _shared_codes(rows)
+    own, others = codes[:, 0], codes[:, 1:]
+    n = len(own)
+    n_classes = len(np.unique(others[others >= 0]))
+    if n <= LEAST_ROWS or (own < 0).any() or len(np.unique(own)) < n or 2 * n_classes > n:
+        return
+    if np.isin(own, others).any() and not _counts_up(rows[:, 0]):
+        return
+    name = "a" if isinstance(data, np.ndarray) else "np.array(rows, dtype=object)"
+    raise DataError(
+        f"The first column of the {len(data)} × {rows.shape[1]} array differs in every row, as ids "
+        f"of tasks do, and is not read as a worker unasked; give CrowdLabels.from_matrix(a[:, 1:], "
+        f"tasks=a[:, 0]) with a = {name}, or CrowdLabels.from_matrix(a) if it holds labels."
+    )
+
+
+def _counts_up(column: NDArray[Any]) -> bool:
+    """Tell whether values are increasing whole numbers."""
+    found = column.tolist()
+    if not all(isinstance(x, int) or (isinstance(x, float) and x.is_integer()) for x in found):
+        return False
+    return all(a < b for a, b in pairwise(found))
 
 
 def _some_rows(data: Any) -> NDArray[Any] | None:

@@ -28,6 +28,7 @@ from wisecrowd.core.wording import suggestion
 _INDEX = ("", "index", "idx", "unnamed: 0", "row")
 _NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
 _MOSTLY = 0.5  # share of a worker's labels that others use too, unless its name is one of a series
+_ENOUGH_ROWS = 5  # in fewer, labels may well differ from row to row
 _TEXT = "large_string"
 # Names that mean something else than a worker, whatever the values are.
 _OTHER_MEANINGS = {
@@ -97,6 +98,8 @@ def choose_columns(
     else:
         task = _task_by_name(names) if task is None else task
         free = [name for name in names if name != task and not _has_other_meaning(name)]
+        if task is None and _numbers_the_rows(free, names, columns):
+            task = free.pop(0)
         chosen = _sharing(free, columns)
         if len(chosen) < 2:
             raise DataError(
@@ -208,8 +211,49 @@ def _task_by_values(rest: Sequence[str], columns: Mapping[str, Any]) -> str | No
     first = next(iter(columns))
     if first not in rest:
         return None
-    values = columns[first]
-    return first if not values.null_count and len(values.unique()) == len(values) else None
+    return first if _is_distinct(columns[first]) else None
+
+
+def _numbers_the_rows(
+    free: Sequence[str], names: Sequence[str], columns: Mapping[str, Any]
+) -> bool:
+    """Tell whether the first column has ids of tasks although some of them are labels, too.
+
+    Ids 1, 2, 3 ... of essays and ratings from 1 to 5 share values. Ids differ in every row, and the
+    column is not one of the series of workers, or has values that no worker uses.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if len(free) < 3 or free[0] != names[0]:
+        return False
+    first, others = columns[free[0]], [columns[name] for name in free[1:]]
+    if not _is_distinct(first):
+        return False
+    series = _series(free)
+    if free[0] not in series and series.issuperset(free[1:]):
+        return len(first) >= _ENOUGH_ROWS or _counts_up(first)
+    used = pa.concat_arrays([_values(other) for other in others])
+    foreign = pc.invert(pc.is_in(_values(first), used))
+    return (
+        len(first) >= _ENOUGH_ROWS
+        and bool(pc.any(foreign).as_py())
+        and not any(map(_is_distinct, others))
+    )
+
+
+def _is_distinct(values: Any) -> bool:
+    return not values.null_count and len(values.unique()) == len(values)
+
+
+def _values(column: Any) -> Any:
+    return column.drop_null().value_counts().field("values").cast(_TEXT)
+
+
+def _counts_up(texts: Any) -> bool:
+    """Tell whether texts are 0, 1, 2 ... or 1, 2, 3 ... in this order."""
+    found = texts.to_pylist()
+    return found in ([str(k) for k in range(n, n + len(found))] for n in (0, 1))
 
 
 def _has_other_meaning(name: str) -> bool:
