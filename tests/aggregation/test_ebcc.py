@@ -287,15 +287,19 @@ def test_bad_parameters(bad):
 
 
 def test_impossible_size_is_refused_at_once():
-    n = 100_000
-    labels = CrowdLabels(
-        np.arange(n, dtype=np.int32), np.arange(n, dtype=np.int32),
-        (np.arange(n) % 1000).astype(np.int32), np.arange(n), np.arange(n), np.arange(1000),
-    )  # fmt: skip
     with pytest.raises(DataError, match=r"need .* TB .* use one-coin"):
-        EBCC().fit(labels)
+        EBCC().fit(one_label_each(100_000, 1000))
     with pytest.raises(DataError, match=r"need .* TB .* fewer subtypes"):
+        EBCC(n_subtypes=1000).fit(one_label_each(1000, 150))
+    with pytest.raises(ParameterError, match=r"n_subtypes is 1000000000; .* at most 1000\."):
         EBCC(n_subtypes=10**9).fit(small_crowd().labels)
+
+
+def one_label_each(n, n_classes):
+    """Return labels of n tasks, each by a worker of its own."""
+    codes = np.arange(n, dtype=np.int32)
+    ids = np.arange(n)
+    return CrowdLabels(codes, codes, codes % n_classes, ids, ids, np.arange(n_classes))
 
 
 # --------------------------------------------------------------------------------------- real data

@@ -10,6 +10,7 @@ from wisecrowd.core.parameters import (
     check_flag,
     check_integer,
     check_number,
+    is_auto,
 )
 
 
@@ -86,3 +87,16 @@ def test_generators():
 def test_not_seeds(bad):
     with pytest.raises(ParameterError, match="random_state"):
         as_generator(bad)
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-200, -1e-200])
+def test_numbers_whose_inverse_overflows_are_refused(value):
+    with pytest.raises(ParameterError, match=r"tol is .*, too small .* at least 1e-150, or 0\."):
+        check_number("tol", value, -1.0)
+    check_number("tol", 0, 0.0)
+    check_number("tol", 1e-150, 0.0)
+
+
+def test_only_the_word_is_auto():
+    assert is_auto("auto")
+    assert not any(map(is_auto, ["x", None, np.array([0.5, 0.5]), np.array(["auto"])]))

@@ -13,7 +13,7 @@ from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number
+from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number, is_auto
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
@@ -138,7 +138,7 @@ class BeliefPropagation(Aggregator):
         check_integer("n_nodes", self.n_nodes, 2, 1 << 16)
         check_flag("fit_prior", self.fit_prior)
         check_choice("rule", self.rule, ("best", "monte-carlo"))
-        if self.damping != "auto":
+        if not is_auto(self.damping):
             check_number("damping", self.damping, 0.0, 0.999)
         as_worker_prior(self.prior)
 
@@ -213,7 +213,7 @@ class BeliefPropagation(Aggregator):
         self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
     ) -> Run:
         """Run rounds until messages settle; if they do not and may, damp them and go on."""
-        automatic = self.damping == "auto"
+        automatic = is_auto(self.damping)
         steps = replace(steps, damping=0.0 if automatic else float(self.damping))
         look = 0 if params.update else 1  # a first pass that only sums is no round
         half = (self.max_iter + 1) // 2 if automatic else self.max_iter

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameters import check_number, is_auto
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.families.agreement import Ints, Skills, SkillVote
 from wisecrowd.families.margin import MarginMachine
@@ -101,14 +101,14 @@ class MaxMarginVote(SkillVote):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if self.C != "auto":
+        if not is_auto(self.C):
             check_number("C", self.C, 1e-12)
 
     def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
         if labels.weight is not None:  # what does not count must not offer a choice either
             labels = labels.select_annotations(labels.weight > 0)
         total = worker_weights(labels)
-        cost = _cost(labels, total) if self.C == "auto" else float(self.C)
+        cost = _cost(labels, total) if is_auto(self.C) else float(self.C)
         machine = MarginMachine.build(labels, cost)
         chosen = machine.choose(machine.votes(np.ones(labels.n_workers)), gold)
         if self._start is not None:

@@ -12,7 +12,7 @@ from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameters import check_number, is_auto
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
@@ -130,9 +130,10 @@ class MinimaxEntropy(Aggregator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if self.worker_penalty != "auto":
+        if not is_auto(self.worker_penalty):
             check_number("worker_penalty", self.worker_penalty, 0.0)
-        if self.task_penalty not in ("auto", np.inf):
+        infinite = isinstance(self.task_penalty, float) and self.task_penalty == np.inf
+        if not (is_auto(self.task_penalty) or infinite):
             check_number("task_penalty", self.task_penalty, 0.0)
             if not self.task_penalty > 0:
                 raise ParameterError(
@@ -141,8 +142,8 @@ class MinimaxEntropy(Aggregator):
                 )
 
     def _penalties(self, labels: CrowdLabels) -> tuple[float, float]:
-        worker = 1.0 if self.worker_penalty == "auto" else float(self.worker_penalty)
-        if self.task_penalty != "auto":
+        worker = 1.0 if is_auto(self.worker_penalty) else float(self.worker_penalty)
+        if not is_auto(self.task_penalty):
             return worker, float(self.task_penalty)
         weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
         n_tasks = float((np.bincount(labels.task, weight, minlength=labels.n_tasks) > 0).sum())

@@ -15,6 +15,7 @@ from wisecrowd.core.wording import describe_value
 
 # Beyond these a sum or a product overflows, or a fit never ends; no use of a method comes near.
 LARGEST_NUMBER = 1e9
+SMALLEST_NUMBER = 1e-150  # but for 0: the square of its inverse is finite
 LARGEST_COUNT = 10**9
 MOST_ITERATIONS = 10**6
 MOST_STARTS = 10**4  # of fits, chains or rounds, each of which takes iterations of its own
@@ -40,6 +41,16 @@ def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER
             else f"of at least {low}, at most {high:g}"
         )
         raise ParameterError(f"{name} is {describe_value(value)}; give a finite number {span}.")
+    if 0 < abs(value) < SMALLEST_NUMBER:
+        raise ParameterError(
+            f"{name} is {describe_value(value)}, too small to compute with; give a number of at "
+            f"least {SMALLEST_NUMBER:g}" + (", or 0." if low <= 0 else ".")
+        )
+
+
+def is_auto(value: Any) -> bool:
+    """Tell whether a parameter is the word "auto"; an array, which compares by element, is not."""
+    return isinstance(value, str) and value == "auto"
 
 
 def check_flag(name: str, value: Any) -> None:

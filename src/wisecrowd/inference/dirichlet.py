@@ -12,6 +12,8 @@ from wisecrowd.inference.priors import as_row_prior
 
 Floats = NDArray[np.float64]
 
+_LEAST = 1e-12  # the digamma function of much less overflows
+
 
 def expectation(alpha: Floats, axis: int = -1) -> Floats:
     r"""Return :math:`E \theta_l = \alpha_l / \sum_{l'} \alpha_{l'}` along ``axis``."""
@@ -83,9 +85,9 @@ def row_parameters(prior: Any, workers: Any, n_classes: int, classes: Any = None
     if isinstance(prior, str) and prior == "weak":
         return np.ones((n_classes, n_classes)) + 3 * np.eye(n_classes)
     alpha: Floats = as_row_prior(prior, classes).pseudo_counts(workers, n_classes)
-    if not (alpha > 0).all():
+    if not (alpha >= _LEAST).all():
         raise ParameterError(
-            f"prior is {prior!r}; variational Bayes needs Dirichlet parameters above 0, such as "
-            "'weak'."
+            f"prior is {prior!r}; variational Bayes needs Dirichlet parameters above 0, of "
+            f"{_LEAST:g} at least, such as 'weak'."
         )
     return alpha

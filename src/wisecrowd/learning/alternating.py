@@ -19,7 +19,13 @@ from torch import Tensor, nn
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import MOST_STARTS, as_generator, check_flag, check_integer
+from wisecrowd.core.parameters import (
+    MOST_STARTS,
+    as_generator,
+    check_flag,
+    check_integer,
+    is_auto,
+)
 from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.base import Learned, Training
@@ -101,7 +107,7 @@ class AlternatingClassifier(NeuralClassifier):
         check_integer("rounds", self.rounds, 1, MOST_STARTS)
         check_flag("clip_in_loss", self.clip_in_loss)
         number = isinstance(self.clip, int | float) and not isinstance(self.clip, bool)
-        if self.clip != "auto" and not (number and 0 < self.clip <= 1):
+        if not is_auto(self.clip) and not (number and 0 < self.clip <= 1):
             raise ParameterError(
                 f"clip is {self.clip!r}; give 'auto' or a number between 1 / n_classes and 1."
             )
@@ -114,7 +120,7 @@ class AlternatingClassifier(NeuralClassifier):
         return AlternatingModel(network, data, self._inference(), self._cap(), self)
 
     def _cap(self) -> float:
-        return float(self._clip if self.clip == "auto" else self.clip)
+        return float(self._clip if is_auto(self.clip) else self.clip)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
         assert isinstance(model, AlternatingModel)
@@ -138,7 +144,7 @@ class AlternatingClassifier(NeuralClassifier):
     # ------------------------------------------------------------------- the clip, without gold
 
     def _fit(self, training: Training) -> Learned:
-        if self.clip == "auto":
+        if is_auto(self.clip):
             self._clip = self._best_clip(training)
         return super()._fit(training)
 

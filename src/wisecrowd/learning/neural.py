@@ -23,6 +23,7 @@ from wisecrowd.core.parameters import (
     check_flag,
     check_integer,
     check_number,
+    is_auto,
 )
 from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
 from wisecrowd.core.spelling import spelled
@@ -326,7 +327,7 @@ def as_array(tensor: Tensor) -> Floats:
 
 def choose_device(device: str) -> torch.device:
     """Return the device of a name; "auto" takes a GPU if there is one."""
-    if device == "auto":
+    if is_auto(device):
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)

@@ -15,7 +15,7 @@ from wisecrowd.testing.foundation import Make, check, require, with_params
 
 VALUES: tuple[Any, ...] = (
     float("nan"), float("inf"), -float("inf"), 1e308, -1, 0, 10**30, 10**400, True, "x", None, [],
-    (1e308, 1e308), (float("nan"), 1.0),
+    (1e308, 1e308), (float("nan"), 1.0), 5e-324, np.array([0.5, 0.5]), np.array([]), {}, b"x", 1j,
 )  # fmt: skip
 SECONDS = 60.0  # a fit to a handful of labels takes less than one of them on an idle machine
 _RESULTS = ("probas_", "confidence_", "worker_accuracy_", "worker_accuracy_error_", "confusion_",
