@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.io.tables import read
+from wisecrowd.io.tables import read, read_truth
 
 COLUMNS = {"task": ["t2", "t1"], "worker": ["a", "b"], "label": ["x", "y"], "extra": [[1], [2]]}
 
@@ -171,3 +171,23 @@ def test_a_type_that_can_be_a_label_is_read(tmp_path, kind):
     pq.write_table(pa.table(columns), tmp_path / "a.parquet")
     labels = read(tmp_path / "a.parquet")
     assert labels.to_dict()["label"].tolist() == labels.classes[[1, 0]].tolist()
+
+
+@pytest.mark.parametrize("twice", ["label", "task"])
+def test_two_columns_of_one_name_are_refused(tmp_path, twice):
+    path = tmp_path / "a.parquet"
+    columns = {name: pa.array(COLUMNS[name]) for name in ("task", "worker", "label")}
+    arrays = [*columns.values(), columns[twice]]
+    pq.write_table(pa.Table.from_arrays(arrays, names=[*columns, twice]), path)
+    with pytest.raises(DataError, match=f"2 columns named '{twice}'; rename one"):
+        read(path)
+    with pytest.raises(DataError, match=f"2 columns named '{twice}'; rename one"):
+        read_truth(path)
+
+
+def test_two_columns_of_one_name_that_are_not_needed(tmp_path):
+    path = tmp_path / "a.parquet"
+    arrays = [pa.array(COLUMNS[name]) for name in ("task", "worker", "label")]
+    table = pa.Table.from_arrays([*arrays, arrays[0], arrays[0]], names=[*COLUMNS, "extra"])
+    pq.write_table(table, path)
+    assert read(path).n_annotations == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,6 +41,7 @@ def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
                 header = list(table.schema_arrow.names)
                 found = request.choose(header, source, lambda: _sample(file, table, source))
                 names = list(dict.fromkeys(found.values()))
+                _refuse_twice(names, header, source)
                 for batch in parquet_batches(file, table, names, source, _ROWS):
                     yield {role: batch[name] for role, name in found.items()}
         except (pa.ArrowException, ValueError) as error:
@@ -52,13 +54,22 @@ def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
             ) from error
 
 
+def _refuse_twice(names: list[str], header: list[str], source: Source) -> None:
+    """Refuse a name that two columns have, which Arrow cannot look up."""
+    count = Counter(header)
+    name = max(names, key=count.__getitem__, default="")
+    if count[name] > 1:
+        raise DataError(f"{source.name} has {count[name]} columns named {name!r}; rename one.")
+
+
 def _sample(file: Any, table: Any, source: Source) -> list[list[Any]]:
     """Return the values of the first rows, column by column; none of columns of lists and the like.
 
     Only what can be labels is decoded, and within the limits.
     """
     schema = table.schema_arrow
-    plain = [field.name for field in schema if _can_be_labels(field.type)]
+    count = Counter(schema.names)
+    plain = [f.name for f in schema if count[f.name] == 1 and _can_be_labels(f.type)]
     batches = parquet_batches(file, table, plain, source, _SAMPLE) if plain else iter(())
     batch: dict[str, Any] = next(batches, {})
     return [batch[name].to_pylist() if name in batch else [] for name in schema.names]
