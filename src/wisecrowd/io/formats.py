@@ -17,6 +17,7 @@ from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.spelling import option, spelled
 from wisecrowd.core.wording import suggestion
+from wisecrowd.io.binary import refuse_binary
 from wisecrowd.io.inventory import Inventory
 from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
@@ -236,6 +237,8 @@ def format_of(source: Source) -> str:
     found = sniff(source)
     if found is not None:
         return found
+    if source.path.is_file():
+        refuse_binary(source)
     if source.suffix not in SUFFIXES:
         raise ParameterError(
             f"The format of {source.name} cannot be told from its name, nor is its content what a "
