@@ -37,6 +37,7 @@ FOR_PYTHON = {
     "from_arrays(task, worker, label)": "an array, in Python",
     "looks like a long table with": "an array or a list of rows, in Python",
     "array differs in every row": "an array, in Python",
+    "np.array(rows, dtype=object)": "a list of rows, in Python",
     "name them with task=": "io.tables.read_truth; commands have a remedy of their own",
     "is an option of wisecrowd.read and": "an argument of wisecrowd.aggregate",
     "call its collect()": "a lazy frame, in Python",

@@ -458,3 +458,33 @@ def test_declared_classes_as_one_text():
 def test_an_array_without_rows_is_a_matrix_without_labels():
     with pytest.raises(DataError, match="There are no annotations"):
         as_crowd_labels(np.empty((0, 3)))
+
+
+@pytest.mark.parametrize("data", [{"t1": {"ann": "x"}}, {"task": None}, {"a": {1}, "b": "text"}])
+def test_mappings_that_hold_no_columns_are_refused(data):
+    with pytest.raises(DataError, match=r"No column looks like the (task|worker): there are '"):
+        as_crowd_labels(data)
+
+
+def test_a_column_that_is_a_mapping_is_refused():
+    with pytest.raises(DataError, match="The task column is a dict; give a list or an array"):
+        as_crowd_labels({"task": {"a": 1}, "worker": ["w"], "label": ["x"]})
+
+
+def test_a_frame_without_columns():
+    with pytest.raises(DataError, match="there are none; name it"):
+        as_crowd_labels(pd.DataFrame())
+
+
+def test_a_long_frame_without_names_is_not_called_wide():
+    rng = np.random.default_rng(0)
+    rows = [(task, worker, rng.integers(3)) for task in range(40) for worker in range(5)]
+    with pytest.raises(DataError, match=r"'0', '1', '2' have numbers .* task, worker and label"):
+        as_crowd_labels(pd.DataFrame(rows))
+    with pytest.raises(DataError, match=r"looks like a wide table, .* wide=True \(in read, agg"):
+        as_crowd_labels(pd.DataFrame(rng.integers(0, 2, (40, 3))))
+
+
+def test_integers_of_more_than_64_bits():
+    with pytest.raises(DataError, match="task values hold integers of more than 64 bits; convert"):
+        as_crowd_labels(([10**30, 10**30], ["a", "b"], ["x", "y"]))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io import sources
 from wisecrowd.io.sources import Source, clear_errors, find_sources, is_plain, opened
 
@@ -137,3 +137,16 @@ def test_a_gzip_bomb_is_known_by_its_beginning(tmp_path, monkeypatch):
     ):
         seen.extend(iter(partial(stream.read, 1 << 18), b""))
     assert 0 < sum(map(len, seen)) <= 3 << 20
+
+
+@pytest.mark.parametrize(
+    "path", [5, None, b"a.csv", io.StringIO("task,worker,label\n"), io.BytesIO(), [5], [None]]
+)
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ParameterError, match="is not a path; give the name of a file"):
+        find_sources(path)
+
+
+def test_a_path_with_a_nul_character():
+    with pytest.raises(DataError, match=r"The path 'a\\x00b' holds a NUL character"):
+        find_sources("a\0b")

@@ -45,6 +45,10 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
     except (pa.ArrowException, OverflowError):
         _refuse_mixed_types(array, role)
         kinds = sorted({type(x).__name__ for x in array[:1000].tolist()})
+        if kinds == ["int"]:
+            raise DataError(
+                f"The {role} values hold integers of more than 64 bits; convert them to text."
+            ) from None
         raise DataError(
             f"The {role} values have types {', '.join(kinds)} that cannot serve as ids; "
             "convert them to text or integers first."

@@ -170,5 +170,5 @@ def _not_found(role: str, columns: Sequence[str]) -> str:
 
 def listed(columns: Sequence[str]) -> str:
     """Return the first names, in quotes."""
-    shown = ", ".join(repr(c) for c in columns[:12])
+    shown = ", ".join(repr(c) for c in columns[:12]) or "none"
     return shown + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")

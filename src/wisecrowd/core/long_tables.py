@@ -64,11 +64,11 @@ def _refuse_ids(rows: NDArray[Any], data: Any) -> None:
         return
     if np.isin(own, others).any() and not _counts_up(rows[:, 0]):
         return
-    name = "a" if isinstance(data, np.ndarray) else "np.array(rows, dtype=object)"
+    made = "" if isinstance(data, np.ndarray) else ", where a = np.array(rows, dtype=object)"
     raise DataError(
         f"The first column of the {len(data)} × {rows.shape[1]} array differs in every row, as ids "
-        f"of tasks do, and is not read as a worker unasked; give CrowdLabels.from_matrix(a[:, 1:], "
-        f"tasks=a[:, 0]) with a = {name}, or CrowdLabels.from_matrix(a) if it holds labels."
+        "of tasks do, and is not read as a worker unasked; give CrowdLabels.from_matrix(a[:, 1:], "
+        f"tasks=a[:, 0]), or CrowdLabels.from_matrix(a) if it holds labels{made}."
     )
 
 

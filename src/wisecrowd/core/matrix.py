@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import as_arrow, is_missing, unmasked
-from wisecrowd.core.columns import find_columns
+from wisecrowd.core.columns import find_columns, listed
 from wisecrowd.core.encoding import Encoded, IdColumn, encode
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.long_tables import LEAST_ROWS, looks_long
 from wisecrowd.core.validation import labels_from_arrays, values_of
 from wisecrowd.core.wide_columns import (
     check_worker_columns,
@@ -125,9 +126,21 @@ def labels_from_wide_frame(
 
 def refuse_wide(cells: Mapping[str, Any]) -> None:
     """Refuse a frame in which no worker is found but that looks wide, and say how to read it."""
+    if len(cells) == 3 and all(map(str.isdigit, cells)) and _looks_long(cells):
+        raise DataError(
+            f"The columns {listed(list(cells))} have numbers for names and look like a long table; "
+            "call them task, worker and label in their order."
+        )
     hint = wide_hint(list(cells), _texts(cells))
     if hint is not None:
         raise DataError(f"The frame is not read: {hint}")
+
+
+def _looks_long(cells: Mapping[str, Any]) -> bool:
+    columns = list(_texts(cells).values())
+    if len(columns) < 3 or len(columns[0]) < LEAST_ROWS:
+        return False
+    return looks_long(np.column_stack([np.array(c.to_pylist(), dtype=object) for c in columns]))
 
 
 def _texts(cells: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,7 +105,8 @@ def labels_from_frame(
     except DataError:
         from wisecrowd.core.matrix import refuse_wide
 
-        refuse_wide({name: _column(native, original[name])[:_SAMPLE] for name in original})
+        cells = {name: _column(native, original[name]) for name in original}
+        refuse_wide({name: v[:_SAMPLE] for name, v in cells.items() if _is_column(v)})
         raise
     values = {role: _column(native, original[name]) for role, name in found.items()}
     return labels_from_arrays(
@@ -156,6 +157,11 @@ def _open_frame(frame: Any) -> tuple[Any, list[Any], str | None]:
             "frame, a tasks × workers matrix, or CrowdLabels."
         ) from None
     return native, list(native.columns), str(native.implementation).rsplit(".", 1)[-1].lower()
+
+
+def _is_column(values: Any) -> bool:
+    """Tell whether a value of a mapping can be a column; those of frames are."""
+    return hasattr(values, "__len__") and not isinstance(values, Mapping | Set | str | bytes)
 
 
 def _column(frame: Any, name: Any) -> Any:
@@ -246,10 +252,10 @@ def _check_lengths(columns: Mapping[str, Any]) -> None:
     given = {
         role: values
         for role, values in columns.items()
-        if values is not None and not isinstance(values, Mapping)  # kinds by worker
+        if values is not None and not (role == "worker_kind" and isinstance(values, Mapping))
     }
     for role, values in given.items():
-        if isinstance(values, str | bytes | Set) or not hasattr(values, "__len__"):
+        if not _is_column(values) and not isinstance(values, Encoded):
             raise DataError(
                 f"The {role} column is a {type(values).__name__}; give a list or an array with one "
                 "value per annotation."

@@ -129,7 +129,7 @@ def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
         workers = choose_columns(columns).workers
     except DataError:
         return None
-    say = spelled("wide=True", "--wide")
+    say = spelled("wide=True (in read, aggregate or CrowdLabels.from_frame)", "--wide")
     return (
         f"it looks like a wide table, with a column of labels per worker ({listed(workers)}); say "
         f"so with {say}, or name these columns with {_worker_option(workers)}."

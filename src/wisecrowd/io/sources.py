@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.limits import require_size
 from wisecrowd.storage.streams import descriptor_of
 
@@ -56,12 +56,24 @@ def find_sources(path: PathLike | Iterable[PathLike]) -> list[Source]:
     """Return the files behind a path, a glob pattern, ``-`` or several of them."""
     if isinstance(path, str | os.PathLike):
         return _find(os.fspath(path))
-    sources = [source for one in path for source in _find(os.fspath(one))]
+    paths = [path] if isinstance(path, bytes) or hasattr(path, "read") else path
+    if not isinstance(paths, Iterable):
+        paths = [paths]
+    sources = [source for one in paths for source in _find(_required(one))]
     if not sources:
         raise DataError("No file was given; name at least one.")
     if sum(source.path is None for source in sources) > 1:
         raise DataError("Standard input was given twice; it can be read once.")
     return sources
+
+
+def _required(path: Any) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise ParameterError(
+            f"A {type(path).__name__} is not a path; give the name of a file, a pattern, or a list "
+            "of them."
+        )
+    return os.fspath(path)
 
 
 def _find(path: str) -> list[Source]:
@@ -72,6 +84,8 @@ def _find(path: str) -> list[Source]:
         if not matches:
             raise DataError(f"No file matches {path}; check the pattern and the directory.")
         return [Source(Path(match)) for match in matches]
+    if "\0" in path:
+        raise DataError(f"The path {path!r} holds a NUL character; correct it.")
     file = Path(path)
     try:
         is_directory = file.is_dir()
