@@ -56,10 +56,11 @@ def find_sources(path: PathLike | Iterable[PathLike]) -> list[Source]:
     """Return the files behind a path, a glob pattern, ``-`` or several of them."""
     if isinstance(path, str | os.PathLike):
         return _find(os.fspath(path))
-    paths = [path] if isinstance(path, bytes) or hasattr(path, "read") else path
-    if not isinstance(paths, Iterable):
-        paths = [paths]
-    sources = [source for one in paths for source in _find(_required(one))]
+    given: Any = path  # anything may come from a user
+    several = isinstance(given, Iterable) and not isinstance(given, bytes | io.IOBase)
+    sources = [
+        source for one in (given if several else [given]) for source in _find(_required(one))
+    ]
     if not sources:
         raise DataError("No file was given; name at least one.")
     if sum(source.path is None for source in sources) > 1:
