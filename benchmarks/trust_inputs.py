@@ -19,6 +19,7 @@ from types import FrameType
 from benchmarks.rows import Row
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.testing import maker
+from wisecrowd.testing.good_crowds import check_good_crowds
 from wisecrowd.testing.inputs import (
     INPUT_CASES,
     Given,
@@ -105,6 +106,18 @@ def count(methods: list[str]) -> Counter[tuple[str, Outcome]]:
     return counts
 
 
+def false_alarms(methods: list[str]) -> int:
+    """Count the methods that warn about themselves on a good crowd."""
+    n = 0
+    for method in methods:
+        try:
+            check_good_crowds(maker(get_method(method)))
+        except AssertionError as error:
+            n += 1
+            print(f"{method}, good crowds: {error}", file=sys.stderr, flush=True)
+    return n
+
+
 def run(methods: list[str] | None = None) -> list[Row]:
     chosen = list(method_names()) if methods is None else methods
     counts = count(chosen)
@@ -121,6 +134,10 @@ def run(methods: list[str] | None = None) -> list[Row]:
         for outcome in BAD:
             n = counts[entry, outcome]
             rows.append(Row(f"input matrix, {entry}: {outcome.value}", "0", str(n), n == 0))
+    alarms = false_alarms(chosen)
+    rows.append(
+        Row("methods that warn about themselves on good crowds", "0", str(alarms), alarms == 0)
+    )
     return rows
 
 
