@@ -71,6 +71,7 @@ def test_half_a_character_is_refused(tmp_path, suffix):
     [
         (b"a\nb\xe9\n", "a.csv is not UTF-8: line 2 has the byte 0xe9; save it as UTF-8 or give"),
         ("a,b".encode("utf-16"), "a.csv looks like UTF-16, not UTF-8; save it as UTF-8 or give"),
+        ("a,b".encode("utf-32"), "a.csv looks like UTF-32, not UTF-8; save it as UTF-8 or give"),
         (b"", "a.csv is not UTF-8; save it as UTF-8"),
     ],
 )

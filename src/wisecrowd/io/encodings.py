@@ -12,6 +12,7 @@ from wisecrowd.io.sources import Source
 
 _OF_HOST_NAMES = ("idna", "punycode")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)
 
 
 def check_encoding(encoding: str) -> None:
@@ -66,9 +67,10 @@ def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError
     """Return the error for a file, open at its start, that is not in the encoding expected."""
     start = file.read(4)
     if start[:2] in _UTF16_MARKS or b"\0" in start:
+        found = "utf-32" if start in _UTF32_MARKS else "utf-16"
         return DataError(
-            f"{source.name} looks like UTF-16, not {encoding.upper()}; save it as UTF-8 or give "
-            f"{option('encoding', 'utf-16')}."
+            f"{source.name} looks like {found.upper()}, not {encoding.upper()}; save it as UTF-8 "
+            f"or give {option('encoding', found)}."
         )
     file.seek(0)
     for number, line in enumerate(file, start=1):
