@@ -10,7 +10,8 @@ from wisecrowd.core.confusables import skeletons
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import shell_spelling
-from wisecrowd.core.twins import _BLOCK, twins
+from wisecrowd.core.twins import _BLOCK, equal_numbers, twins
+from wisecrowd.io.tables import read
 
 
 def ids(*texts):
@@ -101,3 +102,27 @@ def test_task_ids_may_differ_by_case():
         CrowdLabels.from_arrays(["aB", "ab"], ["ann", "bob"], ["x", "y"])
     with pytest.warns(WisecrowdWarning, match="different workers"):
         CrowdLabels.from_arrays(["t", "t"], ["ann", "Ann"], ["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("classes", "pairs"),
+    [
+        (["0", "1", "1.0"], [("1", "1.0")]),
+        (["0", "0.0", "1", "1.", "+1"], [("0", "0.0"), ("1", "1."), ("1", "+1")]),
+        (["1", "2", "10"], []),
+        (["007", "7", "00", "0"], []),
+        (["v1", "v1.0", "1-2", "1e3", "1000"], []),
+        (["12345678901234567890", "12345678901234567891"], []),
+        (["", ".", "x"], []),
+    ],
+)
+def test_classes_that_are_one_number(classes, pairs):
+    assert equal_numbers(np.array(classes, dtype=object)) == pairs
+
+
+def test_a_number_written_in_two_ways_is_reported(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("task,worker,label\n1,ann,1\n1,bob,1.0\n1.0,ann,0\n")
+    with pytest.warns(WisecrowdWarning, match=r"'1' and '1\.0' count as different classes and are"):
+        labels = read(path)
+    assert labels.classes.tolist() == ["0", "1", "1.0"]

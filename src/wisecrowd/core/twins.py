@@ -7,6 +7,7 @@ They are legal, and nearly always one id written in two ways, so the user is tol
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -19,6 +20,12 @@ from wisecrowd.core.spelling import spelled
 
 _BLOCK = 1 << 16  # so many texts are looked at together
 _SHOWN = 3  # pairs that a message names
+# Few digits, which floats hold, and no leading zeros, which codes have: 007 is not 7.
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.\d{0,15})?", re.ASCII)
+_LOOKS = (
+    "look the same: they differ only by spaces, case, Unicode form, or invisible or look-alike "
+    "characters"
+)
 
 
 def warn_of_twins(
@@ -34,6 +41,9 @@ def warn_of_twins(
         pairs = twins(ids, by_case=by_case)
         if pairs:
             sentences.append(_sentence(what, pairs))
+    pairs = equal_numbers(classes)
+    if pairs:
+        sentences.append(_sentence("classes", pairs, "are the same number"))
     for sentence in sentences:
         warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
     return tuple(sentences)
@@ -69,6 +79,24 @@ def twins(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
     return list(pairs)
 
 
+def equal_numbers(classes: NDArray[Any]) -> list[tuple[str, str]]:
+    """Return pairs of texts that are one number, as files have them where one of them had gaps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> equal_numbers(np.array(["0", "1", "1.0", "x"], dtype=object))
+    [('1', '1.0')]
+    """
+    if classes.dtype != object or len(classes) > _BLOCK:
+        return []
+    first: dict[float, str] = {}
+    numbers = filter(_NUMBER.fullmatch, classes.tolist())
+    return [
+        (known, text) for text in numbers if (known := first.setdefault(float(text), text)) != text
+    ]
+
+
 def _are_ascii(blocks: list[NDArray[Any]]) -> bool:
     return all("".join(block.tolist()).isascii() for block in blocks)
 
@@ -98,7 +126,7 @@ def _forms(texts: NDArray[Any], by_case: bool) -> Any:
     return pc.utf8_lower(forms) if by_case else forms
 
 
-def _sentence(what: str, pairs: list[tuple[str, str]]) -> str:
+def _sentence(what: str, pairs: list[tuple[str, str]], why: str = _LOOKS) -> str:
     shown = ", ".join(f"{a!a} and {b!a}" for a, b in pairs[:_SHOWN])
     more = f" and {len(pairs) - _SHOWN} more pairs" if len(pairs) > _SHOWN else ""
     remedy = "make them one in the data"
@@ -106,7 +134,6 @@ def _sentence(what: str, pairs: list[tuple[str, str]]) -> str:
         declared = spelled("classes=[...]", "--classes A,B,C")
         remedy += f", or give {declared} to have others refused"
     return (
-        f"{shown}{more} count as different {what} and look the same: they differ only by spaces, "
-        f"case, Unicode form, or invisible or look-alike characters; if they are meant to be "
-        f"the same, {remedy}."
+        f"{shown}{more} count as different {what} and {why}; if they are meant to be the same, "
+        f"{remedy}."
     )
