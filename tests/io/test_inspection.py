@@ -42,3 +42,15 @@ def test_several_questions_are_listed_with_their_sizes(tmp_path):
     assert seen.questions == (Question("animal", 2, 1, 2, 2), Question("mood", 1, 1, 1, 1))
     assert seen.n_labels == 0
     assert inspect(path, label="mood").n_labels == 1
+
+
+def test_a_question_that_nobody_answered_is_listed_without_labels(tmp_path):
+    path = tmp_path / "report.csv"
+    path.write_text(
+        "_unit_id,_created_at,_golden,_id,_trust,_worker_id,animal,mood,animal_gold,mood_gold\n"
+        "1,5/1/2024 10:01:11,false,911,0.9,ann,,sad,,\n"
+        "1,5/1/2024 10:01:12,false,912,0.9,bob,,gay,,\n"
+    )
+    seen = inspect(path)
+    assert seen.format == "appen"
+    assert seen.questions == (Question("animal", 0, 0, 0, 0), Question("mood", 2, 1, 2, 2))

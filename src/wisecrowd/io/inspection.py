@@ -12,7 +12,7 @@ from wisecrowd.core.kinds import LABELS, look_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import option
 from wisecrowd.io.formats import AUTO, Request, name_of
-from wisecrowd.io.inventory import MODEL, SeveralQuestionsError
+from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
@@ -121,9 +121,9 @@ def inspect(
         labels = _read(sources, format, request)
     except SeveralQuestionsError as error:
         questions = [
-            _question(name, _read(sources, format, Request(
-                {**wanted, "label": name}, encoding, selection=selection
-            )))
+            _counted(name, sources, format, Request(
+                {**wanted, "label": name}, encoding, layout=layout, selection=selection
+            ))
             for name in error.questions[:_QUESTIONS]
         ]  # fmt: skip
         return Inspection(
@@ -153,6 +153,14 @@ def inspect(
 
 def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
     return read_request(sources, format, request, duplicates="keep", type=LABELS)
+
+
+def _counted(name: str, sources: list[Source], format: str, request: Request) -> Question:
+    """Count one question of several; one that nobody answered has no labels."""
+    try:
+        return _question(name, _read(sources, format, request))
+    except NoLabelsError:
+        return Question(name, 0, 0, 0, 0)
 
 
 def _remarks(request: Request) -> tuple[str, ...]:

@@ -26,6 +26,10 @@ class SeveralQuestionsError(DataError):
         )
 
 
+class NoLabelsError(DataError):
+    """A file holds no label of the question, or of the workers, that were asked for."""
+
+
 @dataclass
 class Inventory:
     """Counts and names, over all files that are read together.

@@ -15,7 +15,7 @@ from wisecrowd.core.encoding import Encoded
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import suggestion
-from wisecrowd.io.inventory import HUMAN, MODEL, listed
+from wisecrowd.io.inventory import HUMAN, MODEL, NoLabelsError, listed
 
 ALL = "all"
 ID_ROLES = ("task", "worker", "label", "question", "worker_kind")  # whose values are encoded
@@ -154,7 +154,7 @@ def _shortened(column: Encoded, kept: NDArray[np.bool_]) -> Encoded:
 
 def nobody_left(source: str) -> DataError:
     """Return the error for a file without a label by the workers that were asked for."""
-    return DataError(
+    return NoLabelsError(
         f"{source} holds no label by the workers that are asked for; change "
         + spelled("kinds or exclude_workers.", "--kinds or --exclude-workers.")
     )

@@ -16,7 +16,7 @@ from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles, labels_from_arrays
 from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
-from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, counted
+from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
@@ -221,7 +221,7 @@ def _leave_out_empty(values: dict[str, Any], request: Request) -> None:
 def _no_rows(sources: list[Source], request: Request) -> DataError:
     if request.inventory.formats:
         why = counted(request.inventory.dropped)
-        return DataError(
+        return NoLabelsError(
             f"{sources[0].name} holds no label that can be used"
             + (f" (left out: {why})" if why else "")
             + "; export it when there are labels, or choose another question with "
