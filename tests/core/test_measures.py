@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -100,3 +101,11 @@ def test_durations_and_counts_of_any_size_are_numbers(unit):
     assert np.array_equal(found, [seconds, np.nan], equal_nan=True)
     nanoseconds = 1_717_164_000_000_000_001  # since 1970, not exact as a float
     assert as_timestamps(pa.array([nanoseconds]), HERE)[0] == pytest.approx(nanoseconds)
+
+
+@pytest.mark.parametrize("role", ["timestamp", "duration", "cost"])
+@pytest.mark.parametrize("values", [[1.0, np.inf], ["1", "1e400"], ["1", "-inf"]])
+def test_infinite_numbers_are_refused(role, values):
+    read = as_timestamps if role == "timestamp" else partial(as_numbers, role=role)
+    with pytest.raises(DataError, match=r"column is infinite in row 2; correct it or leave it"):
+        read(values, places=HERE)

@@ -22,7 +22,7 @@ _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 def as_weights(values: Any, places: Places) -> Floats:
     """Return weights as floats; each must be finite and at least 0."""
-    weights = as_numbers(values, "weight", places)
+    weights = _numbers(values, "weight", places)
     bad = ~np.isfinite(weights) | (weights < 0)
     if bad.any():
         raise DataError(
@@ -42,6 +42,21 @@ def as_weights(values: Any, places: Places) -> Floats:
 
 def as_numbers(values: Any, role: str, places: Places) -> Floats:
     """Return a column of numbers, or of text such as ``$0.05``, as floats; NaN where missing."""
+    return _finite(_numbers(values, role, places), role, places)
+
+
+def _finite(numbers: Floats, role: str, places: Places) -> Floats:
+    """Refuse infinite numbers: the latest of all times would decide which repeat counts."""
+    bad = np.isinf(numbers)
+    if bad.any():
+        raise DataError(
+            f"The {places.column(role)} column is infinite in {places.where(bad)}; correct it or "
+            "leave it empty."
+        )
+    return numbers
+
+
+def _numbers(values: Any, role: str, places: Places) -> Floats:
     import pyarrow as pa
 
     array = _one_array(values, places.column(role))
@@ -107,9 +122,11 @@ def as_timestamps(values: Any, places: Places) -> NDArray[Any]:
         return as_numbers(array, "timestamp", places)
     array = array.cast(pa.large_string())
     try:
-        return as_numbers(array, "timestamp", places)
+        numbers = _numbers(array, "timestamp", places)
     except DataError:
         pass  # not plain numbers: dates
+    else:
+        return _finite(numbers, "timestamp", places)
     for zone in (None, "UTC"):
         try:
             return _times(array.cast(pa.timestamp("us", tz=zone)))
