@@ -63,6 +63,26 @@ def test_train_then_predict(cli, problem, rows):
     np.testing.assert_allclose([float(row["p_cat"]) for row in found], expected[:, 0], rtol=5e-6)
 
 
+def test_workers_can_be_hidden_from_training_to_prediction(cli, problem, rows):
+    key = problem / "key"
+    key.write_text("a secret that is long enough to be one")
+    hidden = ("--pseudonymize", key)
+    train = ("train", problem / "x.npy", problem / "answers.csv", "-o", problem / "hidden", *FAST)
+    done = cli(*train, *hidden, "--workers", problem / "workers.csv")
+    assert done.code == 0, done.err
+    assert not {row["worker"] for row in rows(problem / "workers.csv")} & {"ann", "bob", "cem"}
+    predict = (
+        "predict",
+        problem / "hidden",
+        problem / "x.npy",
+        "--answers",
+        problem / "answers.csv",
+    )
+    assert cli(*predict, *hidden).code == 0
+    assert "were not in the fit, such as 'ann'" in cli(*predict).err
+    assert cli(*train, *hidden, "--workers", key).code == 2
+
+
 def test_predict_with_labels_listens_to_them(cli, problem, rows):
     train(cli, problem)
     alone = cli("predict", problem / "model", problem / "x.npy")[1]

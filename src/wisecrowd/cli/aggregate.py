@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import exports, options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -44,9 +45,11 @@ Save = Annotated[
 ]
 
 
+@command
 def aggregate(
     context: typer.Context,
     files: options.Files,
+    *,
     output: options.Output = None,
     workers: Workers = None,
     method: Method = "dawid-skene",
@@ -54,31 +57,10 @@ def aggregate(
     gold: Gold = None,
     soft: Soft = False,
     calibrate: Calibrate = False,
-    soft_labels: exports.SoftLabelsTo = None,
-    predictions: exports.PredictionsTo = None,
-    from_name: exports.FromName = None,
-    to_name: exports.ToName = None,
-    existing_tasks: exports.ExistingTasks = False,
+    others: exports.Exports,
     save: Save = None,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
     gold_columns: options.GoldColumns = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
-    pseudonymize: options.Pseudonymize = None,
+    reading: Reading,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -92,20 +74,10 @@ def aggregate(
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.outputs import is_standard, split_output
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     table, document = split_output(output, as_json)
     outputs = {"labels": table, "workers": workers, "model": save, "json": document}
     if as_json and is_standard(workers):
         outputs["workers"] = None
-    others = exports.Exports(
-        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
-        existing_tasks=existing_tasks,
-    )  # fmt: skip
     _run(
         context.obj, files, reading, outputs, others,
         method=method, parameters=parameter or [],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -68,9 +69,11 @@ Parts = Annotated[
 ]
 
 
+@command
 def audit(
     context: typer.Context,
     files: options.Files,
+    *,
     gold: Gold = None,
     output: Folder = None,
     fail_on: FailOn = None,
@@ -78,25 +81,8 @@ def audit(
     prune: Prune = None,
     unlabelled: Unlabelled = "refuse",
     part: Parts = None,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
     gold_columns: options.GoldColumns = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
-    pseudonymize: options.Pseudonymize = None,
+    reading: Reading,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -109,12 +95,6 @@ def audit(
     """
     from wisecrowd.cli.inputs import KnownFile
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     found = _run(
         context.obj, files, reading, gold=KnownFile.given(gold, "--gold", gold_columns, reading),
         folder=output, fail_on=fail_on, prune_to=prune_to,

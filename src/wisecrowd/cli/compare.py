@@ -11,6 +11,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.compare_learning import Sources, check_parameters, read_problem, run_methods
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from wisecrowd.metrics.against_truth import Truth
 
 
+@command
 def compare(
     context: typer.Context,
     files: options.Files,
+    *,
     truth: options.Truth = None,
     output: options.Output = None,
     methods: Annotated[
@@ -47,24 +50,8 @@ def compare(
         typer.Option("--test-truth", metavar="FILE", help="... and their true classes."),
     ] = None,
     parameter: options.Parameters = None,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
     truth_columns: options.TruthColumns = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
+    reading: Reading,
     as_json: options.Json = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
@@ -81,12 +68,6 @@ def compare(
     """
     from wisecrowd.cli.inputs import KnownFile
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     if features is None and (ids or test or test_truth or parameter):
         from wisecrowd.core.exceptions import ParameterError
 
@@ -124,7 +105,7 @@ def _compare(
     sources = [*files, *([truth.path] if truth else []), *(learning.paths() if learning else [])]
     set_threads(threads)
     table, document = split_output(output, as_json)
-    check_outputs([table], sources, others=filter(None, [document]))
+    check_outputs([table], [*sources, *reading.key_files], others=filter(None, [document]))
     chosen = _chosen(methods, "learning" if learning else "aggregation")
     if learning is not None:
         check_parameters(chosen, parameters)

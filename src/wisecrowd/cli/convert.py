@@ -7,33 +7,21 @@ from typing import Annotated
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
+# A table of all that there is: nothing is dropped or doubted unless asked for.
+KEEP_ALL = Reading(duplicates="keep", type="labels", kinds="all")
 
+
+@command
 def convert(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="IN", help="Annotations; - is standard input.")],
     target: Annotated[
         str, typer.Argument(metavar="OUT", help="A csv, tsv, jsonl or parquet file; - is stdout.")
     ],
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "keep",
-    type: options.Type = "labels",
-    kinds: options.Kinds = "all",
-    exclude_workers: options.ExcludeWorkers = None,
-    pseudonymize: options.Pseudonymize = None,
+    reading: Reading = KEEP_ALL,
     gold: Annotated[
         str | None,
         typer.Option(
@@ -55,12 +43,6 @@ def convert(
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import Manifest
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
     with Notes(quiet) as notes:
         labels = read_labels([source], reading, notes)
@@ -69,7 +51,10 @@ def convert(
         )
         known = None
         if gold is not None:
-            known = read_gold(source, format, task=task, label=label, encoding=encoding)
+            known = read_gold(
+                source, reading.format, task=reading.task, label=reading.label,
+                encoding=reading.encoding,
+            )  # fmt: skip
         with together():
             write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:

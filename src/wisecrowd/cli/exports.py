@@ -53,11 +53,11 @@ ExistingTasks = Annotated[
 class Exports:
     """What to write for other programs, as the options say it."""
 
-    soft_labels: str | None = None
-    predictions: str | None = None
-    from_name: str | None = None
-    to_name: str | None = None
-    existing_tasks: bool = False
+    soft_labels: SoftLabelsTo = None
+    predictions: PredictionsTo = None
+    from_name: FromName = None
+    to_name: ToName = None
+    existing_tasks: ExistingTasks = False
 
     def check(self, sources: list[str], reading: Reading) -> None:
         """Refuse, before any work is done, predictions that Label Studio would refuse."""

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from wisecrowd.cli import options
-from wisecrowd.cli.options import Reading
+from wisecrowd.cli.option_groups import command
+from wisecrowd.cli.options import Source
 
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
@@ -14,19 +15,11 @@ if TYPE_CHECKING:
 _CLASSES = 12  # so many classes are listed
 
 
+@command
 def inspect(
     files: options.Files,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
+    *,
+    source: Source,
     as_json: options.PrintJson = False,
 ) -> None:
     """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
@@ -34,13 +27,11 @@ def inspect(
     from wisecrowd.cli.terminal import Notes, harmless
     from wisecrowd.io.inspection import inspect as look
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns
-    )
     with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
         seen = look(
-            files, format, task=task, worker=worker, label=label, encoding=encoding,
-            kinds=options.names_of(kinds), exclude_workers=exclude_workers or (), **reading.layout,
+            files, source.format, task=source.task, worker=source.worker, label=source.label,
+            encoding=source.encoding, kinds=options.names_of(source.kinds),
+            exclude_workers=source.exclude_workers or (), **source.layout,
         )  # fmt: skip
     seen = replace(seen, remarks=tuple(dict.fromkeys((*seen.remarks, *notes.said))))
     if as_json:

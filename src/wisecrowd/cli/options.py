@@ -188,27 +188,43 @@ def names_of(text: str | None) -> list[str] | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
+class Source:
+    """Where a file has its annotations, as the options say it."""
+
+    task: TaskColumn = None
+    worker: WorkerColumn = None
+    label: LabelColumn = None
+    no_header: NoHeader = False
+    columns: Columns = None
+    wide: Wide = False
+    worker_columns: WorkerColumns = None
+    format: Format = "auto"
+    encoding: Encoding = "utf-8"
+    kinds: Kinds = None
+    exclude_workers: ExcludeWorkers = None
+
+    @property
+    def layout(self) -> dict[str, Any]:
+        """What ``wisecrowd.read`` is told about the layout of the table."""
+        return {
+            "header": not self.no_header,
+            "columns": names_of(self.columns),
+            "wide": self.wide,
+            "worker_columns": names_of(self.worker_columns),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading(Source):
     """How a file of annotations is to be read, as the options say it."""
 
-    task: str | None = None
-    worker: str | None = None
-    label: str | None = None
-    timestamp: str | None = None
-    weight: str | None = None
-    no_header: bool = False
-    columns: str | None = None
-    wide: bool = False
-    worker_columns: str | None = None
-    format: str = "auto"
-    encoding: str = "utf-8"
-    classes: str | None = None
-    abstain: list[str] | None = None
-    duplicates: str = "auto"
-    type: str | None = None
-    pseudonymize: str | None = None
-    kinds: str | None = None
-    exclude_workers: list[str] | None = None
+    timestamp: TimestampColumn = None
+    weight: WeightColumn = None
+    classes: Classes = None
+    abstain: Abstain = None
+    duplicates: Duplicates = "auto"
+    type: Type = None
+    pseudonymize: Pseudonymize = None
 
     def options(self) -> list[str]:
         """Return the options that make another command read the files the same way.
@@ -218,7 +234,7 @@ class Reading:
         Examples
         --------
         >>> Reading(wide=True, kinds="all", abstain=["?", "-"]).options()
-        ['--wide', '--abstain', '?', '--abstain', '-', '--kinds', 'all']
+        ['--wide', '--kinds', 'all', '--abstain', '?', '--abstain', '-']
         """
         found: list[str] = []
         for field in fields(self):
@@ -232,16 +248,6 @@ class Reading:
                 for one in value if isinstance(value, list) else [value]:
                     found += [option, one]
         return found
-
-    @property
-    def layout(self) -> dict[str, Any]:
-        """What ``wisecrowd.read`` is told about the layout of the table."""
-        return {
-            "header": not self.no_header,
-            "columns": names_of(self.columns),
-            "wide": self.wide,
-            "worker_columns": names_of(self.worker_columns),
-        }
 
     @property
     def key_files(self) -> list[str]:

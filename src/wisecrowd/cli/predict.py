@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import exports, options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -30,36 +31,18 @@ Soft = Annotated[
 ]
 
 
+@command
 def predict(
     context: typer.Context,
     model: Model,
     features: Features,
+    *,
     output: options.Output = None,
     answers: Crowd = None,
     ids: Ids = None,
     soft: Soft = False,
-    soft_labels: exports.SoftLabelsTo = None,
-    predictions: exports.PredictionsTo = None,
-    from_name: exports.FromName = None,
-    to_name: exports.ToName = None,
-    existing_tasks: exports.ExistingTasks = False,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
+    others: exports.Exports,
+    reading: Reading,
     as_json: options.Json = False,
     raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
@@ -69,22 +52,11 @@ def predict(
     The result has one row per task: task, label, confidence. With --answers the prediction is that
     of features and labels together.
     """
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     if answers is None and reading != Reading():
         from wisecrowd.core.exceptions import ParameterError
 
-        raise ParameterError(
-            f"{reading.options()[0]} says how --answers is read; give --answers too."
-        )
-    others = exports.Exports(
-        soft_labels=soft_labels, predictions=predictions, from_name=from_name, to_name=to_name,
-        existing_tasks=existing_tasks,
-    )  # fmt: skip
+        option = next(iter(reading.options()), "--pseudonymize")
+        raise ParameterError(f"{option} says how --answers is read; give --answers too.")
     _run(
         context.obj, model, features, reading, output, others,
         answers=answers, ids=ids, soft=soft, as_json=as_json, raw=raw_csv, quiet=quiet,
@@ -123,7 +95,11 @@ def _run(
 
     target, document = split_output(output, as_json)
     sources = [features, *filter(None, (answers, ids))]
-    check_outputs([target], sources, others=[*others.places(), *filter(None, [document])])
+    check_outputs(
+        [target],
+        [*sources, *reading.key_files],
+        others=[*others.places(), *filter(None, [document])],
+    )
     with Notes(quiet) as notes:
         method = load(model)
         if not hasattr(method, "_log_probas"):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -37,35 +38,20 @@ Json = Annotated[
 ]
 
 
+@command
 def report(
     context: typer.Context,
     files: options.Files,
+    *,
     output: Page = None,
     method: Method = "dawid-skene",
     parameter: options.Parameters = None,
     truth: options.Truth = None,
     gold: Gold = None,
     title: Title = None,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
     truth_columns: options.TruthColumns = None,
     gold_columns: options.GoldColumns = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
-    pseudonymize: options.Pseudonymize = None,
+    reading: Reading,
     as_json: Json = False,
     seed: options.Seed = None,
     threads: options.Threads = None,
@@ -77,12 +63,6 @@ def report(
     """
     from wisecrowd.cli.inputs import KnownFile
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        pseudonymize=pseudonymize, kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     _run(
         context.obj, files, reading, output if output or as_json else DEFAULT,
         method=method, parameters=parameter or [],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
@@ -62,11 +63,13 @@ Resume = Annotated[
 ]
 
 
+@command
 def train(
     context: typer.Context,
     features: Features,
     files: options.Files,
     output: Model,
+    *,
     method: Method = "agg-net",
     parameter: options.Parameters = None,
     epochs: Epochs = None,
@@ -78,24 +81,8 @@ def train(
     labels: Labels = None,
     workers: Workers = None,
     resume: Resume = False,
-    task: options.TaskColumn = None,
-    worker: options.WorkerColumn = None,
-    label: options.LabelColumn = None,
-    timestamp: options.TimestampColumn = None,
-    weight: options.WeightColumn = None,
     gold_columns: options.GoldColumns = None,
-    no_header: options.NoHeader = False,
-    columns: options.Columns = None,
-    wide: options.Wide = False,
-    worker_columns: options.WorkerColumns = None,
-    format: options.Format = "auto",
-    encoding: options.Encoding = "utf-8",
-    classes: options.Classes = None,
-    abstain: options.Abstain = None,
-    duplicates: options.Duplicates = "auto",
-    type: options.Type = None,
-    kinds: options.Kinds = None,
-    exclude_workers: options.ExcludeWorkers = None,
+    reading: Reading,
     as_json: options.PrintJson = False,
     raw_csv: options.RawCsv = False,
     seed: options.Seed = None,
@@ -108,12 +95,6 @@ def train(
     """
     from wisecrowd.cli.inputs import KnownFile
 
-    reading = Reading(
-        no_header=no_header, columns=columns, wide=wide, worker_columns=worker_columns,
-        task=task, worker=worker, label=label, timestamp=timestamp, weight=weight, format=format,
-        encoding=encoding, classes=classes, abstain=abstain, duplicates=duplicates, type=type,
-        kinds=kinds, exclude_workers=exclude_workers,
-    )  # fmt: skip
     parameters = list(parameter or [])
     parameters += [] if epochs is None else [f"epochs={epochs}"]
     parameters += ["selection=crowd"] if from_crowd else []
@@ -157,7 +138,7 @@ def _run(
 
     known = None if gold is None else gold.path
     given = [features, *files, *filter(None, (ids, known, *valid))]
-    check_outputs(list(tables.values()), given, folder=output)
+    check_outputs(list(tables.values()), [*given, *reading.key_files], folder=output)
     model: Any = configured_method(method, parameters, seed, "learning")
     checkpoint = _checkpoint_of(output)
     if "checkpoint" in model.get_params() and model.checkpoint is None:
