@@ -69,5 +69,6 @@ def test_one_round_is_the_whole_method():
         model = Wawa().fit(labels)
     assert model.converged_
     assert model.n_iter_ == 1
-    noisy = simulate.crowd(200, 20 * simulate.OneCoinWorkers(3, 2), random_state=0).labels
+    guessing = 20 * simulate.OneCoinWorkers(3, 3)
+    noisy = simulate.crowd(200, guessing, n_classes=4, random_state=0).labels
     assert not Wawa(max_iter=2).fit(noisy).converged_  # an iteration that was cut off

@@ -80,7 +80,7 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
         groups: Any = "auto",
         prior: Any = "weak",
         class_prior: Any = "auto",
-        max_iter: int = 100,
+        max_iter: int = 500,
         tol: float = 1e-6,
         n_init: int = 1,
         random_state: Any = 0,
