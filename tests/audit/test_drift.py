@@ -81,7 +81,7 @@ def test_p_values_are_uniform_or_larger_without_drift():
 def test_dates_work_and_missing_times_are_left_out():
     labels = random_from(in_time(1), [4], 400)
     dates = np.datetime64("2024-01-01", "us") + labels.task.astype("timedelta64[h]")
-    dates[labels.worker == 0] = np.datetime64("NaT")
+    dates[labels.worker == 0] = np.datetime64("NaT", "us")
     found = find_drift(replace(labels, columns={"timestamp": dates}))
     assert found.findings()[0].affected == (4,)
     assert 0 not in found.workers.tolist()

@@ -9,7 +9,9 @@ from wisecrowd.core.arrow import as_arrow, indices_of, is_missing, kind_of, to_o
 from wisecrowd.core.exceptions import DataError
 
 
-@pytest.mark.parametrize("value", [None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT")])
+@pytest.mark.parametrize(
+    "value", [None, float("nan"), np.nan, pd.NA, pd.NaT, np.datetime64("NaT", "s")]
+)
 def test_missing_values(value):
     assert is_missing(value)
 

@@ -60,7 +60,11 @@ def test_weights_must_be_finite_and_positive(bad):
         ["2024-05-31T14:00:00Z", "", "2024-06-01T00:00:00Z"],
         ["2024-05-31T16:00:00+02:00", "", "2024-06-01T00:00:00Z"],
         ["2024-05-31 14:00:00", "", "2024-06-01"],
-        [np.datetime64("2024-05-31T14:00:00"), np.datetime64("NaT"), np.datetime64("2024-06-01")],
+        [
+            np.datetime64("2024-05-31T14:00:00"),
+            np.datetime64("NaT", "s"),
+            np.datetime64("2024-06-01"),
+        ],
         pa.array(
             [datetime.datetime(2024, 5, 31, 14), None, datetime.datetime(2024, 6, 1)],
             pa.timestamp("ms", "UTC"),

@@ -127,16 +127,17 @@ def test_standard_input(monkeypatch):
 def test_a_gzip_bomb_is_known_by_its_beginning(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "SMALL_TEXT", 1 << 20)
     packed = tmp_path / "a.csv.gz"
-    # A hundred times a million zeros, then noise that makes the file as large as a table would.
-    noise = np.random.default_rng(0).bytes(2_000_000)
-    packed.write_bytes(100 * gzip.compress(bytes(1_000_000)) + gzip.compress(noise))
+    # A thousand times a million zeros, then noise that makes the file as large as a table would.
+    noise = np.random.default_rng(0).bytes(20_000_000)
+    packed.write_bytes(1000 * gzip.compress(bytes(1_000_000)) + gzip.compress(noise))
     seen: list[bytes] = []
     with (
         pytest.raises(DataError, match=r"a\.csv\.gz would unpack from .* raise the limit"),
         opened(Source(packed)) as stream,
     ):
         seen.extend(iter(partial(stream.read, 1 << 18), b""))
-    assert 0 < sum(map(len, seen)) <= 3 << 20
+    # Python 3.12 and later read 128 kB ahead, which the ratio counts as used.
+    assert 0 < sum(map(len, seen)) <= 64 << 20
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from safetensors.torch import load_file
-from safetensors.torch import save as to_bytes
 
 from wisecrowd.aggregation import (
     MACE,
@@ -130,6 +128,9 @@ def test_a_prior_in_a_model_is_checked_as_well(tmp_path):
 
 def forged_network(folder, change):
     """Change the weights of a saved network and mend the digests."""
+    from safetensors.torch import load_file
+    from safetensors.torch import save as to_bytes
+
     weights = load_file(folder / "network.safetensors")
     (folder / "network.safetensors").write_bytes(to_bytes(change(weights)))
     seal(folder)

@@ -344,9 +344,13 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
 def _microseconds(times: NDArray[Any], role: str) -> NDArray[Any]:
     """Return times in the finest unit that Python's own times have; NumPy's go on as integers."""
     kind = "datetime64" if times.dtype.kind == "M" else "timedelta64"
-    coarse = times.astype(f"{kind}[us]")
-    # Compared in the unit of the input: a time too far for microseconds wraps around.
-    if (coarse.astype(times.dtype) != times)[~np.isnat(times)].any():
+    try:
+        coarse = times.astype(f"{kind}[us]")
+        # Compared in the unit of the input: a time too far for microseconds wraps around,
+        exact = bool((coarse.astype(times.dtype) == times)[~np.isnat(times)].all())
+    except OverflowError:  # or is an error, from NumPy 2.5 on
+        exact = False
+    if not exact:
         raise DataError(
             f"The {role} values are times of less than a microsecond, or too far away to count in "
             "microseconds; convert them to text."

@@ -144,7 +144,7 @@ def _times(array: Any) -> NDArray[Any]:
 
 
 def _parse_times(column: Encoded, places: Places) -> NDArray[Any]:
-    times = np.full(len(column.vocabulary) + 1, np.datetime64("NaT"), dtype="datetime64[us]")
+    times = np.full(len(column.vocabulary) + 1, np.datetime64("NaT", "us"))
     for code, text in enumerate(column.vocabulary.tolist()):
         try:
             moment = datetime.datetime.fromisoformat(text.strip())
