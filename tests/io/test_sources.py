@@ -137,7 +137,8 @@ def test_a_gzip_bomb_is_known_by_its_beginning(tmp_path, monkeypatch):
     ):
         seen.extend(iter(partial(stream.read, 1 << 18), b""))
     # Python 3.12 and later read 128 kB ahead, which the ratio counts as used.
-    assert 0 < sum(map(len, seen)) <= 64 << 20
+    most = (64 if sys.version_info >= (3, 12) else 3) << 20
+    assert 0 < sum(map(len, seen)) <= most
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from wisecrowd.core.exceptions import ConcurrentFitError
 # or copied. An object that is being fitted is alive, so its id is its own.
 _FITTING: dict[int, int] = {}
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_FITTING.clear)  # the other threads do not live on there
+    os.register_at_fork(after_in_child=_FITTING.clear)  # other threads do not exist there
 
 
 @contextmanager

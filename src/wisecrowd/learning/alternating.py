@@ -138,7 +138,7 @@ class AlternatingClassifier(NeuralClassifier):
         }
 
     def _evidence(self, final: Any) -> dict[str, Any]:
-        """Return what else of the last inference the labels of new tasks are weighed by."""
+        """Return further results of the last inference that predictions with labels need."""
         return {}
 
     # ------------------------------------------------------------------- the clip, without gold

@@ -13,7 +13,7 @@ _ALONE = threading.RLock()
 
 
 def _renew() -> None:
-    """Replace the lock: in a forked process nobody lives on who could release it."""
+    """Replace the lock: the thread that holds it does not exist in a forked process."""
     global _ALONE
     _ALONE = threading.RLock()
 
@@ -24,10 +24,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def own_random_numbers(devices: Sequence[int] = ()) -> Iterator[None]:
-    """Draw inside the ``with`` block as if no other thread drew, and leave no trace outside.
+    """Keep torch's random generator for one thread, and restore its state afterwards.
 
-    Another thread that enters waits: torch has one generator, and draws of two fits would mix, so
-    that neither gave the same result again.
+    A second thread that enters the ``with`` block waits. Torch has one generator for all threads:
+    two fits that draw from it at the same time are not reproducible.
 
     Parameters
     ----------
