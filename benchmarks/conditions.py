@@ -14,6 +14,7 @@ import numpy as np
 
 from wisecrowd import simulate
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes, safe_log
 from wisecrowd.simulate import SimulatedCrowd
 
@@ -104,7 +105,7 @@ def oracle(made: SimulatedCrowd) -> np.ndarray:
     labels, K = made.labels, made.labels.n_classes
     if made.difficulty is None:
         nothing = TaskPrior(np.zeros((1, K)))
-        return naive_bayes(labels, nothing, made.confusion, made.class_prior)
+        return naive_bayes(in_memory(labels, nothing), made.confusion, made.class_prior)
     d = made.difficulty[labels.task][:, None]
     rows = (1 - d) * made.confusion[labels.worker, :, labels.label] + d / K  # (E, K)
     score = np.log(made.class_prior) + np.stack(

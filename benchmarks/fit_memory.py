@@ -63,7 +63,9 @@ def method(name: str) -> Any:
 
 
 def names_for(n_classes: int) -> list[str]:
-    return [name for name in method_names() if n_classes == 2 or not get_method(name).tags.binary]
+    return [
+        name for name in method_names() if n_classes == 2 or not get_method(name)().tags().binary
+    ]
 
 
 def peak(name: str, labels: wc.CrowdLabels) -> float | str:
@@ -156,10 +158,10 @@ def fields_of(name: str) -> list[str]:
     if name == "majority-vote" or bases & {"WeightedVote", "OneCoinEM"}:
         return ["label", "task", "dense"]
     fields = ["label", "task", "cell"]
-    if kind.tags.confusion:
+    if kind().tags().confusion:
         fields.append("confusion")
     if bases & {"PairMethod", "MomentMethod", "SkillVote"}:
-        fields += ["pair", "meeting"] + ["pair_table"] * (not kind.tags.binary)
+        fields += ["pair", "meeting"] + ["pair_table"] * (not kind().tags().binary)
     return fields
 
 

@@ -249,7 +249,7 @@ def real_rows(names: list[str]) -> list[Row]:
         labels, truth = read_set(folder / data)
         slack = 2 / 108 if data == "bluebird" else 0.01
         for name in names:
-            if get_method(name).tags.binary and labels.n_classes > 2:
+            if get_method(name)().tags().binary and labels.n_classes > 2:
                 continue
             model = quiet_fit(get_method(name)(), labels)
             em = quiet_fit(get_method("DawidSkene")(), labels, init=model)
@@ -289,7 +289,7 @@ def run(n_seeds: int = 50, only: tuple[str, ...] = ()) -> list[Row]:
     full = [name for name in names if name not in ONE_COIN]
     rows = cost_rows() + exact_rows() + real_rows(names)
     rows += rate_rows(full, n_seeds=5)
-    multiclass = [name for name in names if not get_method(name).tags.binary]
+    multiclass = [name for name in names if not get_method(name)().tags().binary]
     return rows + start_rows(multiclass, n_seeds)
 
 

@@ -76,7 +76,7 @@ def tie_credit(probas: np.ndarray, labels: wc.CrowdLabels, truth: dict) -> float
 def our_accuracy(method: str, labels: wc.CrowdLabels, truth: dict) -> float | None:
     """Return the accuracy of one of our methods, as it comes; None if it is for two classes."""
     make = get_method(method)
-    if make.tags.binary and labels.n_classes > 2:
+    if make().tags().binary and labels.n_classes > 2:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

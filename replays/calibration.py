@@ -45,7 +45,7 @@ def dense(probas: object) -> np.ndarray:
 def fit(name: str, labels: wc.CrowdLabels):
     """Return a fit by a method's defaults, in pairs of classes where it handles only two."""
     method = getattr(wc.aggregation, name)()
-    if method.tags.binary and labels.n_classes > 2:
+    if method.tags().binary and labels.n_classes > 2:
         method = wc.aggregation.OneVsRest(method)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

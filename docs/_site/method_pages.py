@@ -123,7 +123,7 @@ def usage(method: Method) -> str:
         command = f"wisecrowd aggregate answers.csv --method {method.name} -o labels.csv"
         call = f"wc.aggregation.{name}().fit(labels)"
     lines = f"```bash\n{command}\n```\n\n```python\n{call}\n```"
-    if method.kind == "aggregation" and method.cls.tags.binary:
+    if method.kind == "aggregation" and method.cls().tags().binary:
         lines += "\n\nTwo classes only; [one-vs-rest](one-vs-rest.md) takes it further."
     return lines
 

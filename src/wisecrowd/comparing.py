@@ -195,7 +195,7 @@ def _held_out(
     model: Aggregator, labels: CrowdLabels, method: str | Aggregator, seed: int
 ) -> float | None:
     """Return the log-likelihood per label of tasks that a second fit has not seen."""
-    if not model.tags.likelihood or labels.n_tasks < 2:
+    if not model.tags().likelihood or labels.n_tasks < 2:
         return None
     order = np.random.default_rng(seed).permutation(labels.n_tasks)
     n_test = max(1, int(HELD_OUT * labels.n_tasks))

@@ -148,8 +148,8 @@ def test_new_tasks_with_the_svd_variant():
     labels = as_labels(random_matrix(2, 40))
     model = KOS(variant="svd").fit(labels)
     np.testing.assert_allclose(model.predict_proba(labels), model.probas_, atol=1e-12)
-    assert not KOS().tags.inductive
-    assert KOS().set_params(variant="svd").tags.inductive
+    assert not KOS().tags().inductive
+    assert KOS().set_params(variant="svd").tags().inductive
 
 
 # ---------------------------------------------------------------------------------------- real data

@@ -11,7 +11,7 @@ from wisecrowd.aggregation.minimax_entropy import MinimaxEntropy
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families import minimax
 from wisecrowd.families.minimax import LogitModel, Params, State
 from wisecrowd.simulate import ClassExperts, PerTask, crowd
@@ -46,7 +46,7 @@ def penalised(labels: CrowdLabels, task: np.ndarray, worker: np.ndarray) -> floa
 
 def one_pass(labels: CrowdLabels, task: np.ndarray, worker: np.ndarray, penalty: float = 1.0):
     model = LogitModel(penalty * WORKER, penalty * TASK, PRIOR)
-    engine = MemoryEngine(labels, TaskPrior(np.zeros((1, 3))), table_size=1)
+    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 3))), table_size=1)
     params = Params(worker, PRIOR)
     state, stats = model.local_step(engine.shards()[0], State(task), params)
     return model, params, state, stats

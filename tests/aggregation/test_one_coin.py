@@ -27,7 +27,7 @@ def made(n_tasks=150, n_workers=8, n_classes=3, per_task=4, seed=0):
 class TiedConfusion(ConfusionEM):
     """The one-coin model written as confusion matrices: slow, and hard to get wrong."""
 
-    tags: ClassVar[Tags] = Tags(monotone=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, confusion=True)
 
     def __init__(self, a: float = 1.0, b: float = 0.5, **options: Any) -> None:
         super().__init__(**options)

@@ -36,12 +36,13 @@ def binary(labels, k):
 class Loud(Aggregator):
     """A method for two classes, without predictions, that has something to say."""
 
-    tags: ClassVar[Tags] = Tags(inductive=False, binary=True)
+    promises: ClassVar[Tags] = Tags(inductive=False, binary=True)
 
     def __init__(self):
         pass
 
-    def _fit(self, labels, prior, rng):
+    def _fit(self, problem):
+        labels = problem.data
         assert labels.n_classes <= 2
         votes = np.zeros((labels.n_tasks, 2))
         np.add.at(votes, (labels.task, labels.label), 1.0)
@@ -173,11 +174,11 @@ def test_methods_may_be_named():
 
 
 def test_promises_are_those_of_the_method_inside():
-    assert OneVsRest().tags.inductive
-    assert not OneVsRest(Loud()).tags.inductive
-    assert not OneVsRest().set_params(method=Loud()).tags.inductive
-    assert not OneVsRest(Loud()).tags.binary
-    assert OneVsRest().tags == replace(DawidSkene.tags, monotone=False, likelihood=False,
+    assert OneVsRest().tags().inductive
+    assert not OneVsRest(Loud()).tags().inductive
+    assert not OneVsRest().set_params(method=Loud()).tags().inductive
+    assert not OneVsRest(Loud()).tags().binary
+    assert OneVsRest().tags() == replace(DawidSkene.promises, monotone=False, likelihood=False,
                                        confusion=False)  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from wisecrowd.aggregation.rank_one import (
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.coin import coin_confusion
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.families.moments import population_moments
@@ -90,7 +91,7 @@ def test_spammers_who_favour_one_label_do_not_pass_for_skilled():
     model = RankOne().fit(made.labels)
     assert model.skill_[:6].min() > model.skill_[6:].max() + 0.3
     nothing = TaskPrior(np.zeros((1, 3)))
-    best = naive_bayes(made.labels, nothing, made.confusion, np.array([0.4, 0.3, 0.3]))
+    best = naive_bayes(in_memory(made.labels, nothing), made.confusion, np.array([0.4, 0.3, 0.3]))
     reachable = np.mean(best.argmax(axis=1) == made.truth_codes)
     assert model.score(made.labels, made.truth) > reachable - 0.02
     paper = RankOne(statistic="agreement").fit(made.labels)

@@ -23,14 +23,14 @@ PRIOR = np.array([0.6, 0.4])
 class Exaggerating(Aggregator):
     """The exact posterior of known workers, to a power: over-confident by as much."""
 
-    tags = Tags(confusion=True)
+    promises = Tags(confusion=True)
 
     def __init__(self, *, power=1.0):
         self.power = power
 
-    def _fit(self, labels, prior, rng):
-        exact = naive_bayes(labels, prior, WORKERS, PRIOR) ** self.power
-        nothing = np.zeros(labels.n_workers)
+    def _fit(self, problem):
+        exact = naive_bayes(problem, WORKERS, PRIOR) ** self.power
+        nothing = np.zeros(problem.data.n_workers)
         probas = exact / exact.sum(axis=1, keepdims=True)
         return FitResult(probas, nothing, nothing, class_prior=PRIOR, confusion=WORKERS)
 

@@ -22,41 +22,43 @@ MATRIX = np.array([[0, 0, 1], [2, 2, 2], [1, 1, 0], [0, 0, 0]])
 class Votes(Aggregator):
     """The soft vote times the prior; remembers what it was given."""
 
-    tags = Tags(inductive=True, likelihood=True)
+    promises = Tags(inductive=True, likelihood=True)
 
     def __init__(self, *, max_iter=10, inner=None, random_state=0):
         self.max_iter = max_iter
         self.inner = inner
         self.random_state = random_state
 
-    def _fit(self, labels, prior, rng):
-        self.seen_start = None if self._start is None else self._start.copy()
+    def _fit(self, problem):
+        labels, start = problem.data, problem.start
+        self.seen_start = None if start is None else start.copy()
         accuracy = np.full(labels.n_workers, 0.95)
         return FitResult(
-            self._predict(labels, prior),
+            self._predict(problem),
             accuracy,
             np.full(labels.n_workers, 0.1),
             class_prior=np.full(labels.n_classes, 1 / labels.n_classes),
             warnings=("something to know",) if self.max_iter == 3 else (),
-            extra={"draw": rng.random()},
+            extra={"draw": problem.rng.random()},
         )
 
-    def _predict(self, labels, prior):
+    def _predict(self, problem):
+        labels, prior = problem.data, problem.prior
         votes = soft_votes(labels.indptr, labels.label, labels.weight, labels.n_classes)
         with np.errstate(divide="ignore"):
             scores = np.log(np.maximum(votes, 1e-12)) + prior.dense(labels.n_tasks)
         return log_normalise(scores)[0]
 
-    def _log_likelihood(self, labels):
-        return -2.0 * labels.n_annotations
+    def _log_likelihood(self, problem):
+        return -2.0 * problem.data.n_annotations
 
 
 class Transductive(Votes):
-    tags = Tags(inductive=False)
+    promises = Tags(inductive=False)
 
 
 class TwoOnly(Votes):
-    tags = Tags(binary=True)
+    promises = Tags(binary=True)
 
 
 def text_labels():
@@ -96,8 +98,9 @@ def test_parts_a_model_lacks_are_attribute_errors():
 
 def test_nothing_of_a_former_fit_lingers():
     class Sometimes(Votes):
-        def _fit(self, labels, prior, rng):
-            result = super()._fit(labels, prior, rng)
+        def _fit(self, problem):
+            result = super()._fit(problem)
+            labels = problem.data
             confusion = np.zeros((labels.n_workers, 2, 2)) if labels.n_classes == 2 else None
             return replace(result, confusion=confusion, extra={})
 
@@ -160,7 +163,6 @@ def test_start_is_normalised_and_forgotten():
     model = Votes()
     model.fit(text_labels(), init=[[2, 2], [1, 3], [0, 5]])
     np.testing.assert_allclose(model.seen_start, [[0.5, 0.5], [0.25, 0.75], [0, 1]])
-    assert model._start is None
     model.fit(text_labels())
     assert model.seen_start is None
 
@@ -275,10 +277,7 @@ def test_fit_predict_returns_what_came_in():
 
 def test_methods_must_define_their_parts():
     class Empty(Aggregator):
-        tags = Tags(likelihood=True)
-
-        def __init__(self):
-            pass
+        promises = Tags(likelihood=True)
 
     with pytest.raises(TypeError, match="must define _fit"):
         Empty().fit(MATRIX)

@@ -19,10 +19,10 @@ from wisecrowd.testing.crowds import simulated
 class Waiting(MajorityVote):
     """A vote that says when it has begun and waits until it may go on."""
 
-    def _fit(self, labels, prior, rng):
+    def _fit(self, problem):
         begun.set()
         assert may_go_on.wait(10)
-        return super()._fit(labels, prior, rng)
+        return super()._fit(problem)
 
 
 begun, may_go_on = threading.Event(), threading.Event()
@@ -61,7 +61,7 @@ def test_copies_made_during_a_fit_are_free(busy):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, SystemExit])
 def test_a_fit_that_failed_or_was_interrupted_releases_the_method(error):
     class Failing(MajorityVote):
-        def _fit(self, labels, prior, rng):
+        def _fit(self, problem):
             raise error
 
     method = Failing()

@@ -9,7 +9,7 @@ import pytest
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.engines.threads import get_threads, set_threads
 from wisecrowd.kernels import reference
 
@@ -53,7 +53,7 @@ def no_prior(labels):
 
 def test_small_data_are_one_block():
     labels = ragged_labels()
-    (block,) = MemoryEngine(labels, no_prior(labels), 1).shards()
+    (block,) = MemoryShards(labels, no_prior(labels), 1).shards()
     assert block.tasks == slice(0, 200)
     assert block.n_tasks == 200
     assert block.kernels is reference
@@ -63,7 +63,7 @@ def test_blocks_cover_all_tasks_once_and_in_order(small_blocks):
     labels = ragged_labels()
     index = np.arange(200, dtype=np.int32)
     prior = TaskPrior(np.zeros((200, 3)), index)
-    blocks = MemoryEngine(labels, prior, 1).shards()
+    blocks = MemoryShards(labels, prior, 1).shards()
     assert len(blocks) == memory.MOST_BLOCKS
     covered = np.concatenate([np.arange(200)[block.tasks] for block in blocks])
     np.testing.assert_array_equal(covered, np.arange(200))
@@ -76,20 +76,20 @@ def test_blocks_cover_all_tasks_once_and_in_order(small_blocks):
 
 def test_blocks_share_the_annotations_evenly(small_blocks):
     labels = ragged_labels(2000)
-    sizes = [b.indptr[-1] - b.indptr[0] for b in MemoryEngine(labels, no_prior(labels), 1).shards()]
+    sizes = [b.indptr[-1] - b.indptr[0] for b in MemoryShards(labels, no_prior(labels), 1).shards()]
     assert max(sizes) <= labels.n_annotations / memory.MOST_BLOCKS + labels.labels_per_task.max()
 
 
 def test_large_tables_mean_fewer_blocks(small_blocks):
     labels = ragged_labels(2000)
     n = labels.n_annotations
-    assert len(MemoryEngine(labels, no_prior(labels), n // 16).shards()) == 4
-    assert len(MemoryEngine(labels, no_prior(labels), n).shards()) == 1
+    assert len(MemoryShards(labels, no_prior(labels), n // 16).shards()) == 4
+    assert len(MemoryShards(labels, no_prior(labels), n).shards()) == 1
 
 
 def test_cells(small_blocks):
     labels = ragged_labels()
-    block = MemoryEngine(labels, no_prior(labels), 1).shards()[0]
+    block = MemoryShards(labels, no_prior(labels), 1).shards()[0]
     np.testing.assert_array_equal(block.cell, labels.worker * 3 + labels.label)
 
 
@@ -97,7 +97,7 @@ def test_one_task_with_nearly_all_labels_leaves_empty_blocks(small_blocks):
     task = np.repeat([0, 1, 2], [1, 300, 1]).astype(np.int32)
     labels = CrowdLabels(task, np.arange(302, dtype=np.int32), np.zeros(302, np.int32),
                          np.arange(3), np.arange(302), np.arange(2))  # fmt: skip
-    engine = MemoryEngine(labels, no_prior(labels), 1)
+    engine = MemoryShards(labels, no_prior(labels), 1)
     assert sum(block.n_tasks for block in engine.shards()) == 3
     _, total = engine.map_reduce(add_up, [None] * len(engine.shards()), None)
     assert total.n_tasks == 3
@@ -116,7 +116,7 @@ def add_up(block, state, params):
 def test_statistics_are_added_in_block_order(small_blocks, threads, n_threads):
     labels = ragged_labels()
     threads(n_threads)
-    engine = MemoryEngine(labels, no_prior(labels), 1)
+    engine = MemoryShards(labels, no_prior(labels), 1)
     states, total = engine.map_reduce(add_up, [None] * len(engine.shards()), None)
     assert states == [block.tasks for block in engine.shards()]
     expected = add_up(engine.shards()[0], None, None)[1].weight
@@ -130,7 +130,7 @@ def test_statistics_are_added_in_block_order(small_blocks, threads, n_threads):
 def test_slow_first_block_does_not_change_the_order(small_blocks, threads):
     threads(2)
     labels = ragged_labels()
-    engine = MemoryEngine(labels, no_prior(labels), 1)
+    engine = MemoryShards(labels, no_prior(labels), 1)
     others_done = threading.Event()
 
     def step(block, state, params):
@@ -146,7 +146,7 @@ def test_slow_first_block_does_not_change_the_order(small_blocks, threads):
 
 def test_states_and_parameters_reach_their_block(small_blocks):
     labels = ragged_labels()
-    engine = MemoryEngine(labels, no_prior(labels), 1)
+    engine = MemoryShards(labels, no_prior(labels), 1)
 
     def step(block, state, params):
         return state * params, Sum(np.zeros(1), 1)
@@ -164,14 +164,14 @@ def test_map_tasks_fills_every_task(small_blocks, threads, n_threads):
     def fill(block, params):
         seen[block.tasks] += params
 
-    MemoryEngine(labels, no_prior(labels), 1).map_tasks(fill, 2.0)
+    MemoryShards(labels, no_prior(labels), 1).map_tasks(fill, 2.0)
     np.testing.assert_array_equal(seen, 2.0)
 
 
 def test_an_error_in_a_thread_is_raised(small_blocks, threads):
     threads(3)
     labels = ragged_labels()
-    engine = MemoryEngine(labels, no_prior(labels), 1)
+    engine = MemoryShards(labels, no_prior(labels), 1)
 
     def step(block, state, params):
         raise ZeroDivisionError("in a block")

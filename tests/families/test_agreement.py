@@ -7,6 +7,7 @@ import pytest
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.agreement import (
     PSEUDO,
     CoinVotes,
@@ -37,7 +38,7 @@ def likelihood(labels: CrowdLabels, log_odds: np.ndarray, prior: np.ndarray) -> 
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_the_best_scale_maximises_the_likelihood(n_classes):
     made = crowd(80, 6 * OneCoinWorkers(6, 3), PerTask(4), n_classes=n_classes, random_state=1)
-    votes = CoinVotes(made.labels, TaskPrior(np.zeros((1, n_classes))))
+    votes = CoinVotes(in_memory(made.labels, TaskPrior(np.zeros((1, n_classes)))))
     weight = np.array([1.0, 0.5, 2.0, 0.1, -0.3, 1.5])
     offset = np.linspace(0.2, -0.1, n_classes)
     best = votes.best_scale(weight, offset)
@@ -54,7 +55,7 @@ def test_the_best_scale_maximises_the_likelihood(n_classes):
 def test_the_scale_of_true_log_odds_is_about_one():
     made = crowd(3000, 12 * OneCoinWorkers(6, 3), PerTask(5), n_classes=2, random_state=2)
     p = made.worker_accuracy
-    votes = CoinVotes(made.labels, TaskPrior(np.zeros((1, 2))))
+    votes = CoinVotes(in_memory(made.labels, TaskPrior(np.zeros((1, 2)))))
     assert votes.best_scale(np.log(p / (1 - p)), np.zeros(2)) == pytest.approx(1.0, abs=0.1)
     half = votes.best_scale(0.5 * np.log(p / (1 - p)), np.zeros(2))
     assert half == pytest.approx(2 * votes.best_scale(np.log(p / (1 - p)), np.zeros(2)))
@@ -62,7 +63,7 @@ def test_the_scale_of_true_log_odds_is_about_one():
 
 def test_weights_of_zero_have_no_scale():
     labels = CrowdLabels.from_matrix([[0, 1], [1, 0]])
-    votes = CoinVotes(labels, TaskPrior(np.zeros((1, 2))))
+    votes = CoinVotes(in_memory(labels, TaskPrior(np.zeros((1, 2)))))
     assert votes.best_scale(np.zeros(2), np.zeros(2)) == 1.0
 
 

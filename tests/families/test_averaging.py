@@ -5,7 +5,7 @@ import pytest
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.averaging import LEAST, Params, Truths, prior_means, vote_variance
 
 
@@ -27,7 +27,7 @@ def test_truths_and_statistics_by_brute_force(labels):
     prior = TaskPrior(rows, np.arange(10, dtype=np.int32), given=True)
     means = prior_means(rows)
     params = Params(rng.uniform(1, 5, (4, 3)), np.array([0.05, -0.02, 0.0]))
-    (block,) = MemoryEngine(labels, prior, table_size=12).shards()
+    (block,) = MemoryShards(labels, prior, table_size=12).shards()
     truths = Truths(block, 4, means)
     truths.update(params, 0.7)
     stats = truths.stats(params.shift)
@@ -52,7 +52,7 @@ def test_truths_and_statistics_by_brute_force(labels):
 
 
 def test_vote_variance_by_brute_force(labels):
-    engine = MemoryEngine(labels, TaskPrior(np.zeros((1, 3))), table_size=12)
+    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 3))), table_size=12)
     total = np.zeros(3)
     for i in range(9):
         here = labels.task == i
@@ -64,5 +64,5 @@ def test_vote_variance_by_brute_force(labels):
 
 def test_unanimity_leaves_some_variance():
     labels = CrowdLabels.from_matrix(np.zeros((3, 3), int), classes=[0, 1])
-    engine = MemoryEngine(labels, TaskPrior(np.zeros((1, 2))), table_size=6)
+    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), table_size=6)
     np.testing.assert_array_equal(vote_variance(engine, 2), [LEAST, LEAST])

@@ -13,7 +13,7 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families import confusion
 from wisecrowd.families.confusion import (
     ConfusionEM,
@@ -52,11 +52,10 @@ def random_params(n_workers=5, n_classes=3, seed=1):
 class Copying(ConfusionEM):
     """Everybody has the fixed matrices it is given."""
 
-    tags = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
 
     def __init__(self, theta, **options):
-        super().__init__(**options)
-        self.theta = theta
+        vars(self).update(options, theta=theta)
 
     def _worker_update(self, counts, previous):
         self.seen = counts
@@ -185,10 +184,10 @@ def test_many_blocks_give_the_same_posterior_and_likelihood(monkeypatch):
     labels = random_labels(3000, 3, 2)
     theta, pi = random_params(3, 2)
     params = Params(as_table(np.log(theta)), np.log(pi), 0.0, {})
-    engine = MemoryEngine(labels, TaskPrior(np.zeros((1, 2))), 1)
+    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), 1)
     probas, value = posterior(engine, params, 2)
     monkeypatch.setattr(memory, "SMALLEST_BLOCK", 100)
-    engine = MemoryEngine(labels, TaskPrior(np.zeros((1, 2))), 1)
+    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), 1)
     assert len(engine.shards()) > 10
     in_blocks, total = posterior(engine, params, 2)
     np.testing.assert_array_equal(in_blocks, probas)

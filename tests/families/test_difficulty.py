@@ -12,7 +12,7 @@ from scipy.special import expit, log_expit, logsumexp
 from wisecrowd import simulate
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.difficulty import (
     AbilityDifficulty,
     Normal,
@@ -39,7 +39,7 @@ def crowd(n_tasks=25, n_workers=6, n_classes=3, seed=0):
 def setting(labels, seed=0):
     rng = np.random.default_rng(seed)
     prior = TaskPrior(np.log(rng.dirichlet(np.ones(labels.n_classes), size=1)))
-    engine = MemoryEngine(labels, prior, table_size=1)
+    engine = MemoryShards(labels, prior, table_size=1)
     params = Params(
         rng.normal(0.5, 1, labels.n_workers), np.log(rng.dirichlet(np.ones(labels.n_classes)))
     )
@@ -230,5 +230,5 @@ def test_kernels_are_compiled_for_large_blocks_only(monkeypatch, n, module):
     """By annotations × classes / 2, and five times as many as elsewhere."""
     monkeypatch.setattr("wisecrowd.kernels.COMPILE_FROM", 40)
     labels = CrowdLabels.from_arrays(np.arange(n), np.zeros(n, dtype=int), np.arange(n) % 4)
-    (block,) = MemoryEngine(labels, TaskPrior(np.zeros((1, 4))), table_size=4).shards()
+    (block,) = MemoryShards(labels, TaskPrior(np.zeros((1, 4))), table_size=4).shards()
     assert _kernels(block, Params(np.ones(1), np.zeros(4))) is module

@@ -7,7 +7,7 @@ from wisecrowd import simulate
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.dependence import Dependence
 from wisecrowd.families.groups import Opinions, groups_of, linked_groups
 
@@ -91,7 +91,7 @@ def test_opinions_by_hand():
         [0, 0, 0, 1, 1, 2], ["a", "b", "c", "b", "c", "a"], [1, 0, 0, 1, 1, 0],
         weight=[1.0, 2.0, 1.0, 0.0, 0.0, 1.0],
     )  # fmt: skip
-    (block,) = MemoryEngine(labels, TaskPrior(np.zeros((1, 2))), table_size=1).shards()
+    (block,) = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), table_size=1).shards()
     opinions = Opinions.of(block, np.array([-1, 0, 0], dtype=np.int32), 2)
     np.testing.assert_array_equal(opinions.task, [0, 0, 1, 2])
     np.testing.assert_array_equal(opinions.group, [0, -1, 0, -1])

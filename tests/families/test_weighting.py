@@ -13,6 +13,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.engines.threads import get_threads, set_threads
 from wisecrowd.families import received
 from wisecrowd.families.weighting import Votes, WeightedVote
@@ -22,7 +23,7 @@ from wisecrowd.inference.monitor import reporting
 class GivenWeights(WeightedVote):
     """Votes with weights that are known, for the tests."""
 
-    tags: ClassVar[Tags] = Tags()
+    promises: ClassVar[Tags] = Tags()
 
     def __init__(self, weights=(1.0,), max_iter=5, tol=0.0):
         self.weights, self.max_iter, self.tol = weights, max_iter, tol
@@ -78,7 +79,7 @@ def test_rounds_are_reported():
 
 def test_votes_can_be_asked_twice():
     labels = random_labels()
-    votes = Votes(labels, TaskPrior(np.zeros((1, 3))))
+    votes = Votes(in_memory(labels, TaskPrior(np.zeros((1, 3)))))
     first = votes.round(np.ones(5), hard=False)
     votes.round(np.arange(5.0), hard=True)
     np.testing.assert_array_equal(votes.round(np.ones(5), hard=False), first)

@@ -39,7 +39,7 @@ def fit(method: str, labels: CrowdLabels, gold: dict[int, int] | None) -> Any:
     cls = get_method(method)
     seed = {"random_state": 0} if "random_state" in cls().get_params() else {}
     made = cls(**seed)
-    if cls.tags.binary and labels.n_classes > 2:
+    if cls().tags().binary and labels.n_classes > 2:
         made = OneVsRest(made)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)

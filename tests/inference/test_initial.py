@@ -5,7 +5,7 @@ import pytest
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.inference.initial import condition, perturbed, vote_posterior
 
 VOTES = np.array([[2, 1, 0], [0, 0, 3], [1, 1, 1]]) / 3
@@ -14,7 +14,7 @@ VOTES = np.array([[2, 1, 0], [0, 0, 3], [1, 1, 1]]) / 3
 def the_block(prior=None, gold=None):
     labels = CrowdLabels.from_matrix([[0, 0, 1], [2, 2, 2], [0, 1, 2]])
     codes = None if gold is None else np.array(gold, dtype=np.int32)
-    engine = MemoryEngine(labels, as_task_prior(prior, codes, labels), 1)
+    engine = MemoryShards(labels, as_task_prior(prior, codes, labels), 1)
     return engine.shards()[0]
 
 
@@ -42,7 +42,7 @@ def test_a_prior_against_all_votes_wins():
 
 def test_flat_log_prior_changes_nothing():
     labels = CrowdLabels.from_matrix([[0, 0, 1], [2, 2, 2], [0, 1, 2]])
-    block = MemoryEngine(labels, TaskPrior(np.full((1, 3), -5.0)), 1).shards()[0]
+    block = MemoryShards(labels, TaskPrior(np.full((1, 3), -5.0)), 1).shards()[0]
     np.testing.assert_allclose(vote_posterior(block, 3), VOTES, atol=1e-12)
 
 

@@ -76,7 +76,7 @@ def test_every_method_comes_back_as_it_was(name, tmp_path):
 
     assert type(loaded) is type(model)
     assert same(vars_of(model), vars_of(loaded))
-    if model.tags.inductive:
+    if model.tags().inductive:
         new = crowd(seed=2)
         assert same(model.predict_proba(new), loaded.predict_proba(new))
         assert loaded.predict(new).tolist() == model.predict(new).tolist()

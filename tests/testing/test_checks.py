@@ -31,11 +31,12 @@ def normalised(probas):
 class Broken(DawidSkene):
     """Dawid and Skene's method with hooks to spoil data and results."""
 
-    def _fit(self, labels, prior, rng):
-        return self.spoil(super()._fit(*self.given(labels, prior), rng), labels)
+    def _fit(self, problem):
+        problem = self.given(problem)
+        return self.spoil(super()._fit(problem), problem.data)
 
-    def given(self, labels, prior):
-        return labels, prior
+    def given(self, problem):
+        return problem
 
     def spoil(self, result, labels):
         return result
@@ -62,11 +63,11 @@ class FavoursFirstClass(Broken):
 
 
 class FavoursFirstWorker(Broken):
-    def given(self, labels, prior):
+    def given(self, problem):
+        labels = problem.data
         weight = np.where(labels.worker == 0, 2.0, 1.0)
-        return replace(
-            labels, weight=weight * (1 if labels.weight is None else labels.weight)
-        ), prior
+        weight *= 1 if labels.weight is None else labels.weight
+        return replace(problem, data=replace(labels, weight=weight))
 
 
 class KnowsPandas(Broken):
@@ -76,9 +77,9 @@ class KnowsPandas(Broken):
 
 
 class GoldConfuses(Broken):
-    def given(self, labels, prior):
-        self.confused = prior.index is not None
-        return labels, prior
+    def given(self, problem):
+        self.confused = problem.prior.index is not None
+        return problem
 
     def spoil(self, result, labels):
         return OppositeLabels.spoil(self, result, labels) if self.confused else result
@@ -142,8 +143,8 @@ class DriftsBetweenCopies(Broken):
 
 
 class IgnoresWeights(Broken):
-    def given(self, labels, prior):
-        return replace(labels, weight=None), prior
+    def given(self, problem):
+        return replace(problem, data=replace(problem.data, weight=None))
 
 
 class NotNormalised(Broken):
@@ -176,8 +177,8 @@ class Falls(Broken):
 
 
 class PredictsOtherwise(Broken):
-    def _predict(self, labels, prior):
-        return normalised(super()._predict(labels, prior) + 1e-6)
+    def _predict(self, problem):
+        return normalised(super()._predict(problem) + 1e-6)
 
 
 class OneStepBehind(Broken):
@@ -189,20 +190,22 @@ class OneStepBehind(Broken):
 
 
 class IgnoresPriors(Broken):
-    def given(self, labels, prior):
-        return labels, TaskPrior(np.zeros((1, labels.n_classes)), given=prior.given)
+    def given(self, problem):
+        rows = np.zeros((1, problem.data.n_classes))
+        return replace(problem, prior=TaskPrior(rows, given=problem.prior.given))
 
 
 class RowsDiffer(Broken):
-    def given(self, labels, prior):
+    def given(self, problem):
+        prior = problem.prior
         if prior.index is None:
-            return labels, prior
-        return labels, replace(prior, rows=0.9 * prior.rows)
+            return problem
+        return replace(problem, prior=replace(prior, rows=0.9 * prior.rows))
 
 
 class PriorIsNoClassPrior(Broken):
-    def given(self, labels, prior):
-        return labels, replace(prior, given=False)
+    def given(self, problem):
+        return replace(problem, prior=replace(problem.prior, given=False))
 
 
 class NaNForOneAnnotation(Broken):
@@ -265,44 +268,42 @@ class WrongSizes(Broken):
 
 
 class NotInductive(Broken):
-    tags = Tags(inductive=True)
+    promises = Tags(inductive=True)
 
-    def _predict(self, labels, prior):
+    def _predict(self, problem):
         raise ValueError("only the training tasks")
 
 
 class LikelihoodIsPositive(Broken):
-    def _log_likelihood(self, labels):
+    def _log_likelihood(self, problem):
         return 1.0
 
 
 class TurnsStartsRound(Broken):
-    def given(self, labels, prior):
-        if self._start is not None:
-            self._start = self._start[:, ::-1].copy()
-        return labels, prior
+    def given(self, problem):
+        start = problem.start
+        return problem if start is None else replace(problem, start=start[:, ::-1].copy())
 
 
 class IgnoresStarts(Broken):
-    def given(self, labels, prior):
-        self._start = None
-        return labels, prior
+    def given(self, problem):
+        return replace(problem, start=None)
 
 
 class SparseForgets(MajorityVote):
-    def _fit(self, labels, prior, rng):
-        result = super()._fit(labels, prior, rng)
+    def _fit(self, problem):
+        result = super()._fit(problem)
         return replace(result, probas=0.9 * result.probas) if issparse(result.probas) else result
 
 
 class WarnsOfItself(DawidSkene):
-    def _fit(self, labels, prior, rng):
-        return replace(super()._fit(labels, prior, rng), warnings=("Do not believe me.",))
+    def _fit(self, problem):
+        return replace(super()._fit(problem), warnings=("Do not believe me.",))
 
 
 class NeverConverges(DawidSkene):
-    def _fit(self, labels, prior, rng):
-        return replace(super()._fit(labels, prior, rng), converged=False)
+    def _fit(self, problem):
+        return replace(super()._fit(problem), converged=False)
 
 
 NOTICED = [

@@ -123,8 +123,8 @@ def test_a_parameter_that_a_method_lacks_must_be_named():
 class Broken(DawidSkene):
     """Dawid and Skene's method with one fault."""
 
-    def _fit(self, labels, prior, rng):
-        return self.spoil(super()._fit(labels, prior, rng), labels)
+    def _fit(self, problem):
+        return self.spoil(super()._fit(problem), problem.data)
 
 
 class DividesByZero(Broken):

@@ -60,7 +60,7 @@ def difference(name, relation, labels, seed):
 @pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: relation.name)
 @given(data=st.data(), name=st.sampled_from(METHODS), seed=st.integers(0, 1000))
 def test_nothing_new_changes_nothing(relation, data, name, seed):
-    labels = data.draw(crowds(2 if get_method(name)().tags.binary else 3))
+    labels = data.draw(crowds(2 if get_method(name)().tags().binary else 3))
     found = difference(name, relation, labels, seed)
     if found is None:
         return
@@ -70,9 +70,9 @@ def test_nothing_new_changes_nothing(relation, data, name, seed):
 
 
 class Broken(DawidSkene):
-    def _fit(self, labels, prior, rng):
-        result = super()._fit(labels, prior, rng)
-        probas = result.probas + 1e-6 * self.shift(labels)
+    def _fit(self, problem):
+        result = super()._fit(problem)
+        probas = result.probas + 1e-6 * self.shift(problem.data)
         return replace(result, probas=probas / probas.sum(axis=1, keepdims=True))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number, is_auto
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.families.message_passing import (
     MessagePassing,
@@ -44,6 +43,7 @@ Floats = NDArray[np.float64]
 NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BeliefPropagation(Aggregator):
     r"""Sum-product on the task-worker graph, with each worker's matrix integrated out exactly.
 
@@ -101,37 +101,24 @@ class BeliefPropagation(Aggregator):
     array([0, 1, 0, 1])
     """
 
+    prior: Any = "weak"
+    fit_prior: bool = False
+    class_prior: Any = "uniform"
+    max_iter: int = 100
+    tol: float = 1e-6
+    damping: Any = "auto"
+    n_nodes: int = 512
+    rule: str = "best"
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
         "log_evidence_": NUMBER,
         "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
     footprint = Footprint(label=50.3, cell=7.59, confusion=16.3)
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        fit_prior: bool = False,
-        class_prior: Any = "uniform",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        damping: Any = "auto",
-        n_nodes: int = 512,
-        rule: str = "best",
-        random_state: Any = 0,
-    ) -> None:
-        self.prior = prior
-        self.fit_prior = fit_prior
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.damping = damping
-        self.n_nodes = n_nodes
-        self.rule = rule
-        self.random_state = random_state
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -144,25 +131,25 @@ class BeliefPropagation(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels = problem.data
         K = labels.n_classes
         size = 16 * K * (labels.n_tasks + labels.n_workers * K)  # results, and as much for work
         instead = "use one-coin or majority-vote, which need a few bytes per annotation"
         require_memory(size, f"BeliefPropagation with {K} classes would", instead)
         workers = as_worker_prior(self.prior)
         if not self.fit_prior:
-            return self._propagate(workers, labels, prior, rng)
+            return self._propagate(workers, problem)
 
         def evidence(candidate: WorkerPrior) -> float:
-            return float(self._propagate(candidate, labels, prior, rng).history[-1])
+            return float(self._propagate(candidate, problem).history[-1])
 
         fitted = maximise_evidence(fittable(workers, K), evidence)
-        return self._propagate(fitted, labels, prior, rng)
+        return self._propagate(fitted, problem)
 
-    def _propagate(
-        self, workers: WorkerPrior, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator
-    ) -> FitResult:
+    def _propagate(self, workers: WorkerPrior, problem: Problem) -> FitResult:
         """Run messages to their fixed point under one prior."""
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         K = labels.n_classes
         edges = find_edges(labels)
         coin = workers.coin and edges.single and self.rule == "best"
@@ -174,7 +161,7 @@ class BeliefPropagation(Aggregator):
         steps = MessagePassing(
             edges, coin, 0.0, self.tol, estimate_class=fixed is None, kernels=message_kernels(terms)
         )
-        engine = MemoryEngine(labels, prior, table_size=len(nodes.log_weight))
+        engine = problem.cut(len(nodes.log_weight))
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed
         params = Params(nodes, np.exp(nodes.log_weight), log_class, update=False)
         done = self._converge(steps, engine, params, steps.no_messages(engine, K))
@@ -210,7 +197,7 @@ class BeliefPropagation(Aggregator):
         return rules, rule_of
 
     def _converge(
-        self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
+        self, steps: MessagePassing, engine: MemoryShards, params: Params, states: list[Floats]
     ) -> Run:
         """Run rounds until messages settle; if they do not and may, damp them and go on."""
         automatic = is_auto(self.damping)
@@ -260,5 +247,5 @@ class BeliefPropagation(Aggregator):
             extra={"log_evidence": done.history[-1], "prior": workers},
         )
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        return naive_bayes(labels, prior, self.confusion_, self.class_prior_)
+    def _predict(self, problem: Problem) -> Floats:
+        return naive_bayes(problem, self.confusion_, self.class_prior_)

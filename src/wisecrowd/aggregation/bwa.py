@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,13 +10,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.families.averaging import Params, Stats, Truths, prior_means, vote_variance
 from wisecrowd.families.received import accuracy_error, share_of, worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -25,6 +25,7 @@ from wisecrowd.inference.loop import Run, best_of, run
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BWA(Aggregator):
     r"""Bayesian weighted average: one-hot labels are Gaussian around a truth between 0 and 1.
 
@@ -88,33 +89,22 @@ class BWA(Aggregator):
     array([5.4, 5.4, 4.4])
     """
 
+    strength: float = 15.0
+    task_strength: float = 1.0
+    class_prior: Any = "auto"
+    max_iter: int = 500
+    tol: float = 1e-8
+    n_init: int = 1
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "precision_": SavedArray("J K", "positive"),
         "prior_precision_": SavedArray("K", "positive"),
         "class_mean_": SavedArray("K"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True)
     footprint = Footprint(label=59.8, cell=46.9)
-
-    def __init__(
-        self,
-        *,
-        strength: float = 15.0,
-        task_strength: float = 1.0,
-        class_prior: Any = "auto",
-        max_iter: int = 500,
-        tol: float = 1e-8,
-        n_init: int = 1,
-        random_state: Any = 0,
-    ) -> None:
-        self.strength = strength
-        self.task_strength = task_strength
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -143,15 +133,16 @@ class BWA(Aggregator):
 
     # -------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         K = labels.n_classes
         self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine, states = self._truths(labels, prior, self._fixed_class)
+        engine, states = self._truths(problem, self._fixed_class)
         self._total = worker_weights(labels)
         self._rate = self.strength * vote_variance(engine, K)
 
         def attempt(number: int) -> Run:
-            params = self._first_params(engine, states, rng if number > 0 else None)
+            params = self._first_params(engine, states, problem.start, rng if number > 0 else None)
             return run(self, engine, params, max_iter=self.max_iter, tol=self.tol, states=states)
 
         best = best_of(attempt, self.n_init)
@@ -178,29 +169,32 @@ class BWA(Aggregator):
             },
         )
 
-    def _truths(
-        self, labels: CrowdLabels, prior: TaskPrior, fixed: Floats | None
-    ) -> tuple[MemoryEngine, list[Truths]]:
+    def _truths(self, problem: Problem, fixed: Floats | None) -> tuple[MemoryShards, list[Truths]]:
+        labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * K * (6 * labels.n_tasks + 6 * J),
             f"BWA with {labels.n_tasks} tasks and {K} classes would",
             "use majority-vote or wawa, which need a few bytes per annotation",
         )
-        engine = MemoryEngine(labels, prior, table_size=J * K)
+        engine = problem.cut(J * K)
         means = prior_means(prior.rows if fixed is None else prior.rows + fixed)
         return engine, [Truths(block, J, means) for block in engine.shards()]
 
     def _first_params(
-        self, engine: MemoryEngine, states: list[Truths], rng: np.random.Generator | None
+        self,
+        engine: MemoryShards,
+        states: list[Truths],
+        given: Floats | None,
+        rng: np.random.Generator | None,
     ) -> Params:
         """Update from the given truths, the soft vote, or a random mixture with either."""
         K = self._rate.shape[0]
         for block, state in zip(engine.shards(), states, strict=True):
-            if self._start is None:
+            if given is None:
                 state.x = vote_posterior(block, K)
             else:
-                state.x = condition(self._start[block.tasks], block)
+                state.x = condition(given[block.tasks], block)
             if rng is not None:
                 state.x = condition(perturbed(state.x, rng), block)
 
@@ -220,11 +214,12 @@ class BWA(Aggregator):
 
     # ---------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
+    def _predict(self, problem: Problem) -> Floats:
+        labels, prior = problem.data, problem.prior
         K = labels.n_classes
         fixed = fixed_class_prior(self.class_prior, prior, K)
         shift = self.class_mean_ - 1 / K if fixed is None else np.zeros(K)
         precision = self.precision_
         if labels.n_workers > len(precision):  # one more: a worker like any other beforehand
             precision = np.vstack([precision, self.prior_precision_])
-        return self._posterior(self._truths(labels, prior, fixed)[1], Params(precision, shift))
+        return self._posterior(self._truths(problem, fixed)[1], Params(precision, shift))

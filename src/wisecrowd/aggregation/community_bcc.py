@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import Params
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
@@ -25,6 +26,7 @@ Floats = NDArray[np.float64]
 INNER_ROUNDS = 3  # memberships and matrices, updated on the same counts; no pass over the labels
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CommunityBCC(VariationalConfusion):
     r"""Workers of a few types, each type with one confusion matrix, by variational Bayes.
 
@@ -85,43 +87,28 @@ class CommunityBCC(VariationalConfusion):
     array([0, 0, 0, 0, 1, 1, 1])
     """
 
+    n_communities: int = 6
+    community_alpha: float = 1.0
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    class_alpha: float = 1.0
+    max_iter: int = 200
+    tol: float = 1e-6
+    n_init: int = 5
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "community_": SavedArray("J communities", "distribution"),
         "community_posterior_": SavedArray("communities K K", "positive"),
         "community_confusion_": SavedArray("communities K K", "distribution"),
         "community_share_": SavedArray("communities", "distribution"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, pooled=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, pooled=True)
     footprint = Footprint(label=14.0, task=14.1, cell=10.6, confusion=56.9)
     _first_membership: Floats | None = None  # a random one, for restarts
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         return {"communities": self.n_communities}
-
-    def __init__(
-        self,
-        *,
-        n_communities: int = 6,
-        community_alpha: float = 1.0,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        class_alpha: float = 1.0,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_init: int = 5,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            class_alpha=class_alpha,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.n_communities = n_communities
-        self.community_alpha = community_alpha
-        self.prior = prior
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -140,7 +127,7 @@ class CommunityBCC(VariationalConfusion):
 
     def _first_params(
         self,
-        engine: MemoryEngine,
+        engine: MemoryShards,
         n_workers: int,
         n_classes: int,
         given: Floats | None,

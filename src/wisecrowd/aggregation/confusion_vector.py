@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from wisecrowd.inference.priors import as_coin_prior
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConfusionVector(ConfusionEM):
     r"""One accuracy per worker and class; wrong labels are spread evenly.
 
@@ -72,32 +73,19 @@ class ConfusionVector(ConfusionEM):
     array([0.45, 0.86])
     """
 
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = False
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "class_accuracy_": SavedArray("J K", "probability"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.1, cell=10.5, confusion=54.0)
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            accelerate=accelerate,
-            random_state=random_state,
-        )
-        self.prior = prior
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.families.moment_fit import (
     MomentEstimate,
     PairMethod,
@@ -20,6 +21,7 @@ from wisecrowd.families.pair_likelihood import fit_pairs
 from wisecrowd.families.successive_projection import multi_spa
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CoupledNMF(PairMethod):
     r"""Confusion matrices that explain the pair tables of all workers at once.
 
@@ -74,40 +76,28 @@ class CoupledNMF(PairMethod):
     array([0, 1, 0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(
+    weights: str = "shared"
+    max_iter: int = 5000
+    tol: float = 1e-6
+    class_prior: Any = "auto"
+    min_shared: Any = "auto"
+    max_pairs: int = 200_000
+    random_state: Any = 0
+
+    promises: ClassVar[Tags] = Tags(
         monotone=True, inductive=True, confusion=True, likelihood=True, pooled=True
     )
     footprint = Footprint(label=42.6, cell=34.0, confusion=100.0, pair_table=34.8)
-
-    def __init__(
-        self,
-        *,
-        weights: str = "shared",
-        max_iter: int = 5000,
-        tol: float = 1e-6,
-        class_prior: Any = "auto",
-        min_shared: Any = "auto",
-        max_pairs: int = 200_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.weights = weights
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_choice("weights", self.weights, ("shared", "equal"))
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         pairs = self._pairs(labels, rng)
-        first = None if self._start is not None else multi_spa(pairs, noise=1.0)
-        confusion, class_prior = start_from(labels, self._start, first)
+        first = None if problem.start is not None else multi_spa(pairs, noise=1.0)
+        confusion, class_prior = start_from(labels, problem.start, first)
         fit = fit_pairs(
             pairs,
             inner_start(confusion),

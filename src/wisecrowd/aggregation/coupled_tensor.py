@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.problem import Problem
 from wisecrowd.families.coupled_cpd import coupled_cpd, joint_tables
 from wisecrowd.families.moment_fit import ENOUGH, MomentEstimate, PairMethod, vote_confusion
 from wisecrowd.families.received import worker_weights
@@ -20,6 +22,7 @@ from wisecrowd.families.triples import TripleMoments, triple_moments
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CoupledTensor(PairMethod):
     r"""Confusion matrices by coupled tensor decomposition of label tables of up to three workers.
 
@@ -78,38 +81,26 @@ class CoupledTensor(PairMethod):
     True
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    max_iter: int = 200
+    tol: float = 1e-4
+    max_triples: int = 20_000
+    class_prior: Any = "auto"
+    min_shared: Any = "auto"
+    max_pairs: int = 200_000
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        max_triples: int = 20_000,
-        class_prior: Any = "auto",
-        min_shared: Any = "auto",
-        max_pairs: int = 200_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.max_iter = max_iter
-        self.tol = tol
-        self.max_triples = max_triples
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_integer("max_triples", self.max_triples, 1)
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         J, K = labels.n_workers, labels.n_classes
         pairs = self._pairs(labels, rng)
         triples = self._triples(labels, rng)
-        start = vote_confusion(labels, self._start)
+        start = vote_confusion(labels, problem.start)
         fit = coupled_cpd(
             joint_tables(pairs, triples, worker_weights(labels)),
             start,

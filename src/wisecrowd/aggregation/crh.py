@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ HALF = 0.5  # wrong labels that everybody has from the start: nobody's loss is z
 LEAST = 1e-9  # the weight of a lone worker, whose loss is all the loss there is
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CRH(WeightedVote):
     r"""Conflict resolution on heterogeneous data: the workers' losses set their weights.
 
@@ -77,13 +79,12 @@ class CRH(WeightedVote):
     array([0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True)
-    footprint = Footprint(label=21.4, task=11.5, dense=10.8)
+    max_iter: int = 50
+    tol: float = 0.0
+    normalize: bool = True
 
-    def __init__(self, *, max_iter: int = 50, tol: float = 0.0, normalize: bool = True) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.normalize = normalize
+    promises: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.4, task=11.5, dense=10.8)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

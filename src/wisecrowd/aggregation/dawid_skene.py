@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from wisecrowd.inference.priors import as_row_prior
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DawidSkene(ConfusionEM):
     r"""A full confusion matrix per worker, by maximum likelihood or maximum a posteriori EM.
 
@@ -64,29 +65,16 @@ class DawidSkene(ConfusionEM):
     array([0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
-    footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = True
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            accelerate=accelerate,
-            random_state=random_state,
-        )
-        self.prior = prior
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
         self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.families.confusion import Params, Stats, posterior, safe_log
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -32,6 +32,7 @@ TASKS_PER_SUBTYPE = 5  # that a class has at least when it starts with several
 STRETCH = 1 << 21  # numbers in the random split of the tasks that are handled at once
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EBCC(VariationalConfusion):
     r"""Enhanced Bayesian classifier combination: each class has subtypes, by variational Bayes.
 
@@ -86,41 +87,26 @@ class EBCC(VariationalConfusion):
     array([0, 1, 0, 1])
     """
 
+    n_subtypes: int = 10
+    subtype_strength: float = 0.1
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    class_alpha: float = 1.0
+    max_iter: int = 200
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "confusion_posterior_": SavedArray("J K subtypes K", "positive"),
         "subtype_posterior_": SavedArray("K subtypes", "positive"),
         "subtype_share_": SavedArray("K subtypes", "distribution"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
     footprint = Footprint(label=10.9, task=82.7, cell=90.7, confusion=569.0)
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         return {"subtypes": self.n_subtypes}
-
-    def __init__(
-        self,
-        *,
-        n_subtypes: int = 10,
-        subtype_strength: float = 0.1,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        class_alpha: float = 1.0,
-        max_iter: int = 200,
-        tol: float = 1e-6,
-        n_init: int = 10,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            class_alpha=class_alpha,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.n_subtypes = n_subtypes
-        self.subtype_strength = subtype_strength
-        self.prior = prior
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -151,7 +137,8 @@ class EBCC(VariationalConfusion):
 
     # -------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior = problem.data, problem.prior
         J, K, G = labels.n_workers, labels.n_classes, self.n_subtypes
         require_memory(
             8 * G * (6 * J * K * K + labels.n_tasks * K + prior.rows.size),
@@ -161,24 +148,23 @@ class EBCC(VariationalConfusion):
         alpha = row_parameters(self.prior, labels.workers, K, labels.classes).reshape(-1, K, K)
         self._beta = alpha.transpose(0, 2, 1)[..., None]  # (1 or J, L, K, 1), as the counts lie
         self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine = MemoryEngine(labels, _over_subtypes(prior, G), table_size=J * K * K * G)
-        plain = MemoryEngine(labels, prior, table_size=J * K * K * G)  # the same blocks
+        engine = replace(problem, prior=_over_subtypes(prior, G)).cut(J * K * K * G)
+        plain = problem.cut(J * K * K * G)  # the same blocks
 
         def attempt(number: int) -> Run:
-            start = self._split_start(plain, labels, rng)
+            start = self._split_start(plain, problem)
             return run(self, engine, start, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
         return self._result(labels, best, _class_posterior(engine, best.params, K))
 
-    def _split_start(
-        self, plain: MemoryEngine, labels: CrowdLabels, rng: np.random.Generator
-    ) -> Params:
+    def _split_start(self, plain: MemoryShards, problem: Problem) -> Params:
         """Update from the given posterior or the soft vote, each class split at random."""
+        labels, given, rng = problem.data, problem.start, problem.rng
         K, G = labels.n_classes, self.n_subtypes
         starts = [
-            vote_posterior(block, K) if self._start is None
-            else condition(self._start[block.tasks], block)
+            vote_posterior(block, K) if given is None
+            else condition(given[block.tasks], block)
             for block in plain.shards()
         ]  # fmt: skip
         blocks = list(zip(plain.shards(), starts, strict=True))
@@ -227,28 +213,30 @@ class EBCC(VariationalConfusion):
 
     # ---------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        log_latent = self._known_log_class(prior)[:, None] + expected_log(self.subtype_posterior_)
+    def _predict(self, problem: Problem) -> Floats:
+        log_latent = self._known_log_class(problem.prior)[:, None] + expected_log(
+            self.subtype_posterior_
+        )
         logs = expected_log(self.confusion_posterior_)
-        return _class_posterior(*self._known_latent(labels, prior, logs, log_latent))
+        return _class_posterior(*_known_latent(problem, logs, log_latent))
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        prior = TaskPrior(np.zeros((1, labels.n_classes)))
+    def _log_likelihood(self, problem: Problem) -> float:
         logs = safe_log(expectation(self.confusion_posterior_))
         log_latent = safe_log(self.class_prior_[:, None] * self.subtype_share_)
-        engine, params, _ = self._known_latent(labels, prior, logs, log_latent)
+        engine, params, _ = _known_latent(problem, logs, log_latent)
         return posterior(engine, params, len(params.log_class))[1]
 
-    def _known_latent(
-        self, labels: CrowdLabels, prior: TaskPrior, logs: Floats, log_latent: Floats
-    ) -> tuple[MemoryEngine, Params, int]:
-        """Return the engine, parameters and number of classes for fixed log confusion rows."""
-        K, G = log_latent.shape
-        table = np.ascontiguousarray(logs.transpose(0, 3, 1, 2)).reshape(-1, K * G)
-        if labels.n_workers * K > len(table):  # one more: the worker of whom nothing is known
-            table = np.concatenate([table, np.full((K, K * G), -np.log(K))])
-        engine = MemoryEngine(labels, _over_subtypes(prior, G), table_size=table.size)
-        return engine, Params(table, log_latent.ravel(), 0.0, {}), K
+
+def _known_latent(
+    problem: Problem, logs: Floats, log_latent: Floats
+) -> tuple[MemoryShards, Params, int]:
+    """Return the shards, parameters and number of classes for fixed log confusion rows."""
+    K, G = log_latent.shape
+    table = np.ascontiguousarray(logs.transpose(0, 3, 1, 2)).reshape(-1, K * G)
+    if problem.data.n_workers * K > len(table):  # one more: the worker of whom nothing is known
+        table = np.concatenate([table, np.full((K, K * G), -np.log(K))])
+    engine = replace(problem, prior=_over_subtypes(problem.prior, G)).cut(table.size)
+    return engine, Params(table, log_latent.ravel(), 0.0, {}), K
 
 
 def _over_subtypes(prior: TaskPrior, n_subtypes: int) -> TaskPrior:
@@ -256,7 +244,7 @@ def _over_subtypes(prior: TaskPrior, n_subtypes: int) -> TaskPrior:
     return TaskPrior(np.repeat(prior.rows, n_subtypes, axis=1), prior.index, prior.given)
 
 
-def _class_posterior(engine: MemoryEngine, params: Params, n_classes: int) -> Floats:
+def _class_posterior(engine: MemoryShards, params: Params, n_classes: int) -> Floats:
     """Return the posterior (n_tasks, K) of the classes, summed over their subtypes."""
     latent, _ = posterior(engine, params, len(params.log_class))
     return np.asarray(latent.reshape(len(latent), n_classes, -1).sum(axis=2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.agreement import (
     Ints,
@@ -32,6 +33,7 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EigenRatio(SkillVote):
     r"""Worker skills from the ratio of two eigenvectors: of agreement, and of who meets whom.
 
@@ -101,31 +103,29 @@ class EigenRatio(SkillVote):
     np.int64(3)
     """
 
+    variant: str = "eigen-ratio"
+    max_iter: int = 300
+    tol: float = 1e-9
+
     saves: ClassVar[dict[str, Saved]] = {
         "skill_": SavedArray("J"),
         "identified_": SavedArray("J", "flag"),
     }
-    tags: ClassVar[Tags] = Tags(binary=True, inductive=True)
+    promises: ClassVar[Tags] = Tags(binary=True, inductive=True)
     footprint = Footprint(label=115.0, pair=69.9)
-
-    def __init__(
-        self, *, variant: str = "eigen-ratio", max_iter: int = 300, tol: float = 1e-9
-    ) -> None:
-        self.variant = variant
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_choice("variant", self.variant, ("eigen-ratio", "ghosh-svd"))
 
-    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+    def _skills(self, problem: Problem, gold: Ints) -> Skills:
+        labels = problem.data
         agreement = vote_agreement(labels, gold)
         if self.variant == "ghosh-svd":
-            return self._singular_vector(labels, gold, agreement)
+            return self._singular_vector(problem, gold, agreement)
         pairs = pair_agreement(labels, gold)
         skill, history, converged = eigen_ratio(
-            pairs, self._first_skills(labels), self.max_iter, self.tol
+            pairs, _first_skills(problem), self.max_iter, self.tol
         )
         part, n_parts = pairs.parts()
         n = labels.n_workers
@@ -141,18 +141,11 @@ class EigenRatio(SkillVote):
             extra={"skill": skill, "identified": identified},
         )
 
-    def _first_skills(self, labels: CrowdLabels) -> Floats:
-        """Return where the iteration starts: all equal or by a given start, and one for gold."""
-        skill = np.full(labels.n_workers + 1, 0.5)
-        if self._start is not None and labels.n_classes == 2:
-            total = np.maximum(worker_weights(labels), 1.0)
-            skill[:-1] = 2 * right_labels(labels, self._start) / total - 1
-        return skill
-
-    def _singular_vector(self, labels: CrowdLabels, gold: Ints, agreement: Floats) -> Skills:
+    def _singular_vector(self, problem: Problem, gold: Ints, agreement: Floats) -> Skills:
+        labels = problem.data
         matrix, n = signed_labels(labels, gold), labels.n_workers
         part, n_parts = matrix.worker_part, matrix.n_parts
-        weight, _ = unit(self._first_skills(labels), part, n_parts)
+        weight, _ = unit(_first_skills(problem), part, n_parts)
         history: list[float] = []
         for number in range(1, self.max_iter + 1):
             task = matrix.by_task(matrix.signed * weight[matrix.worker])
@@ -173,6 +166,16 @@ class EigenRatio(SkillVote):
             history=tuple(history),
             extra={"skill": weight, "identified": shares},
         )
+
+
+def _first_skills(problem: Problem) -> Floats:
+    """Return where the iteration starts: all equal or by a given start, and one for gold."""
+    labels, given = problem.data, problem.start
+    skill = np.full(labels.n_workers + 1, 0.5)
+    if given is not None and labels.n_classes == 2:
+        total = np.maximum(worker_weights(labels), 1.0)
+        skill[:-1] = 2 * right_labels(labels, given) / total - 1
+    return skill
 
 
 def eigen_ratio(

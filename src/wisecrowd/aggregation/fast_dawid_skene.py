@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from wisecrowd.inference.priors import as_row_prior
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FastDawidSkene(ConfusionEM):
     r"""Dawid and Skene's model, each task put wholly to its most probable class.
 
@@ -66,28 +68,16 @@ class FastDawidSkene(ConfusionEM):
     (array([0, 1, 0, 1]), 3)
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    random_state: Any = 0
+
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=17.8, cell=7.83, confusion=58.9)
     _hard = True
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.prior = prior
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
         self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)

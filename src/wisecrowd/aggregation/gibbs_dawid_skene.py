@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +13,11 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_integer, check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
 from wisecrowd.families.collapsed import CollapsedChains, Draws, as_collapsible, kept_sweeps
 from wisecrowd.inference.chains import ChainMonitor
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -31,6 +30,7 @@ MIXED = 1.05  # R-hat above which the user is told
 VISIT = 10  # annotations' worth of time that NumPy needs to visit a task
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GibbsDawidSkene(Aggregator):
     r"""Collapsed Gibbs sampling of the classes, with many chains side by side.
 
@@ -91,6 +91,14 @@ class GibbsDawidSkene(Aggregator):
     True
     """
 
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    class_alpha: float = 1.0
+    n_chains: int = 16
+    n_sweeps: int = 200
+    n_burn_in: int = 100
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
@@ -99,31 +107,12 @@ class GibbsDawidSkene(Aggregator):
         "r_hat_": SavedArray("traced", "amount"),
         "effective_size_": SavedArray("traced", "amount"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=False, confusion=True, stochastic=True)
+    promises: ClassVar[Tags] = Tags(inductive=False, confusion=True, stochastic=True)
     footprint = Footprint(label=74.1, task=45.9, cell=86.3, confusion=204.0)
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         kept = len(kept_sweeps(self.n_sweeps, self.n_chains, sizes["J"]))
         return {"kept": kept, "chains": self.n_chains, "traced": sizes["J"] + sizes["K"]}
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        class_alpha: float = 1.0,
-        n_chains: int = 16,
-        n_sweeps: int = 200,
-        n_burn_in: int = 100,
-        random_state: Any = 0,
-    ) -> None:
-        self.prior = prior
-        self.class_prior = class_prior
-        self.class_alpha = class_alpha
-        self.n_chains = n_chains
-        self.n_sweeps = n_sweeps
-        self.n_burn_in = n_burn_in
-        self.random_state = random_state
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -134,7 +123,8 @@ class GibbsDawidSkene(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         N, K, C = labels.n_tasks, labels.n_classes, int(self.n_chains)
         workers = as_collapsible(self.prior, labels)
         cells = labels.n_workers * (2 if workers.coin else K * K)
@@ -146,7 +136,7 @@ class GibbsDawidSkene(Aggregator):
         for_classes, for_workers = rng.spawn(2)
         fixed = fixed_class_prior(self.class_prior, prior, K)
         chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), C)
-        chains.start(self._first_posterior(labels, prior), for_classes)
+        chains.start(_first_posterior(problem), for_classes)
         visits = (labels.n_annotations if chains.replicated else N) * self._total_sweeps()
         chosen = kernels.select(VISIT * visits)
         kernel = importlib.import_module(f"{chosen.__name__}_gibbs")
@@ -163,17 +153,6 @@ class GibbsDawidSkene(Aggregator):
 
     def _total_sweeps(self) -> int:
         return int(self.n_burn_in + self.n_sweeps)
-
-    def _first_posterior(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        """Return the posterior (N, K) that the chains' first classes are drawn from."""
-        K = labels.n_classes
-        start = np.empty((labels.n_tasks, K))
-        for block in MemoryEngine(labels, prior, table_size=1).shards():
-            if self._start is None:
-                start[block.tasks] = vote_posterior(block, K)
-            else:
-                start[block.tasks] = condition(self._start[block.tasks], block)
-        return start
 
     def _result(self, chains: CollapsedChains, draws: Draws, trace: ChainMonitor) -> FitResult:
         class_prior = draws.class_prior()
@@ -203,3 +182,15 @@ class GibbsDawidSkene(Aggregator):
                 "effective_size": trace.effective_size(),
             },
         )
+
+
+def _first_posterior(problem: Problem) -> Floats:
+    """Return the posterior (N, K) that the chains' first classes are drawn from."""
+    labels, given = problem.data, problem.start
+    start = np.empty((labels.n_tasks, labels.n_classes))
+    for block in problem.cut(1).shards():
+        if given is None:
+            start[block.tasks] = vote_posterior(block, labels.n_classes)
+        else:
+            start[block.tasks] = condition(given[block.tasks], block)
+    return start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,10 +14,10 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.difficulty import AbilityDifficulty, Normal, Params, Stats
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.initial import condition, perturbed, vote_posterior
@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 FARTHEST, WIDEST = 100, 1e6  # mean and standard deviation of a prior
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GLAD(Aggregator):
     r"""One ability per worker and one difficulty per task; wrong labels are spread evenly.
 
@@ -94,34 +95,22 @@ class GLAD(Aggregator):
     np.int64(4)
     """
 
+    prior: Any = (1.0, 1.0)
+    easiness_prior: Any = (1.0, 1.0)
+    class_prior: Any = "uniform"
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = True
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "ability_": SavedArray("J"),
         "difficulty_": SavedArray("N", "positive"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True)
     footprint = Footprint(label=31.8, cell=17.0)
-
-    def __init__(
-        self,
-        *,
-        prior: Any = (1.0, 1.0),
-        easiness_prior: Any = (1.0, 1.0),
-        class_prior: Any = "uniform",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        self.prior = prior
-        self.easiness_prior = easiness_prior
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.accelerate = accelerate
-        self.random_state = random_state
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -136,7 +125,8 @@ class GLAD(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * 6 * labels.n_tasks * K,
@@ -145,11 +135,10 @@ class GLAD(Aggregator):
         )
         fixed = fixed_class_prior(self.class_prior, prior, K)
         model = AbilityDifficulty(*self._priors(), fixed)
-        engine = MemoryEngine(labels, prior, table_size=3 * J)
-        own_start = self._start
+        engine = problem.cut(3 * J)
 
         def attempt(number: int) -> Run:
-            params = _first_params(model, engine, J, K, own_start, rng if number > 0 else None)
+            params = _first_params(model, engine, J, K, problem.start, rng if number > 0 else None)
             return run(
                 model, engine, params,
                 max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate,
@@ -185,34 +174,33 @@ class GLAD(Aggregator):
 
     # --------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        model, engine, params = self._known_model(labels, prior)
+    def _predict(self, problem: Problem) -> Floats:
+        model, engine, params = self._known_model(problem)
         return model.settle(engine, params)[1]
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        prior = TaskPrior(np.zeros((1, labels.n_classes)))
-        model, engine, params = self._known_model(labels, prior)
+    def _log_likelihood(self, problem: Problem) -> float:
+        labels = problem.data
+        model, engine, params = self._known_model(problem)
         unknown = labels.worker >= len(self.ability_)
         weight = unknown if labels.weight is None else labels.weight[unknown]
         guessed = float(weight.sum() * np.log(labels.n_classes))
         return model.log_likelihood(engine, params) - guessed
 
-    def _known_model(
-        self, labels: CrowdLabels, prior: TaskPrior
-    ) -> tuple[AbilityDifficulty, MemoryEngine, Params]:
-        log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
+    def _known_model(self, problem: Problem) -> tuple[AbilityDifficulty, MemoryShards, Params]:
+        labels = problem.data
+        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
         params = Params(self.ability_, log_class)
         # No ability makes a label say nothing at every easiness, so those of unknown workers go.
         known = labels.worker < len(self.ability_)
         if not known.all():
-            labels = labels.select_annotations(known)
-        engine = MemoryEngine(labels, prior, table_size=3 * labels.n_workers)
+            problem = replace(problem, data=labels.select_annotations(known))
+        engine = problem.cut(3 * labels.n_workers)
         return AbilityDifficulty(*self._priors(), log_class), engine, params
 
 
 def _first_params(
     model: AbilityDifficulty,
-    engine: MemoryEngine,
+    engine: MemoryShards,
     n_workers: int,
     n_classes: int,
     given: Floats | None,

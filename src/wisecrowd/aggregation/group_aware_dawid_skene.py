@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from wisecrowd.inference.priors import as_row_prior
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupAwareDawidSkene(GroupedConfusionEM):
     r"""Groups of dependent workers report one hidden opinion each; a confusion matrix for both.
 
@@ -71,29 +73,16 @@ class GroupAwareDawidSkene(GroupedConfusionEM):
     array([0, 1, 0, 1, 1, 0])
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
-    footprint = Footprint(label=8.4, cell=18.4, confusion=100.0, pair_table=80.0)
+    groups: Any = "auto"
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 500
+    tol: float = 1e-6
+    n_init: int = 1
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        groups: Any = "auto",
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            groups=groups,
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.prior = prior
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=8.4, cell=18.4, confusion=100.0, pair_table=80.0)
 
     def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
         self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,13 +10,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block
 from wisecrowd.families.agreement import right_labels
 from wisecrowd.families.groups import Opinions, check_groups, groups_of
 from wisecrowd.families.received import accuracy_error, share_of, worker_weights
@@ -23,6 +23,7 @@ from wisecrowd.families.received import accuracy_error, share_of, worker_weights
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GroupAwareMajorityVote(Aggregator):
     r"""Vote within each group of dependent workers, then over groups and everybody else.
 
@@ -70,35 +71,36 @@ class GroupAwareMajorityVote(Aggregator):
     array([1, 1])
     """
 
+    groups: Any = "auto"
+    smoothing: float = 0.0
+
     saves: ClassVar[dict[str, Saved]] = {
         "group_": SavedArray("J", "group"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=30.0, cell=45.0, pair_table=48.0)
-
-    def __init__(self, *, groups: Any = "auto", smoothing: float = 0.0) -> None:
-        self.groups = groups
-        self.smoothing = smoothing
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_groups(self.groups)
         check_number("smoothing", self.smoothing, 0.0)
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels = problem.data
         groups = groups_of(self.groups, labels)
-        probas = self._shares(labels, prior, groups)
+        probas = self._shares(problem, groups)
         total = worker_weights(labels)
         accuracy = share_of(right_labels(labels, probas), total, 1 / labels.n_classes)
         error = accuracy_error(accuracy, total)
         return FitResult(probas, accuracy, error, extra={"group": groups})
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        alone = np.full(labels.n_workers - len(self.group_), -1, dtype=np.int32)
-        return self._shares(labels, prior, np.append(self.group_, alone))
+    def _predict(self, problem: Problem) -> Floats:
+        alone = np.full(problem.data.n_workers - len(self.group_), -1, dtype=np.int32)
+        return self._shares(problem, np.append(self.group_, alone))
 
-    def _shares(self, labels: CrowdLabels, prior: TaskPrior, groups: NDArray[np.int32]) -> Floats:
+    def _shares(self, problem: Problem, groups: NDArray[np.int32]) -> Floats:
         """Return the shares (n_tasks, n_classes) of the votes, times the task prior."""
+        labels = problem.data
         K = labels.n_classes
         require_memory(
             24 * labels.n_tasks * K,
@@ -111,7 +113,7 @@ class GroupAwareMajorityVote(Aggregator):
             votes = Opinions.of(block, groups, K).fused_votes(hard=True) + self.smoothing
             probas[block.tasks] = _with_prior(votes, block)
 
-        MemoryEngine(labels, prior, table_size=labels.n_workers).map_tasks(fill, None)
+        problem.cut(labels.n_workers).map_tasks(fill, None)
         return probas
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from wisecrowd.families.weighting import Votes, WeightedVote
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class IWMV(WeightedVote):
     r"""Iterative weighted majority voting: weights that are zero at chance and negative below it.
 
@@ -65,12 +67,11 @@ class IWMV(WeightedVote):
     array([0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True)
-    footprint = Footprint(label=21.4, task=11.6, dense=10.8)
+    max_iter: int = 50
+    tol: float = 0.0
 
-    def __init__(self, *, max_iter: int = 50, tol: float = 0.0) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
+    promises: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.4, task=11.6, dense=10.8)
 
     def _new_weights(self, agreement: Floats, votes: Votes, old: Floats, number: int) -> Floats:
         return votes.n_classes * votes.share(agreement) - 1.0

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.families.agreement import (
     Ints,
     SignedLabels,
@@ -28,6 +28,7 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class KOS(SkillVote):
     r"""Messages between tasks and workers that carry how reliable the sender is, for two classes.
 
@@ -95,36 +96,19 @@ class KOS(SkillVote):
     array([ 2.16,  2.16, -0.15])
     """
 
-    tags: ClassVar[Tags] = Tags(binary=True, inductive=False)
+    variant: str = "messages"
+    start: str = "ones"
+    max_iter: int = 100
+    tol: float = 1e-8
+    random_state: Any = 0
+
+    promises: ClassVar[Tags] = Tags(binary=True, inductive=False)
     footprint = Footprint(label=124.0, task=38.3)
 
-    def __init__(
-        self,
-        *,
-        variant: str = "messages",
-        start: str = "ones",
-        max_iter: int = 100,
-        tol: float = 1e-8,
-        random_state: Any = 0,
-    ) -> None:
-        self.variant = variant
-        self.start = start
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self._promise()
-
-    def _promise(self) -> None:
-        # Messages leave out the task they go to, so only the other variant has worker weights.
-        self.__dict__["tags"] = replace(
-            type(self).tags, inductive=self.variant == "svd", stochastic=self.start == "normal"
-        )
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name and return the method itself."""
-        super().set_params(**params)
-        self._promise()
-        return self
+    def tags(self) -> Tags:
+        """Return the tags; only the variant without messages has worker weights."""
+        svd, normal = self.variant == "svd", self.start == "normal"
+        return replace(self.promises, inductive=svd, stochastic=normal)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -133,27 +117,31 @@ class KOS(SkillVote):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+    def _skills(self, problem: Problem, gold: Ints) -> Skills:
+        labels = problem.data
         if self.variant == "svd":
             agreement = vote_agreement(labels, gold)
-            return self._singular_vector(signed_labels(labels, gold), agreement, rng)
+            matrix = signed_labels(labels, gold)
+            first = self._first_messages(matrix, problem)
+            return self._singular_vector(matrix, agreement, first)
         known = np.where(gold < 0, 0.0, 2.0 * gold - 1.0)
-        return self._messages(signed_labels(labels, np.full_like(gold, -1)), known, rng)
+        matrix = signed_labels(labels, np.full_like(gold, -1))
+        return self._messages(matrix, known, self._first_messages(matrix, problem))
 
-    def _first_messages(self, matrix: SignedLabels, rng: np.random.Generator) -> Floats:
-        if self._start is not None and self._start.shape[1] == 2:
-            believed = self._start[:, 1] - self._start[:, 0]
+    def _first_messages(self, matrix: SignedLabels, problem: Problem) -> Floats:
+        if problem.start is not None and problem.start.shape[1] == 2:
+            believed = problem.start[:, 1] - problem.start[:, 0]
             toward = matrix.by_worker(matrix.signed * believed[matrix.task])[matrix.worker]
             return np.asarray(toward - matrix.signed * believed[matrix.task])
         if self.start == "normal":
-            return rng.normal(1.0, 1.0, size=len(matrix.task))
+            return problem.rng.normal(1.0, 1.0, size=len(matrix.task))
         return np.ones(len(matrix.task))
 
-    def _messages(self, matrix: SignedLabels, known: Floats, rng: np.random.Generator) -> Skills:
+    def _messages(self, matrix: SignedLabels, known: Floats, first: Floats) -> Skills:
         """Pass messages; ``known`` (n_tasks,) is ±1 for gold tasks and 0 for the others."""
         n_workers, signed = len(matrix.worker_part) - 1, matrix.signed
         part, told = matrix.task_part[matrix.task], known[matrix.task]
-        message, _ = _largest_one(self._first_messages(matrix, rng), part, matrix.n_parts)
+        message, _ = _largest_one(first, part, matrix.n_parts)
         history: list[float] = []
         for number in range(1, self.max_iter + 1):
             vote = signed * message
@@ -184,9 +172,7 @@ class KOS(SkillVote):
             history=tuple(history),
         )
 
-    def _singular_vector(
-        self, matrix: SignedLabels, agreement: Floats, rng: np.random.Generator
-    ) -> Skills:
+    def _singular_vector(self, matrix: SignedLabels, agreement: Floats, first: Floats) -> Skills:
         part, n_parts, n_workers = matrix.worker_part, matrix.n_parts, len(agreement)
         labelled = sum_by(matrix.task_part, matrix.by_task(np.ones(len(matrix.task))) > 0, n_parts)
         mean = matrix.by_worker(matrix.signed) / np.maximum(labelled, 1.0)[part]
@@ -196,7 +182,7 @@ class KOS(SkillVote):
         plain = np.abs(sums) >= (1 - 1e-12) * sizes
         mean[plain[part]] = 0.0
         equal = np.ones(n_workers + 1)
-        weight, _ = unit(matrix.by_worker(self._first_messages(matrix, rng)), part, n_parts)
+        weight, _ = unit(matrix.by_worker(first), part, n_parts)
         history: list[float] = []
         for number in range(1, self.max_iter + 1):
             moved = sum_by(part, mean * weight, n_parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 INNER_ROUNDS = 5  # who knew and who guessed, re-split on the same counts; costs no pass over labels
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MACE(ConfusionEM):
     r"""A worker knows the class, or guesses from a habit that has nothing to do with it.
 
@@ -82,6 +84,15 @@ class MACE(ConfusionEM):
     np.int64(2)
     """
 
+    method: str = "vb"
+    prior: Any = (0.5, 0.5)
+    habit_prior: float = 10.0
+    class_prior: Any = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_init: int = 10
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "knowing_": SavedArray("J", "probability"),
         "habit_": SavedArray("J K", "distribution"),
@@ -90,32 +101,9 @@ class MACE(ConfusionEM):
         ),
         "habit_posterior_": SavedArray("J K", "positive", optional=lambda fit: fit.method == "em"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.0, cell=10.5, confusion=53.9)
     _trial = 50
-
-    def __init__(
-        self,
-        *,
-        method: str = "vb",
-        prior: Any = (0.5, 0.5),
-        habit_prior: float = 10.0,
-        class_prior: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_init: int = 10,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.method = method
-        self.prior = prior
-        self.habit_prior = habit_prior
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

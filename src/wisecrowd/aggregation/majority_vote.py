@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint, bytes_needed
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.received import accuracy_error
 from wisecrowd.families.weighting import Votes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MajorityVote(Aggregator):
     r"""The class with the most labels; the shares of the votes are the probabilities.
 
@@ -68,11 +69,10 @@ class MajorityVote(Aggregator):
     array([False, False,  True])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True)
-    footprint = Footprint(label=21.6, task=34.8, dense=10.4)
+    smoothing: float = 0.0
 
-    def __init__(self, *, smoothing: float = 0.0) -> None:
-        self.smoothing = smoothing
+    promises: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.6, task=34.8, dense=10.4)
 
     def memory_needed(self, labels: Any) -> int:
         """Return about how many bytes a fit takes; nothing is compared with the vote itself."""
@@ -83,13 +83,13 @@ class MajorityVote(Aggregator):
         super()._validate_parameters()
         check_number("smoothing", self.smoothing, 0.0)
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        votes = Votes(labels, prior, self.smoothing)
-        agreement = votes.round(np.ones(labels.n_workers), hard=False)
+    def _fit(self, problem: Problem) -> FitResult:
+        votes = Votes(problem, self.smoothing)
+        agreement = votes.round(np.ones(problem.data.n_workers), hard=False)
         accuracy = votes.share(agreement)
         return FitResult(votes.posterior(), accuracy, accuracy_error(accuracy, votes.total))
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
-        votes = Votes(labels, prior, self.smoothing)
-        votes.round(np.ones(labels.n_workers), hard=False)
+    def _predict(self, problem: Problem) -> Any:
+        votes = Votes(problem, self.smoothing)
+        votes.round(np.ones(problem.data.n_workers), hard=False)
         return votes.posterior()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number, is_auto
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.families.agreement import Ints, Skills, SkillVote
 from wisecrowd.families.margin import MarginMachine
@@ -22,6 +24,7 @@ Floats = NDArray[np.float64]
 EVEN = 1e-3  # what everybody's vote counts beyond the weights, as a share of the greatest
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MaxMarginVote(SkillVote):
     r"""Weighted vote whose winner leads every other class by a margin, as far as it can (M³V).
 
@@ -87,32 +90,32 @@ class MaxMarginVote(SkillVote):
     np.int64(2)
     """
 
+    C: Any = "auto"
+    max_iter: int = 20
+    tol: float = 1e-6
+
     saves: ClassVar[dict[str, Saved]] = {
         "margin_weight_": SavedArray("J"),
         "C_": number_between(0, np.inf),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True)
     footprint = Footprint(label=56.1, task=123.0, cell=16.0)
-
-    def __init__(self, *, C: Any = "auto", max_iter: int = 20, tol: float = 1e-6) -> None:
-        self.C = C
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         if not is_auto(self.C):
             check_number("C", self.C, 1e-12)
 
-    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+    def _skills(self, problem: Problem, gold: Ints) -> Skills:
+        labels = problem.data
         if labels.weight is not None:  # what does not count must not offer a choice either
             labels = labels.select_annotations(labels.weight > 0)
         total = worker_weights(labels)
         cost = _cost(labels, total) if is_auto(self.C) else float(self.C)
         machine = MarginMachine.build(labels, cost)
         chosen = machine.choose(machine.votes(np.ones(labels.n_workers)), gold)
-        if self._start is not None:
-            believed = np.where(gold >= 0, gold, self._start.argmax(axis=1))
+        if problem.start is not None:
+            believed = np.where(gold >= 0, gold, problem.start.argmax(axis=1))
             chosen = machine.choose(machine.votes(np.ones(labels.n_workers)), believed)
         weight = np.zeros(labels.n_workers)
         dual = None

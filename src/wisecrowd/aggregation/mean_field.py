@@ -12,10 +12,10 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -46,6 +46,7 @@ class Variational(Params):
     refit: bool = False  # whether the prior's parameters are fitted from here on
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MeanField(ConfusionEM):
     r"""Bayesian Dawid-Skene by variational Bayes: workers have posteriors instead of estimates.
 
@@ -105,38 +106,23 @@ class MeanField(ConfusionEM):
     array([0, 1, 0, 1])
     """
 
+    prior: Any = "weak"
+    fit_prior: bool = False
+    class_prior: Any = "auto"
+    class_alpha: float = 1.0
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = True
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "expected_log_confusion_": SavedArray("J K K", "log"),
         "expected_log_class_": SavedArray("K", "log"),
         "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=12.0, task=14.0, cell=11.0, confusion=290.0)
-
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        fit_prior: bool = False,
-        class_prior: Any = "auto",
-        class_alpha: float = 1.0,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = True,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            accelerate=accelerate,
-            random_state=random_state,
-        )
-        self.prior = prior
-        self.fit_prior = fit_prior
-        self.class_alpha = class_alpha
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -193,7 +179,7 @@ class MeanField(ConfusionEM):
 
     def _first_params(
         self,
-        engine: MemoryEngine,
+        engine: MemoryShards,
         n_workers: int,
         n_classes: int,
         given: Floats | None,
@@ -235,10 +221,12 @@ class MeanField(ConfusionEM):
             extra=extra,
         )
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        engine, params = self._known_params(labels, prior, self.expected_log_confusion_)
-        log_class = known_class_prior(self.class_prior, prior, np.exp(self.expected_log_class_))
-        return posterior(engine, replace(params, log_class=log_class), labels.n_classes)[0]
+    def _predict(self, problem: Problem) -> Floats:
+        engine, params = self._known_params(problem, self.expected_log_confusion_)
+        log_class = known_class_prior(
+            self.class_prior, problem.prior, np.exp(self.expected_log_class_)
+        )
+        return posterior(engine, replace(params, log_class=log_class), problem.data.n_classes)[0]
 
 
 def density(prior: Any, workers: NDArray[Any], classes: NDArray[Any]) -> WorkerPrior:

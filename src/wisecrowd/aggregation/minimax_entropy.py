@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,10 +13,11 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number, is_auto
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.families.minimax import LogitModel, Params, State, Stats
 from wisecrowd.families.received import (
     accuracy_error,
@@ -33,6 +34,7 @@ Floats = NDArray[np.float64]
 HELD_PASSES = 20  # from the start, before its posterior is let go
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxEntropy(Aggregator):
     r"""Confusion by worker and by task, as even as the counted labels allow.
 
@@ -102,6 +104,12 @@ class MinimaxEntropy(Aggregator):
     np.int64(2)
     """
 
+    worker_penalty: Any = "auto"
+    task_penalty: Any = "auto"
+    class_prior: Any = "uniform"
+    max_iter: int = 200
+    tol: float = 1e-6
+
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
@@ -111,22 +119,7 @@ class MinimaxEntropy(Aggregator):
         ),
         "task_logits_": SavedArray("N K K", optional=lambda fit: fit.task_penalty_used_ == np.inf),
     }
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, confusion=True)
-
-    def __init__(
-        self,
-        *,
-        worker_penalty: Any = "auto",
-        task_penalty: Any = "auto",
-        class_prior: Any = "uniform",
-        max_iter: int = 200,
-        tol: float = 1e-6,
-    ) -> None:
-        self.worker_penalty = worker_penalty
-        self.task_penalty = task_penalty
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, confusion=True)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -154,7 +147,8 @@ class MinimaxEntropy(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * 4 * (J + labels.n_tasks) * K * K,
@@ -167,11 +161,11 @@ class MinimaxEntropy(Aggregator):
         pooled = replace(labels, worker=code[labels.worker])
         penalties = self._penalties(pooled)
         model = LogitModel(*penalties, self._fixed_class(labels, prior))
-        engine = MemoryEngine(pooled, prior, table_size=2 * J * K * K)
-        params, states = self._begin(model, engine, J, K)
+        engine = replace(problem, data=pooled).cut(2 * J * K * K)
+        params, states = _begin(model, engine, problem)
         done = run(model, engine, params, max_iter=self.max_iter, tol=self.tol, states=states)
         fitted = Params(done.params.logits[code], done.params.log_class)
-        engine = MemoryEngine(labels, prior, table_size=2 * J * K * K)
+        engine = problem.cut(2 * J * K * K)
         probas, logits, right = _settled(model, engine, fitted, labels.n_tasks)
         class_prior = np.exp(fitted.log_class - fitted.log_class.max())
         total = worker_weights(labels)
@@ -197,41 +191,41 @@ class MinimaxEntropy(Aggregator):
             return fixed
         return np.where(labels.class_totals > 0, fixed, np.log(1e-300))
 
-    def _begin(
-        self, model: LogitModel, engine: MemoryEngine, n_workers: int, n_classes: int
-    ) -> tuple[Params, list[State]]:
-        """Return logits that suit the starting posterior, given or the soft vote."""
-        states = []
-        mass = np.zeros(n_classes)
-        for block in engine.shards():
-            held = vote_posterior(block, n_classes)
-            if self._start is not None:
-                held = condition(self._start[block.tasks], block)
-            states.append(model.first_state(block, n_classes, held))
-            mass += held[np.diff(block.indptr) > 0].sum(axis=0)
-        params = Params(np.zeros((n_workers, n_classes, n_classes)), model.class_update(mass))
-        for _ in range(HELD_PASSES):
-            states, stats = engine.map_reduce(model.local_step, states, params)
-            params = model.global_step(stats, params)
-        return params, [state._replace(held=None) for state in states]
-
     # --------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        K = labels.n_classes
+    def _predict(self, problem: Problem) -> Floats:
+        labels, prior = problem.data, problem.prior
         log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
         model = LogitModel(0.0, self.task_penalty_used_, log_class)
         # Logits of zero make a label uninformative, but would let it pull at the task's own.
         known = labels.worker < len(self.worker_logits_)
         if not known.all():
-            labels = labels.select_annotations(known)
-        engine = MemoryEngine(labels, prior, table_size=2 * self.worker_logits_.size)
+            problem = replace(problem, data=labels.select_annotations(known))
+        engine = problem.cut(2 * self.worker_logits_.size)
         params = Params(self.worker_logits_, log_class)
-        return _settled(model, engine, params, labels.n_tasks)[0].reshape(-1, K)
+        return _settled(model, engine, params, labels.n_tasks)[0]
+
+
+def _begin(model: LogitModel, engine: MemoryShards, problem: Problem) -> tuple[Params, list[State]]:
+    """Return logits that suit the starting posterior, given or the soft vote."""
+    J, K = problem.data.n_workers, problem.data.n_classes
+    states = []
+    mass = np.zeros(K)
+    for block in engine.shards():
+        held = vote_posterior(block, K)
+        if problem.start is not None:
+            held = condition(problem.start[block.tasks], block)
+        states.append(model.first_state(block, K, held))
+        mass += held[np.diff(block.indptr) > 0].sum(axis=0)
+    params = Params(np.zeros((J, K, K)), model.class_update(mass))
+    for _ in range(HELD_PASSES):
+        states, stats = engine.map_reduce(model.local_step, states, params)
+        params = model.global_step(stats, params)
+    return params, [state._replace(held=None) for state in states]
 
 
 def _settled(
-    model: LogitModel, engine: MemoryEngine, params: Params, n_tasks: int
+    model: LogitModel, engine: MemoryShards, params: Params, n_tasks: int
 ) -> tuple[Floats, Floats | None, Floats]:
     """Return posterior (n_tasks, K), task logits and expected correct labels (J,)."""
     K = len(params.log_class)

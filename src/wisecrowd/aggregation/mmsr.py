@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -9,8 +10,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.agreement import (
     Ints,
@@ -36,6 +37,7 @@ TRIMMING = 50  # steps that choose which pairs are extreme; in later ones the ch
 ENOUGH = 10.0  # tasks in common at which a pair has half the weight of one with very many
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MMSR(SkillVote):
     r"""Worker skills by rank-one completion of agreement that leaves out each worker's extremes.
 
@@ -101,28 +103,28 @@ class MMSR(SkillVote):
     np.int64(3)
     """
 
+    trim: float = 0.1
+    max_iter: int = 500
+    tol: float = 1e-6
+
     saves: ClassVar[dict[str, Saved]] = {
         "skill_": SavedArray("J"),
         "identified_": SavedArray("J", "flag"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=106.0, cell=12.3, pair=111.0)
-
-    def __init__(self, *, trim: float = 0.1, max_iter: int = 500, tol: float = 1e-6) -> None:
-        self.trim = trim
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("trim", self.trim, 0.0, 0.49)
 
-    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+    def _skills(self, problem: Problem, gold: Ints) -> Skills:
+        labels = problem.data
         pairs, total = pair_agreement(labels, gold), worker_weights(labels)
         n, K = labels.n_workers, labels.n_classes
         start = np.full(n + 1, 0.5)
-        if self._start is not None and K > 1:
-            share = right_labels(labels, self._start) / np.maximum(total, 1.0)
+        if problem.start is not None and K > 1:
+            share = right_labels(labels, problem.start) / np.maximum(total, 1.0)
             start[:n] = (K * share - 1) / (K - 1)
         skill, history, converged = robust_rank_one(
             pairs, start, self.trim, self.max_iter, self.tol

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
-
-import numpy as np
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod
 from wisecrowd.families.successive_projection import multi_spa
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiSPA(PairMethod):
     r"""Confusion matrices by successive projection: algebra on pair tables, without iterations.
 
@@ -65,30 +65,20 @@ class MultiSPA(PairMethod):
     array([0, 1, 0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
-    footprint = Footprint(label=43.2, cell=30.7, confusion=100.0, pair_table=35.1)
+    noise: float = 1.0
+    class_prior: Any = "auto"
+    min_shared: Any = "auto"
+    max_pairs: int = 200_000
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        noise: float = 1.0,
-        class_prior: Any = "auto",
-        min_shared: Any = "auto",
-        max_pairs: int = 200_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.noise = noise
+    promises: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
+    footprint = Footprint(label=43.2, cell=30.7, confusion=100.0, pair_table=35.1)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("noise", self.noise, 0.0)
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         pairs = self._pairs(labels, rng)
         return multi_spa(pairs, noise=self.noise)

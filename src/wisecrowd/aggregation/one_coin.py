@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from wisecrowd.core.base import Tags
@@ -9,6 +10,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.families.coin import OneCoinEM
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneCoin(OneCoinEM):
     r"""One accuracy per worker; wrong labels are spread evenly over the other classes.
 
@@ -76,24 +78,13 @@ class OneCoin(OneCoinEM):
     array([0.91, 0.91, 0.36])
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
-    footprint = Footprint(label=14.8, task=16.3, dense=11.6)
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = False
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.prior = prior
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.accelerate = accelerate
-        self.random_state = random_state
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.8, task=16.3, dense=11.6)

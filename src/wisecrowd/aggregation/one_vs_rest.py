@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedValue
@@ -24,6 +25,7 @@ Floats = NDArray[np.float64]
 DEFAULT = "dawid-skene"
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneVsRest(Aggregator):
     r"""One two-class problem per class, "this one or another", by any method.
 
@@ -74,32 +76,32 @@ class OneVsRest(Aggregator):
     OneVsRest(method=DawidSkene(max_iter=7))
     """
 
+    method: Any = field(default=DEFAULT, kw_only=False)
+    class_prior: Any = "auto"
+
     saves: ClassVar[dict[str, Saved]] = {
         "methods_": SavedValue(
             lambda value: isinstance(value, list) and all(isinstance(m, Aggregator) for m in value),
             "a list of methods",
         ),
     }
-    tags: ClassVar[Tags] = Tags()
+    promises: ClassVar[Tags] = Tags()
     footprint = Footprint(cell=63.4)
 
-    def __init__(self, method: Any = DEFAULT, *, class_prior: Any = "auto") -> None:
-        self._use(method)
-        self.class_prior = class_prior
+    def __post_init__(self) -> None:
+        if isinstance(self.method, str):
+            self.method = get_method(self.method)()
 
-    def _use(self, method: Any) -> None:
-        self.method = get_method(method)() if isinstance(method, str) else method
-        nested = getattr(self.method, "tags", None)
-        if isinstance(nested, Tags):
-            # What this object promises depends on the method inside, so each has its own tags.
-            self.__dict__["tags"] = replace(
-                nested, monotone=False, likelihood=False, confusion=False, binary=False
-            )
+    def tags(self) -> Tags:
+        """Return the tags of the method inside, less what one against the rest does not keep."""
+        inside = self.method.tags() if isinstance(self.method, Aggregator) else self.promises
+        return replace(inside, monotone=False, likelihood=False, confusion=False, binary=False)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name; a method may be given by its name as well."""
         if "method" in params:
-            self._use(params.pop("method"))
+            self.method = params.pop("method")
+            self.__post_init__()
         return super().set_params(**params)
 
     def _saved_attributes(self) -> dict[str, Saved]:
@@ -142,17 +144,13 @@ class OneVsRest(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        prior = self._with_class_prior(prior)
+    def _fit(self, problem: Problem) -> FitResult:
+        problem = self._with_class_prior(problem)
+        labels, prior = problem.data, problem.prior
         if labels.n_classes <= 2:
-            fitted, result = self._fit_one(labels, prior, self._start)
+            fitted, result = self._fit_one(problem)
             return replace(result, extra={**result.extra, "methods": [fitted]})
-        parts = [
-            self._fit_one(
-                _against_rest(labels, k), _prior_against_rest(prior, k), self._start_of(k)
-            )
-            for k in range(labels.n_classes)
-        ]
+        parts = [self._fit_one(_against_rest(problem, k)) for k in range(labels.n_classes)]
         probas = _normalised([result.probas for _, result in parts], prior)
         accuracy, error = _expected_accuracy(labels, probas)
         return FitResult(
@@ -170,51 +168,48 @@ class OneVsRest(Aggregator):
             extra={"methods": [fitted for fitted, _ in parts]},
         )
 
-    def _with_class_prior(self, prior: TaskPrior) -> TaskPrior:
-        """Return the task prior times the given class prior, if there is one."""
-        fixed = fixed_class_prior(self.class_prior, prior, prior.rows.shape[1])
-        return prior if fixed is None else TaskPrior(prior.rows + fixed, prior.index, given=True)
+    def _with_class_prior(self, problem: Problem) -> Problem:
+        """Return the problem with its task prior times the given class prior, if there is one."""
+        prior = problem.prior
+        fixed = fixed_class_prior(self.class_prior, prior, problem.data.n_classes)
+        if fixed is None:
+            return problem
+        return replace(problem, prior=TaskPrior(prior.rows + fixed, prior.index, given=True))
 
-    def _start_of(self, k: int) -> Floats | None:
-        if self._start is None:
-            return None
-        return np.stack([1 - self._start[:, k], self._start[:, k]], axis=1)
-
-    def _fit_one(
-        self, labels: CrowdLabels, prior: TaskPrior, start: Floats | None
-    ) -> tuple[Aggregator, FitResult]:
+    def _fit_one(self, problem: Problem) -> tuple[Aggregator, FitResult]:
         """Fit a fresh copy of the method, as its own ``fit`` would after checking the data."""
         fitted = self._fresh_method()
         fitted._validate_parameters()
-        fitted._start = start
-        try:
-            rng = as_generator(getattr(fitted, "random_state", None))
-            result = fitted._fit(labels, prior, rng)
-        finally:
-            fitted._start = None
-        fitted._publish(labels, replace(result, warnings=()))  # told once, by the whole
+        rng = as_generator(getattr(fitted, "random_state", None))
+        result = fitted._fit(replace(problem, rng=rng))
+        # The warnings are given once, by the whole.
+        fitted._publish(problem.data, replace(result, warnings=()))
         return fitted, result
 
     # --------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
-        prior = self._with_class_prior(prior)
-        if labels.n_classes <= 2:
-            return self.methods_[0]._predict(labels, prior)
+    def _predict(self, problem: Problem) -> Any:
+        problem = self._with_class_prior(problem)
+        if problem.data.n_classes <= 2:
+            return self.methods_[0]._predict(problem)
         parts = [
-            fitted._predict(_against_rest(labels, k), _prior_against_rest(prior, k))
-            for k, fitted in enumerate(self.methods_)
+            fitted._predict(_against_rest(problem, k)) for k, fitted in enumerate(self.methods_)
         ]
-        return _normalised(parts, prior)
+        return _normalised(parts, problem.prior)
 
 
-def _against_rest(labels: CrowdLabels, k: int) -> CrowdLabels:
-    """Return the labels with class ``k`` as 1 and all others as 0."""
-    return replace(
+def _against_rest(problem: Problem, k: int) -> Problem:
+    """Return the problem with class ``k`` as 1 and all others as 0."""
+    labels, start = problem.data, problem.start
+    binary = replace(
         labels,
         label=(labels.label == k).astype(np.int32),
         classes=np.array(["rest", "class"], dtype=object),
     )
+    if start is not None:
+        start = np.stack([1 - start[:, k], start[:, k]], axis=1)
+    prior = _prior_against_rest(problem.prior, k)
+    return replace(problem, data=binary, prior=prior, start=start)
 
 
 def _prior_against_rest(prior: TaskPrior, k: int) -> TaskPrior:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,9 +12,9 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import fill_in, orient, right_labels, vote_agreement
 from wisecrowd.families.coin import coin_confusion
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, on_simplex
@@ -29,6 +29,7 @@ ALONE = "share too little with others to compare them", "they have the mean skil
 LEAST = 1e-9  # the least skill of anybody by which a part of the crowd can be told from chance
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RankOne(PairMethod):
     r"""One accuracy per worker by a rank-one fit to who agrees with whom.
 
@@ -103,53 +104,42 @@ class RankOne(PairMethod):
     np.int64(3)
     """
 
+    statistic: str = "covariance"
+    max_iter: int = 500
+    tol: float = 1e-6
+    class_prior: Any = "auto"
+    min_shared: Any = 1
+    max_pairs: int = 2_000_000
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "skill_": SavedArray("J"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=70.0, cell=20.0, confusion=100.0, pair_table=5.0)
     tells_classes_apart = False
-
-    def __init__(
-        self,
-        *,
-        statistic: str = "covariance",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        class_prior: Any = "auto",
-        min_shared: Any = 1,
-        max_pairs: int = 2_000_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.statistic = statistic
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_choice("statistic", self.statistic, ("covariance", "agreement"))
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        found = super()._fit(labels, prior, rng)
+    def _fit(self, problem: Problem) -> FitResult:
+        labels = problem.data
+        found = super()._fit(problem)
         # Gold labels are those of one more worker, who is nobody's concern.
         own = {name: found.extra[name][: labels.n_workers] for name in ("skill", "identified")}
         return replace(found, extra={**found.extra, **own})
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         J, K = labels.n_workers, labels.n_classes
         pairs = self._pairs(labels, rng)
         single = single_task_workers(labels)
         pairs = pairs.select(~(single[pairs.first] | single[pairs.second]))
         total = worker_weights(labels)
         start = np.full(J, 0.5)
-        if self._start is not None and K > 1:
-            share = right_labels(labels, self._start) / np.maximum(total, 1.0)
+        if problem.start is not None and K > 1:
+            share = right_labels(labels, problem.start) / np.maximum(total, 1.0)
             start = (K * share - 1) / (K - 1)
         low = -1 / max(K - 1, 1)
         values = beyond_chance(pairs) if self.statistic == "agreement" else beyond_own(pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +18,7 @@ from wisecrowd.inference.priors import as_row_prior
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpammerElimination(ConfusionEM):
     r"""Dawid and Skene's model in which a worker either looks at the tasks or answers at random.
 
@@ -73,33 +75,20 @@ class SpammerElimination(ConfusionEM):
     array([False, False, False, False, False, False,  True,  True])
     """
 
+    evidence: float = 3.0
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "spammer_": SavedArray("J", "flag"),
         "spammer_evidence_": SavedArray("J"),
     }
-    tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=15.7, cell=10.4, confusion=64.1)
-
-    def __init__(
-        self,
-        *,
-        evidence: float = 3.0,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.evidence = evidence
-        self.prior = prior
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

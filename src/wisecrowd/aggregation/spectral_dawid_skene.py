@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,8 +15,8 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import sum_by
 from wisecrowd.families.moment_fit import MomentEstimate, MomentMethod, best_names
 from wisecrowd.families.moments import counted_annotations
@@ -38,6 +38,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralDawidSkene(MomentMethod):
     r"""Confusion matrices by tensor decomposition of three groups' responses, then EM.
 
@@ -93,42 +94,32 @@ class SpectralDawidSkene(MomentMethod):
     True
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
-    footprint = Footprint(label=80.0, cell=75.0, confusion=100.0)
+    em: bool = True
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        em: bool = True,
-        prior: Any = "weak",
-        class_prior: Any = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        random_state: Any = 0,
-    ) -> None:
-        self.em = em
-        self.prior = prior
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=80.0, cell=75.0, confusion=100.0)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_flag("em", self.em)
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        found = super()._fit(labels, prior, rng)
+    def _fit(self, problem: Problem) -> FitResult:
+        found = super()._fit(problem)
         if not self.em:
             return found
         refined = DawidSkene(
             prior=self.prior, class_prior=self.class_prior, max_iter=self.max_iter, tol=self.tol
         )
-        refined._start = found.probas
-        fitted = refined._fit(labels, prior, rng)
+        fitted = refined._fit(replace(problem, start=found.probas))
         return replace(fitted, warnings=found.warnings, extra={**found.extra, **fitted.extra})
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         J, K = labels.n_workers, labels.n_classes
         part, n_parts = connected_parts(labels)
         rank = np.empty(J, dtype=np.int64)

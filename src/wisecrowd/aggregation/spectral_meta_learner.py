@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +12,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.core.task_prior import TaskPrior
@@ -29,6 +30,7 @@ EQUAL = 1e-12  # relative difference of likelihoods that is rounding
 GRID = np.linspace(-0.98, 0.98, 99)  # class imbalances among which the likelihood chooses
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SpectralMetaLearner(PairMethod):
     r"""Sensitivity, specificity and class imbalance from second and third moments of ±1 labels.
 
@@ -97,41 +99,29 @@ class SpectralMetaLearner(PairMethod):
     True
     """
 
+    imbalance: str = "tensor"
+    max_iter: int = 500
+    tol: float = 1e-6
+    class_prior: Any = "auto"
+    min_shared: Any = 2
+    max_pairs: int = 2_000_000
+    random_state: Any = 0
+
     saves: ClassVar[dict[str, Saved]] = {
         "sensitivity_": SavedArray("J", "probability"),
         "specificity_": SavedArray("J", "probability"),
         "imbalance_": number_between(-1, 1),
     }
-    tags: ClassVar[Tags] = Tags(binary=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(binary=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=68.7, pair=171.0)
-
-    def __init__(
-        self,
-        *,
-        imbalance: str = "tensor",
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        class_prior: Any = "auto",
-        min_shared: Any = 2,
-        max_pairs: int = 2_000_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.imbalance = imbalance
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_choice("imbalance", self.imbalance, ("tensor", "likelihood"))
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        found = super()._fit(labels, prior, rng)
+    def _fit(self, problem: Problem) -> FitResult:
+        labels = problem.data
+        found = super()._fit(problem)
         rates = {x: found.extra[x][: labels.n_workers] for x in ("sensitivity", "specificity")}
         b = found.extra["imbalance"]
         if np.count_nonzero(labels.class_totals) == 1 < labels.n_classes:
@@ -139,15 +129,16 @@ class SpectralMetaLearner(PairMethod):
         # Gold labels are those of one more worker, who is nobody's concern.
         return replace(found, extra={**found.extra, **rates, "imbalance": b})
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         if labels.n_classes == 1:
             return _one_class(labels)
         pairs = self._pairs(labels, rng)
         pairs = pairs.select(pairs.n_shared >= 2)  # one task has no covariance
         total = worker_weights(labels)
         start = np.full(labels.n_workers, 0.5)
-        if self._start is not None:
-            start = 2 * right_labels(labels, self._start) / np.maximum(total, 1.0) - 1
+        if problem.start is not None:
+            start = 2 * right_labels(labels, problem.start) / np.maximum(total, 1.0) - 1
         fit = rank_one_fit(
             pairs, covariance(pairs), start, (-1.0, 1.0), max_iter=self.max_iter, tol=self.tol
         )
@@ -157,7 +148,7 @@ class SpectralMetaLearner(PairMethod):
         mean = 2 * pairs.marginals[:, 1] - 1
         b = imbalance_of(labels, mean, factor)
         if self.imbalance == "likelihood":
-            b = _likeliest(labels, mean, factor, total)
+            b = _likeliest(problem, mean, factor, total)
         confusion = rates(mean, factor, b)
         identified = np.diff(pairs.partners[0]) > 0
         return MomentEstimate(
@@ -221,18 +212,18 @@ def rates(mean: Floats, factor: Floats, b: float) -> Floats:
     return np.ascontiguousarray(rows.transpose(2, 0, 1))
 
 
-def _likeliest(labels: CrowdLabels, mean: Floats, factor: Floats, total: Floats) -> float:
+def _likeliest(problem: Problem, mean: Floats, factor: Floats, total: Floats) -> float:
     """Return the imbalance on a grid under which the labels are most likely.
 
     If several are equally likely, as b and -b are where nothing tells the classes apart, the one
     nearest to zero is taken, and of these the negative one: rounding must not choose.
     """
-    nothing = TaskPrior(np.zeros((1, 2)))
+    plain = replace(problem, prior=TaskPrior(np.zeros((1, 2))))
     values = []
     for b in GRID:
         class_prior = np.array([1 - b, 1 + b]) / 2
         confusion = cautious(rates(mean, factor, b), class_prior, total)
-        values.append(known_mixture(labels, nothing, confusion, class_prior)[1])
+        values.append(known_mixture(plain, confusion, class_prior)[1])
     best = max(values)
     equal = GRID[np.array(values) >= best - EQUAL * abs(best)]
     return float(equal[np.abs(equal).round(9).argmin()])

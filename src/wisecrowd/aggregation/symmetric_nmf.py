@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.problem import Problem
 from wisecrowd.families.moment_fit import (
     MomentEstimate,
     PairMethod,
@@ -25,6 +26,7 @@ from wisecrowd.families.symmetric_factors import (
 RIDGE = 1.0  # shared tasks that the start counts for: what sparse tables leave open stays there
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SymmetricNMF(PairMethod):
     r"""Confusion matrices from one symmetric factorisation of all pair tables.
 
@@ -81,40 +83,28 @@ class SymmetricNMF(PairMethod):
     array([0, 1, 0, 1, 0, 1])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
-    footprint = Footprint(label=25.0, cell=38.9, confusion=100.0, pair_table=32.8)
+    impute: bool = False
+    max_iter: int = 1000
+    tol: float = 1e-10
+    class_prior: Any = "auto"
+    min_shared: Any = "auto"
+    max_pairs: int = 200_000
+    random_state: Any = 0
 
-    def __init__(
-        self,
-        *,
-        impute: bool = False,
-        max_iter: int = 1000,
-        tol: float = 1e-10,
-        class_prior: Any = "auto",
-        min_shared: Any = "auto",
-        max_pairs: int = 200_000,
-        random_state: Any = 0,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            min_shared=min_shared,
-            max_pairs=max_pairs,
-            random_state=random_state,
-        )
-        self.impute = impute
-        self.max_iter = max_iter
-        self.tol = tol
+    promises: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
+    footprint = Footprint(label=25.0, cell=38.9, confusion=100.0, pair_table=32.8)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_flag("impute", self.impute)
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
         pairs = self._pairs(labels, rng)
         if self.impute:
             factor = imputed_factor(pairs)
         else:
-            confusion, class_prior = start_from(labels, self._start, None)
+            confusion, class_prior = start_from(labels, problem.start, None)
             start = confusion.transpose(0, 2, 1) * np.sqrt(class_prior)
             factor = fitted_factor(pairs, start, max_iter=self.max_iter, tol=self.tol, ridge=RIDGE)
         part, _ = pairs.parts()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from wisecrowd.families.weighting import Votes, WeightedVote
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Wawa(WeightedVote):
     r"""Worker agreement with aggregate: a vote, each worker's agreement with it, a weighted vote.
 
@@ -64,13 +66,12 @@ class Wawa(WeightedVote):
     array([0.8, 0.2])
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True)
+    max_iter: int = 1
+    tol: float = 0.0
+
+    promises: ClassVar[Tags] = Tags(inductive=True)
     footprint = Footprint(label=21.5, task=10.9, dense=10.9)
     one_round = True
-
-    def __init__(self, *, max_iter: int = 1, tol: float = 0.0) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
 
     def _new_weights(self, agreement: Floats, votes: Votes, old: Floats, number: int) -> Floats:
         return votes.share(agreement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,13 +11,14 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.coin import OneCoinEM, Params
 from wisecrowd.families.received import Received
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ZenCrowd(OneCoinEM):
     r"""Worker reliabilities by maximum likelihood, all classes equally probable beforehand.
 
@@ -84,35 +86,24 @@ class ZenCrowd(OneCoinEM):
     array([1. , 1. , 0.5])
     """
 
-    tags: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    initial_accuracy: float = 0.8
+    prior: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = False
+    random_state: Any = 0
+
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.3, task=15.6, dense=11.5)
     class_prior = "uniform"
-
-    def __init__(
-        self,
-        *,
-        initial_accuracy: float = 0.8,
-        prior: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.initial_accuracy = initial_accuracy
-        self.prior = prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.accelerate = accelerate
-        self.random_state = random_state
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("initial_accuracy", self.initial_accuracy, 0.0, 1.0)
 
     def _first_params(
-        self, engine: MemoryEngine, states: list[Received], given: Floats | None
+        self, engine: MemoryShards, states: list[Received], given: Floats | None
     ) -> Params:
         if given is not None or self._fixed_class is None:
             return super()._first_params(engine, states, given)

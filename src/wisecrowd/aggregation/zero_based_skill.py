@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from wisecrowd.families.weighting import Votes, WeightedVote
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ZeroBasedSkill(WeightedVote):
     r"""Skills start at chance and move towards each worker's agreement with the weighted vote.
 
@@ -70,23 +72,14 @@ class ZeroBasedSkill(WeightedVote):
     True
     """
 
-    tags: ClassVar[Tags] = Tags(inductive=True)
-    footprint = Footprint(label=21.4, task=11.5, dense=10.8)
+    max_iter: int = 100
+    tol: float = 0.0
+    learning_rate: float = 1.0
+    reduce_every: int = 20
+    reduce_factor: float = 0.5
 
-    def __init__(
-        self,
-        *,
-        max_iter: int = 100,
-        tol: float = 0.0,
-        learning_rate: float = 1.0,
-        reduce_every: int = 20,
-        reduce_factor: float = 0.5,
-    ) -> None:
-        self.max_iter = max_iter
-        self.tol = tol
-        self.learning_rate = learning_rate
-        self.reduce_every = reduce_every
-        self.reduce_factor = reduce_factor
+    promises: ClassVar[Tags] = Tags(inductive=True)
+    footprint = Footprint(label=21.4, task=11.5, dense=10.8)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

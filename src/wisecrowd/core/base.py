@@ -29,6 +29,7 @@ from wisecrowd.core.parameters import (
     check_integer,
     check_number,
 )
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import FitResult, choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -80,10 +81,9 @@ class Tags:
 class Aggregator(Estimator):
     """Base of all inference methods: ``fit`` and ``predict`` are written once, here.
 
-    A method is a subclass whose ``__init__`` stores its parameters under their own names, with
-    ``_fit(labels, prior, rng) -> FitResult``, which may use ``self._start``: the given start as
-    ``(n_tasks, n_classes)`` probabilities, or None. Inductive methods have
-    ``_predict(labels, prior)``, which may use fitted attributes only.
+    A method is a dataclass whose fields are its parameters, with ``_fit(problem) -> FitResult``.
+    Inductive methods have ``_predict(problem)``, which may use fitted attributes only. A fit sets
+    no attribute before its end: :meth:`fit` publishes the result of ``_fit`` last.
 
     Attributes
     ----------
@@ -96,10 +96,13 @@ class Aggregator(Estimator):
     n_iter_, converged_, history_, warnings_
     """
 
-    tags: ClassVar[Tags] = Tags()
+    promises: ClassVar[Tags] = Tags()
     saves: ClassVar[dict[str, Saved]] = {"ties_": SavedArray("N", "flag")}
     footprint: ClassVar[Footprint | None] = None
-    _start: Floats | None = None
+
+    def tags(self) -> Tags:
+        """Return what this method promises with its parameters; the common checks rely on it."""
+        return self.promises
 
     def __sklearn_tags__(self) -> Any:
         """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
@@ -148,7 +151,7 @@ class Aggregator(Estimator):
         """
         self._validate_parameters()
         labels = as_crowd_labels(labels)
-        if self.tags.binary and labels.n_classes > 2:
+        if self.tags().binary and labels.n_classes > 2:
             raise DataError(
                 f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
                 f"wrap it: {_one_vs_rest(type(self).__name__)}."
@@ -163,14 +166,9 @@ class Aggregator(Estimator):
         )
         gold_codes = as_gold(gold, labels)
         prior = as_task_prior(task_prior, gold_codes, labels)
-        start = self._as_start(init, labels)
-        rng = as_generator(getattr(self, "random_state", None))
+        problem = self._problem(labels, prior, start=self._as_start(init, labels))
         with exclusive_fit(self):
-            self._start = start
-            try:
-                result = self._fit(labels, prior, rng)
-            finally:
-                self._start = None
+            result = self._fit(problem)
             doubts = self._doubts(labels, result, prior, gold_codes)
             self._publish(labels, result)
             self.warnings_ += tuple(map(str, doubts))
@@ -197,7 +195,15 @@ class Aggregator(Estimator):
         max_pairs = getattr(self, "max_pairs", None)
         return bytes_needed(self.footprint, as_crowd_labels(labels), max_pairs=max_pairs)
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _problem(
+        self, labels: CrowdLabels, prior: TaskPrior, start: Floats | None = None
+    ) -> Problem:
+        """Return what ``_fit`` and ``_predict`` read; the labels decide about the engine."""
+        rng = as_generator(getattr(self, "random_state", None))
+        engine = importlib.import_module("wisecrowd.engines.memory").MemoryEngine()
+        return Problem(labels, prior, engine, start, rng)
+
+    def _fit(self, problem: Problem) -> FitResult:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
     def _doubts(
@@ -266,19 +272,21 @@ class Aggregator(Estimator):
         Workers that the fit has not seen count as a worker about whom nothing is known.
         """
         self._require_fitted()
-        if not (self.tags.inductive or self.tags.predicts):
+        if not (self.tags().inductive or self.tags().predicts):
             raise DataError(
                 f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
             )
         known = self._recode(as_crowd_labels(labels))
-        return self._predict(known, as_task_prior(task_prior, as_gold(gold, known), known))
+        return self._predict(
+            self._problem(known, as_task_prior(task_prior, as_gold(gold, known), known))
+        )
 
     def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
         """Return the most probable class of each new task; see :meth:`predict_proba`."""
         probas = self.predict_proba(labels, task_prior=task_prior, gold=gold)
         return np.asarray(self.classes_[choose_labels(probas, self.class_totals_)[0]])
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+    def _predict(self, problem: Problem) -> Any:
         raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")
 
     def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
@@ -300,14 +308,15 @@ class Aggregator(Estimator):
         self._require_fitted()
         known = self._recode(as_crowd_labels(labels))
         if truth is None:
-            if not self.tags.likelihood:
+            if not self.tags().likelihood:
                 raise ParameterError(
                     f"{type(self).__name__} has no likelihood to score without truth; give truth."
                 )
-            return self._log_likelihood(known) / max(_total_weight(known), 1e-300)
+            problem = self._problem(known, TaskPrior(np.zeros((1, known.n_classes))))
+            return self._log_likelihood(problem) / max(_total_weight(known), 1e-300)
         codes = as_truth(truth, known)
-        if self.tags.inductive:
-            probas = self._predict(known, as_task_prior(None, None, known))
+        if self.tags().inductive:
+            probas = self._predict(self._problem(known, as_task_prior(None, None, known)))
         else:
             probas = self._known_posterior(known)
         chosen, _ = choose_labels(probas, self.class_totals_)
@@ -322,7 +331,7 @@ class Aggregator(Estimator):
             )
         return self.probas_[rows]
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
+    def _log_likelihood(self, problem: Problem) -> float:
         raise TypeError(f"{type(self).__name__} must define _log_likelihood or unset the tag.")
 
     def _recode(self, labels: CrowdLabels) -> CrowdLabels:
@@ -387,7 +396,9 @@ def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
     """Return what a method, fitted to whatever data, says of these tasks in their class order."""
     if not model.__sklearn_is_fitted__():
         model = copy.deepcopy(model).fit(labels)  # the user's own object stays as it is
-    given = model.predict_proba(labels) if model.tags.inductive else model._known_posterior(labels)
+    given = (
+        model.predict_proba(labels) if model.tags().inductive else model._known_posterior(labels)
+    )
     given = given.toarray() if hasattr(given, "toarray") else given
     column = lookup(labels.classes, model.classes_)
     probas = np.zeros((labels.n_tasks, labels.n_classes))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
 
@@ -51,6 +52,19 @@ class Block:
 
 
 class MemoryEngine:
+    """Keep all annotations in memory and run steps with threads."""
+
+    def cut(self, data: CrowdLabels, prior: TaskPrior, table_size: int) -> MemoryShards:
+        """Return the data as blocks of tasks; see :class:`MemoryShards`."""
+        return MemoryShards(data, prior, table_size)
+
+
+def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
+    """Return the problem of labels in memory, without a start."""
+    return Problem(data, prior, MemoryEngine())
+
+
+class MemoryShards:
     """Run local steps over blocks of tasks with threads, and add up what they return.
 
     Parameters

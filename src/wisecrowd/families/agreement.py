@@ -27,10 +27,11 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block
 from wisecrowd.families.coin import Stats, log_wrong
 from wisecrowd.families.received import (
     Received,
@@ -88,13 +89,14 @@ class SkillVote(Aggregator):
         "vote_offset_": SavedArray("K", "log"),
     }
 
-    def _skills(self, labels: CrowdLabels, gold: Ints, rng: np.random.Generator) -> Skills:
+    def _skills(self, problem: Problem, gold: Ints) -> Skills:
         """Return the skills; ``gold`` (n_tasks,) has known classes and -1."""
         raise TypeError(f"{type(self).__name__} must define _skills.")
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        skills = self._skills(labels, known_classes(prior, labels.n_tasks), rng)
-        votes = CoinVotes(labels, prior)
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior = problem.data, problem.prior
+        skills = self._skills(problem, known_classes(prior, labels.n_tasks))
+        votes = CoinVotes(problem)
         offset = np.zeros(labels.n_classes)
         if skills.offset is not None:
             offset = skills.offset[: labels.n_classes]  # with one class there is one
@@ -120,11 +122,11 @@ class SkillVote(Aggregator):
             extra={"vote_weight": weight, "vote_offset": log_class, **skills.extra},
         )
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+    def _predict(self, problem: Problem) -> Any:
         weight = self.vote_weight_
-        if labels.n_workers > len(weight):  # one more: the worker about whom nothing is known
+        if problem.data.n_workers > len(weight):  # one more: the worker about whom nothing is known
             weight = np.append(weight, 0.0)
-        votes = CoinVotes(labels, prior)
+        votes = CoinVotes(problem)
         votes.round(weight, self.vote_offset_)
         return votes.posterior()
 
@@ -132,9 +134,10 @@ class SkillVote(Aggregator):
 class CoinVotes:
     """Votes in log-odds: one round of them, the posterior of the last, and their best scale."""
 
-    def __init__(self, labels: CrowdLabels, prior: TaskPrior) -> None:
-        self._labels, self._prior = labels, prior
-        self._engine = MemoryEngine(labels, prior, table_size=labels.n_workers)
+    def __init__(self, problem: Problem) -> None:
+        labels = problem.data
+        self._labels, self._prior = labels, problem.prior
+        self._engine = problem.cut(labels.n_workers)
         self._states = received(self._engine, labels.n_classes)
         self._labelled = float(np.count_nonzero(labels.labels_per_task))
         self.total = worker_weights(labels)  # (J,) of each worker's labels
@@ -153,7 +156,8 @@ class CoinVotes:
             mass += mass_outside(block, state, *self._last)
             return state, Stats(correct, mass, log_z)
 
-        return self._engine.map_reduce(step, self._states, None)[1]
+        stats: Stats = self._engine.map_reduce(step, self._states, None)[1]
+        return stats
 
     def posterior(self) -> Any:
         """Return the (n_tasks, n_classes) posterior of the last round, dense or sparse."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +102,7 @@ def prior_means(log_rows: Floats) -> Floats:
     return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def vote_variance(engine: MemoryEngine, n_classes: int) -> Floats:
+def vote_variance(engine: MemoryShards, n_classes: int) -> Floats:
     r"""Return the variance (K,) of one-hot labels around the vote, times :math:`4 (1 - 1 / K)`."""
     variance, total = np.zeros(n_classes), 0.0
     for block in engine.shards():

@@ -17,10 +17,10 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import readable_bytes
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.received import (
     Received,
@@ -158,13 +158,13 @@ class OneCoinEM(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        engine, states = self._prepare(labels, prior)
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
+        engine, states = self._prepare(problem)
         self._fixed_class = fixed_class_prior(self.class_prior, prior, labels.n_classes)
-        own_start = self._start
 
         def attempt(number: int) -> Run:
-            params = self._first_params(engine, states, own_start)
+            params = self._first_params(engine, states, problem.start)
             if number > 0:
                 noise = rng.uniform(1 / labels.n_classes, 1.0, size=labels.n_workers)
                 params = self._params(0.5 * (params.accuracy + noise), params.log_class)
@@ -176,16 +176,15 @@ class OneCoinEM(Aggregator):
         best = best_of(attempt, self.n_init)
         return self._result(labels, best, self._posterior(labels, engine, states, best.params)[0])
 
-    def _prepare(
-        self, labels: CrowdLabels, prior: TaskPrior
-    ) -> tuple[MemoryEngine, list[Received]]:
+    def _prepare(self, problem: Problem) -> tuple[MemoryShards, list[Received]]:
+        labels = problem.data
         self._weights, self._n_classes = worker_weights(labels), labels.n_classes
-        self._task_prior = prior
-        engine = MemoryEngine(labels, prior, table_size=labels.n_workers + labels.n_classes)
+        self._task_prior = problem.prior
+        engine = problem.cut(labels.n_workers + labels.n_classes)
         return engine, received(engine, labels.n_classes)
 
     def _first_params(
-        self, engine: MemoryEngine, states: list[Received], given: Floats | None
+        self, engine: MemoryShards, states: list[Received], given: Floats | None
     ) -> Params:
         """M-step from a starting posterior: the given one, or the soft vote times the prior."""
         correct, mass = np.zeros_like(self._weights), np.zeros(self._n_classes)
@@ -211,7 +210,7 @@ class OneCoinEM(Aggregator):
         return self.global_step(Stats(correct, mass, 0.0), None)
 
     def _posterior(
-        self, labels: CrowdLabels, engine: MemoryEngine, states: list[Received], params: Params
+        self, labels: CrowdLabels, engine: MemoryShards, states: list[Received], params: Params
     ) -> tuple[Any, float]:
         """Return the posterior matrix under ``params`` and the log-likelihood."""
         _, stats = engine.map_reduce(self.local_step, states, params)
@@ -247,15 +246,16 @@ class OneCoinEM(Aggregator):
 
     # --------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
-        return self._known(labels, prior)[0]
+    def _predict(self, problem: Problem) -> Any:
+        return self._known(problem)[0]
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        return self._known(labels, TaskPrior(np.zeros((1, labels.n_classes))))[1]
+    def _log_likelihood(self, problem: Problem) -> float:
+        return self._known(problem)[1]
 
-    def _known(self, labels: CrowdLabels, prior: TaskPrior) -> tuple[Any, float]:
-        engine, states = self._prepare(labels, prior)
-        self._fixed_class = known_class_prior(self.class_prior, prior, self.class_prior_)
+    def _known(self, problem: Problem) -> tuple[Any, float]:
+        labels = problem.data
+        engine, states = self._prepare(problem)
+        self._fixed_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
         accuracy = self.accuracy_
         if labels.n_workers > len(accuracy):  # one more: the worker about whom nothing is known
             accuracy = np.append(accuracy, 1 / labels.n_classes)

@@ -18,10 +18,10 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.initial import condition, perturbed, vote_posterior
 from wisecrowd.inference.loop import Run, best_of, run, squarem
@@ -76,6 +76,13 @@ class ConfusionEM(Aggregator):
     random_state : int, Generator or None
     """
 
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = False
+    random_state: Any = 0
+
     _hard = False  # whether the E-step takes the most probable class instead of the posterior
     _trial: int | None = None  # passes of several starts after which only the best one goes on
 
@@ -83,23 +90,6 @@ class ConfusionEM(Aggregator):
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
     }
-
-    def __init__(
-        self,
-        *,
-        class_prior: Any = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        n_init: int = 1,
-        accelerate: bool = False,
-        random_state: Any = 0,
-    ) -> None:
-        self.class_prior = class_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.accelerate = accelerate
-        self.random_state = random_state
 
     # -------------------------------------------------------------------------------- the hook
 
@@ -154,7 +144,8 @@ class ConfusionEM(Aggregator):
         super()._validate_parameters()
         check_flag("accelerate", self.accelerate)
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * (4 * J * K * K + 2 * labels.n_tasks * K),
@@ -164,8 +155,7 @@ class ConfusionEM(Aggregator):
         self._class_ids = labels.classes
         self._prepare(labels.workers, K)
         self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine = MemoryEngine(labels, prior, table_size=J * K * K)
-        own_start = self._start
+        engine = problem.cut(J * K * K)
 
         def go(params: Params | None, most: int, after: Run | None = None) -> Run:
             room = np.empty((labels.n_tasks, K))  # costs nothing until it is written
@@ -177,7 +167,7 @@ class ConfusionEM(Aggregator):
 
         def attempt(number: int) -> Run:
             noise = rng if number > 0 else None
-            return go(self._first_params(engine, J, K, own_start, noise), most)
+            return go(self._first_params(engine, J, K, problem.start, noise), most)
 
         several = self.n_init > 1 and self._trial is not None
         most = min(self.max_iter, self._trial or 0) if several else self.max_iter
@@ -192,7 +182,7 @@ class ConfusionEM(Aggregator):
 
     def _first_params(
         self,
-        engine: MemoryEngine,
+        engine: MemoryShards,
         n_workers: int,
         n_classes: int,
         given: Floats | None,
@@ -242,22 +232,19 @@ class ConfusionEM(Aggregator):
 
     # --------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        engine, params = self._known_params(labels, prior, self._known_log_confusion())
-        return posterior(engine, params, labels.n_classes)[0]
+    def _predict(self, problem: Problem) -> Floats:
+        engine, params = self._known_params(problem, self._known_log_confusion())
+        return posterior(engine, params, problem.data.n_classes)[0]
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        prior = TaskPrior(np.zeros((1, labels.n_classes)))
-        engine, params = self._known_params(labels, prior, safe_log(self.confusion_))
-        return posterior(engine, params, labels.n_classes)[1]
+    def _log_likelihood(self, problem: Problem) -> float:
+        engine, params = self._known_params(problem, safe_log(self.confusion_))
+        return posterior(engine, params, problem.data.n_classes)[1]
 
-    def _known_params(
-        self, labels: CrowdLabels, prior: TaskPrior, log_confusion: Floats
-    ) -> tuple[MemoryEngine, Params]:
-        if labels.n_workers > len(log_confusion):  # one more: the unknown worker
+    def _known_params(self, problem: Problem, log_confusion: Floats) -> tuple[MemoryShards, Params]:
+        if problem.data.n_workers > len(log_confusion):  # one more: the unknown worker
             log_confusion = np.concatenate([log_confusion, safe_log(self._unknown_worker())])
-        log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
-        engine = MemoryEngine(labels, prior, table_size=log_confusion.size)
+        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
+        engine = problem.cut(log_confusion.size)
         return engine, Params(as_table(log_confusion), log_class, 0.0, {})
 
     def _known_log_confusion(self) -> Floats:
@@ -282,7 +269,7 @@ def as_confusion(table: Floats) -> Floats:
     return np.ascontiguousarray(table.reshape(-1, n_classes, n_classes).transpose(0, 2, 1))
 
 
-def posterior(engine: MemoryEngine, params: Params, n_classes: int) -> tuple[Floats, float]:
+def posterior(engine: MemoryShards, params: Params, n_classes: int) -> tuple[Floats, float]:
     """Return the (n_tasks, n_classes) posterior under ``params`` and the log-likelihood.
 
     Always the soft one: a method that takes hard steps still owes honest probabilities.
@@ -310,25 +297,22 @@ def dirichlet_update(counts: Floats, alpha: Floats) -> tuple[Floats, float]:
     return log_confusion, float((alpha * log_confusion).sum())
 
 
-def naive_bayes(
-    labels: CrowdLabels, prior: TaskPrior, confusion: Floats, class_prior: Floats
-) -> Floats:
+def naive_bayes(problem: Problem, confusion: Floats, class_prior: Floats) -> Floats:
     """Return the posterior (n_tasks, n_classes) of new tasks under known confusion matrices.
 
     Workers beyond those that ``confusion`` (J, K, K) has are unknown, and their labels say nothing.
     """
-    return known_mixture(labels, prior, confusion, class_prior)[0]
+    return known_mixture(problem, confusion, class_prior)[0]
 
 
-def known_mixture(
-    labels: CrowdLabels, prior: TaskPrior, confusion: Floats, class_prior: Floats
-) -> tuple[Floats, float]:
+def known_mixture(problem: Problem, confusion: Floats, class_prior: Floats) -> tuple[Floats, float]:
     """Return the posterior of :func:`naive_bayes` and the log-likelihood."""
+    labels = problem.data
     extra = max(labels.n_workers - len(confusion), 0)
     unknown = np.full((extra, *confusion.shape[1:]), 1 / labels.n_classes)
     table = as_table(safe_log(np.concatenate([confusion, unknown])))
-    log_class = np.zeros(labels.n_classes) if prior.given else safe_log(class_prior)
-    engine = MemoryEngine(labels, prior, table_size=table.size)
+    log_class = np.zeros(labels.n_classes) if problem.prior.given else safe_log(class_prior)
+    engine = problem.cut(table.size)
     return posterior(engine, Params(table, log_class, 0.0, {}), labels.n_classes)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.loop import squarem
 
@@ -149,7 +149,7 @@ class AbilityDifficulty:
             ability = ability + slope / np.where(bend > 0, bend, 1.0)
         return ability
 
-    def settle(self, engine: MemoryEngine, params: Params) -> tuple[Floats, Floats, Stats]:
+    def settle(self, engine: MemoryShards, params: Params) -> tuple[Floats, Floats, Stats]:
         """Return the best log easiness (n_tasks,), the posterior there (n_tasks, K) and the stats.
 
         A function of labels and parameters alone, whatever path led to them: this makes prediction
@@ -175,7 +175,7 @@ class AbilityDifficulty:
         _, stats = engine.map_reduce(settle_block, [None] * len(engine.shards()), params)
         return log_easiness, probas, stats
 
-    def log_likelihood(self, engine: MemoryEngine, params: Params) -> float:
+    def log_likelihood(self, engine: MemoryShards, params: Params) -> float:
         """Return the log-likelihood of new tasks, their easiness integrated over its prior."""
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         scale = 1 / np.sqrt(self.easiness.precision)

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.families.confusion import (
     ConfusionEM,
     Params,
@@ -70,6 +70,8 @@ class GroupedConfusionEM(ConfusionEM):
         See :class:`~wisecrowd.families.confusion.ConfusionEM`.
     """
 
+    groups: Any = "auto"
+
     _alpha: Floats
     _group_alpha: Floats
 
@@ -85,10 +87,6 @@ class GroupedConfusionEM(ConfusionEM):
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         return {"groups": int(self.group_.max(initial=-1)) + 1}
-
-    def __init__(self, *, groups: Any = "auto", **options: Any) -> None:
-        super().__init__(**options)
-        self.groups = groups
 
     def _worker_update(
         self, counts: Floats, previous: dict[str, Any] | None
@@ -140,10 +138,11 @@ class GroupedConfusionEM(ConfusionEM):
 
     # --------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior, rng = problem.data, problem.prior, problem.rng
         groups = groups_of(self.groups, labels)
         if groups.max(initial=-1) < 0:
-            result = super()._fit(labels, prior, rng)
+            result = super()._fit(problem)
             empty = np.empty((0, labels.n_classes, labels.n_classes))
             result.extra.update(
                 group=groups, group_confusion=empty, member_confusion=result.confusion
@@ -158,9 +157,9 @@ class GroupedConfusionEM(ConfusionEM):
         self._class_ids = labels.classes
         self._prepare(labels.workers, K)
         self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine = MemoryEngine(labels, prior, table_size=J * K * K)
+        engine = problem.cut(J * K * K)
         opinions = [Opinions.of(block, groups, K) for block in engine.shards()]
-        start = self._start
+        start = problem.start
 
         def attempt(number: int) -> Run:
             probas = np.empty((labels.n_tasks, K))
@@ -175,7 +174,7 @@ class GroupedConfusionEM(ConfusionEM):
         return self._group_result(labels, engine, best_of(attempt, self.n_init), groups)
 
     def _start_from(
-        self, engine: MemoryEngine, states: list[_State], n_groups: int, n_workers: int,
+        self, engine: MemoryShards, states: list[_State], n_groups: int, n_workers: int,
         given: Floats | None, rng: np.random.Generator | None,
     ) -> Params:  # fmt: skip
         """M-step from a starting posterior; a group's opinion starts as its own soft vote."""
@@ -201,7 +200,7 @@ class GroupedConfusionEM(ConfusionEM):
         return self.global_step(_Stats(counts, transfer, mass, 0.0), None)
 
     def _group_result(
-        self, labels: CrowdLabels, engine: MemoryEngine, best: Run, groups: Codes
+        self, labels: CrowdLabels, engine: MemoryShards, best: Run, groups: Codes
     ) -> FitResult:
         params, probas = best.params, best.states[0].probas.base
         member = np.exp(as_confusion(params.table))
@@ -229,22 +228,23 @@ class GroupedConfusionEM(ConfusionEM):
 
     # ----------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        return self._known_posterior_of(labels, prior)[0]
+    def _predict(self, problem: Problem) -> Floats:
+        return self._known_posterior_of(problem)[0]
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        return self._known_posterior_of(labels, TaskPrior(np.zeros((1, labels.n_classes))))[1]
+    def _log_likelihood(self, problem: Problem) -> float:
+        return self._known_posterior_of(problem)[1]
 
-    def _known_posterior_of(self, labels: CrowdLabels, prior: TaskPrior) -> tuple[Floats, float]:
+    def _known_posterior_of(self, problem: Problem) -> tuple[Floats, float]:
         """Return the posterior (n_tasks, K) of tasks under the fit, and their log-likelihood."""
+        labels = problem.data
         K, extra = labels.n_classes, labels.n_workers - len(self.group_)
         unknown = np.full((extra, K, K), 1 / K)
         groups = np.append(self.group_, np.full(extra, -1, dtype=np.int32))
         table = as_table(safe_log(np.concatenate([self.member_confusion_, unknown])))
         log_transfer = safe_log(self.group_confusion_)
-        log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
+        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
         probas, total = np.empty((labels.n_tasks, K)), 0.0
-        for block in MemoryEngine(labels, prior, table_size=table.size).shards():
+        for block in problem.cut(table.size).shards():
             state = _State(Opinions.of(block, groups, K), probas[block.tasks])
             message = _messages(block, state.opinions, table, log_transfer)[1]
             total += self._posterior_of(block, state, message, log_class)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from wisecrowd import kernels
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.loop import Run
 from wisecrowd.inference.quadrature import Rule
@@ -182,7 +182,7 @@ class MessagePassing:
     estimate_class: bool
     kernels: ModuleType
 
-    def no_messages(self, engine: MemoryEngine, n_classes: int) -> list[Floats]:
+    def no_messages(self, engine: MemoryShards, n_classes: int) -> list[Floats]:
         """Return uniform messages for every block."""
         shape = () if self.coin else (n_classes,)
         spans = [self._edge_indptr(block) for block in engine.shards()]
@@ -240,7 +240,7 @@ class MessagePassing:
         return params.update and stats.moved == 0
 
 
-def beliefs(steps: MessagePassing, engine: MemoryEngine, done: Run, n_classes: int) -> Floats:
+def beliefs(steps: MessagePassing, engine: MemoryShards, done: Run, n_classes: int) -> Floats:
     """Return the (n_tasks, n_classes) posterior that the messages of a finished run stand for."""
     probas = np.empty((engine.n_tasks, n_classes))
     params = replace(done.params, update=False)
@@ -328,7 +328,7 @@ def centred_nodes(
 
 
 def log_evidence(
-    steps: MessagePassing, engine: MemoryEngine, done: Run, nodes: Nodes
+    steps: MessagePassing, engine: MemoryShards, done: Run, nodes: Nodes
 ) -> tuple[Floats, Params]:
     """Return each worker's log evidence (J,) at other nodes, the messages as they are."""
     params = replace(done.params, nodes=nodes, share=np.exp(nodes.log_weight), update=False)
@@ -341,7 +341,7 @@ def refine(
     prior: WorkerPrior,
     labels: CrowdLabels,
     steps: MessagePassing,
-    engine: MemoryEngine,
+    engine: MemoryShards,
     done: Run,
     rules: list[Rule],
     rule_of: NDArray[np.intp],

@@ -29,9 +29,9 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.agreement import known_classes
 from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
 from wisecrowd.families.moments import PairMoments, agreed_classes, pair_moments
@@ -82,11 +82,11 @@ class MomentEstimate:
 class MomentMethod(Aggregator):
     """Estimate worker parameters by the hook, then name the classes, fill in, and vote by Bayes.
 
-    Subclasses define ``_estimate(labels, rng) -> MomentEstimate`` and have a parameter
+    Subclasses define ``_estimate(problem) -> MomentEstimate`` and have a parameter
     ``class_prior``: "auto" (the estimated one unless a task prior is given), "estimate", "uniform"
-    or (n_classes,) probabilities, which is what the posterior uses. ``labels`` then has one more
-    worker, the last, if there are gold labels. ``self._start`` is the given start (n_tasks, K) or
-    None; ``vote_confusion(labels, self._start)`` makes confusion matrices of it.
+    or (n_classes,) probabilities, which is what the posterior uses. The annotations of that problem
+    have one more worker, the last, if there are gold labels, and only classes that were given;
+    ``vote_confusion(problem.data, problem.start)`` makes confusion matrices of its start.
 
     Attributes
     ----------
@@ -104,10 +104,11 @@ class MomentMethod(Aggregator):
         "identified_": SavedArray("J", "flag"),
     }
 
-    def _estimate(self, labels: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _estimate(self, problem: Problem) -> MomentEstimate:
         raise TypeError(f"{type(self).__name__} must define _estimate.")
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
+    def _fit(self, problem: Problem) -> FitResult:
+        labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * (6 * J * K * K + 2 * labels.n_tasks * K),
@@ -115,7 +116,7 @@ class MomentMethod(Aggregator):
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
         crowd = with_gold_worker(labels, known_classes(prior, labels.n_tasks))
-        estimate = self._used_classes(crowd, rng)
+        estimate = self._used_classes(replace(problem, data=crowd))
         total = worker_weights(crowd)
         confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]
         per_class = total[:J, None] * estimate.class_prior
@@ -125,7 +126,7 @@ class MomentMethod(Aggregator):
             class_prior = np.exp(fixed) / np.exp(fixed).sum()
         accuracy, error = accuracy_of(confusion, class_prior, per_class)
         return FitResult(
-            naive_bayes(labels, self._counting(prior), confusion, class_prior),
+            naive_bayes(self._counting(problem), confusion, class_prior),
             accuracy,
             error,
             class_prior=class_prior,
@@ -137,13 +138,13 @@ class MomentMethod(Aggregator):
             extra={"identified": estimate.identified[:J], **estimate.extra},
         )
 
-    def _used_classes(self, crowd: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _used_classes(self, problem: Problem) -> MomentEstimate:
         """Return the completed estimate; a class that nobody ever gave as a label has no share."""
+        crowd = problem.data
         K = crowd.n_classes
         used = np.flatnonzero(crowd.class_totals > 0)
         used = used if len(used) else np.arange(K)
-        crowd = self._narrowed(crowd, used)
-        estimate = self._agreed_classes(crowd, rng)
+        estimate = self._agreed_classes(_narrowed(problem, used))
         if len(used) == K:
             return estimate
         confusion = np.full((crowd.n_workers, K, K), 1 / K)
@@ -153,43 +154,49 @@ class MomentMethod(Aggregator):
         class_prior[used] = estimate.class_prior
         return replace(estimate, confusion=confusion, class_prior=class_prior)
 
-    def _agreed_classes(self, crowd: CrowdLabels, rng: np.random.Generator) -> MomentEstimate:
+    def _agreed_classes(self, problem: Problem) -> MomentEstimate:
         """Return the completed estimate; classes that moments cannot see are the soft vote's."""
+        crowd = problem.data
         agreed = agreed_classes(crowd)
         if not self.tells_classes_apart or agreed.all() or agreed.sum() < 2:
-            votes = vote_confusion(crowd, self._start)
-            return completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
-        confusion, class_prior = start_from(crowd, self._start, None)
+            return self._completed(problem)
+        confusion, class_prior = start_from(crowd, problem.start, None)
         kept = np.flatnonzero(agreed)
-        crowd = self._narrowed(crowd.select_annotations(agreed[crowd.label]), kept)
-        votes = vote_confusion(crowd, self._start)
-        estimate = completed(self._estimate(crowd, rng), votes, worker_weights(crowd))
+        agreeing = crowd.select_annotations(agreed[crowd.label])
+        estimate = self._completed(_narrowed(replace(problem, data=agreeing), kept))
         block = np.ix_(np.arange(crowd.n_workers), kept, kept)
         confusion[block] = estimate.confusion * confusion[block].sum(axis=2, keepdims=True)
         class_prior[kept] = estimate.class_prior * class_prior[kept].sum()
         return replace(estimate, confusion=confusion, class_prior=class_prior)
 
-    def _narrowed(self, crowd: CrowdLabels, kept: Ints) -> CrowdLabels:
-        """Return the labels with these classes only, and narrow the start to them."""
-        if len(kept) == crowd.n_classes:
-            return crowd
-        if self._start is not None:
-            given = self._start[:, kept] + 1e-300
-            self._start = given / given.sum(axis=1, keepdims=True)
-        code = np.searchsorted(kept, crowd.label).clip(0, len(kept) - 1).astype(np.int32)
-        return replace(crowd, label=code, classes=crowd.classes[kept])
+    def _completed(self, problem: Problem) -> MomentEstimate:
+        crowd = problem.data
+        votes = vote_confusion(crowd, problem.start)
+        return completed(self._estimate(problem), votes, worker_weights(crowd))
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        return naive_bayes(labels, self._counting(prior), self.confusion_, self.class_prior_)
+    def _predict(self, problem: Problem) -> Floats:
+        return naive_bayes(self._counting(problem), self.confusion_, self.class_prior_)
 
-    def _counting(self, prior: TaskPrior) -> TaskPrior:
-        """Return the task prior; unless "auto" leaves it all to a given one, classes count too."""
+    def _counting(self, problem: Problem) -> Problem:
+        """Return the problem; unless "auto" leaves it all to a given prior, classes count too."""
         auto = isinstance(self.class_prior, str) and self.class_prior == "auto"
-        return prior if auto else replace(prior, given=False)
+        return problem if auto else replace(problem, prior=replace(problem.prior, given=False))
 
-    def _log_likelihood(self, labels: CrowdLabels) -> float:
-        prior = TaskPrior(np.zeros((1, labels.n_classes)))
-        return known_mixture(labels, prior, self.confusion_, self.class_prior_)[1]
+    def _log_likelihood(self, problem: Problem) -> float:
+        return known_mixture(problem, self.confusion_, self.class_prior_)[1]
+
+
+def _narrowed(problem: Problem, kept: Ints) -> Problem:
+    """Return the problem with these classes only, of annotations and of the start."""
+    crowd, start = problem.data, problem.start
+    if len(kept) == crowd.n_classes:
+        return problem
+    if start is not None:
+        start = start[:, kept] + 1e-300
+        start = start / start.sum(axis=1, keepdims=True)
+    code = np.searchsorted(kept, crowd.label).clip(0, len(kept) - 1).astype(np.int32)
+    narrow = replace(crowd, label=code, classes=crowd.classes[kept])
+    return replace(problem, data=narrow, start=start)
 
 
 class PairMethod(MomentMethod):
@@ -209,18 +216,10 @@ class PairMethod(MomentMethod):
         Which of equally close pairs stay within ``max_pairs``; nothing else is random.
     """
 
-    def __init__(
-        self,
-        *,
-        class_prior: Any = "auto",
-        min_shared: Any = "auto",
-        max_pairs: int = 200_000,
-        random_state: Any = 0,
-    ) -> None:
-        self.class_prior = class_prior
-        self.min_shared = min_shared
-        self.max_pairs = max_pairs
-        self.random_state = random_state
+    class_prior: Any = "auto"
+    min_shared: Any = "auto"
+    max_pairs: int = 200_000
+    random_state: Any = 0
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

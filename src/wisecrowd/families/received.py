@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Received:
         return self.pair, self.indptr, self.task, self.label
 
 
-def received(engine: MemoryEngine, n_classes: int) -> list[Received]:
+def received(engine: MemoryShards, n_classes: int) -> list[Received]:
     """Return the received labels of every block."""
 
     def build(block: Block) -> Received:
@@ -103,7 +103,7 @@ def mass_outside(block: Block, state: Received, log_class: Floats, totals: Float
 
 
 def posterior_matrix(
-    engine: MemoryEngine,
+    engine: MemoryShards,
     states: Iterable[Received],
     labels: CrowdLabels,
     log_class: Floats,

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
@@ -47,29 +48,17 @@ class VariationalConfusion(ConfusionEM):
     random_state : int, Generator or None
     """
 
+    class_prior: Any
+    class_alpha: float
+    max_iter: int
+    tol: float
+    n_init: int
+    random_state: Any
+
     saves: ClassVar[dict[str, Saved]] = {
         # Where the class prior is given there is none.
         "class_posterior_": SavedArray("K", "positive", optional=True),
     }
-
-    def __init__(
-        self,
-        *,
-        class_prior: Any,
-        class_alpha: float,
-        max_iter: int,
-        tol: float,
-        n_init: int,
-        random_state: Any,
-    ) -> None:
-        super().__init__(
-            class_prior=class_prior,
-            max_iter=max_iter,
-            tol=tol,
-            n_init=n_init,
-            random_state=random_state,
-        )
-        self.class_alpha = class_alpha
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -132,10 +121,10 @@ class VariationalConfusion(ConfusionEM):
 
     # ---------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Floats:
-        engine, params = self._known_params(labels, prior, self._known_log_confusion())
-        params = replace(params, log_class=self._known_log_class(prior))
-        return posterior(engine, params, labels.n_classes)[0]
+    def _predict(self, problem: Problem) -> Floats:
+        engine, params = self._known_params(problem, self._known_log_confusion())
+        params = replace(params, log_class=self._known_log_class(problem.prior))
+        return posterior(engine, params, problem.data.n_classes)[0]
 
     def _known_log_class(self, prior: TaskPrior) -> Floats:
         """Return the expected log class prior (K,) of new tasks; "auto" drops it for a prior."""

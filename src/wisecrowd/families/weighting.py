@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block
 from wisecrowd.families.coin import given_start
 from wisecrowd.families.received import (
     Received,
@@ -46,18 +45,18 @@ class Votes:
 
     Parameters
     ----------
-    labels : CrowdLabels
-    prior : TaskPrior
+    problem : Problem
     smoothing : float
         Votes that every class of every task has from the start.
     """
 
-    def __init__(self, labels: CrowdLabels, prior: TaskPrior, smoothing: float = 0.0) -> None:
+    def __init__(self, problem: Problem, smoothing: float = 0.0) -> None:
+        labels = problem.data
         self._labels, self._smoothing = labels, smoothing
-        self._engine = MemoryEngine(labels, prior, table_size=labels.n_workers)
+        self._engine = problem.cut(labels.n_workers)
         self._states = received(self._engine, labels.n_classes)
         self._no_class = np.zeros(labels.n_classes)  # the task prior says it all
-        self._totals = row_totals(prior, self._no_class)
+        self._totals = row_totals(problem.prior, self._no_class)
         self.total = worker_weights(labels)  # (J,) of each worker's labels
         self.n_classes = labels.n_classes
 
@@ -77,7 +76,8 @@ class Votes:
             )  # fmt: skip
             return state, Agreement(agreement)
 
-        return self._engine.map_reduce(step, self._states, vote_weight)[1].agreement
+        stats: Agreement = self._engine.map_reduce(step, self._states, vote_weight)[1]
+        return stats.agreement
 
     def agreement_with(self, given: Floats) -> Floats:
         """Return how much of each worker's labels a posterior (n_tasks, K) has right, (J,)."""
@@ -134,11 +134,11 @@ class WeightedVote(Aggregator):
 
     # -------------------------------------------------------------------------------------- fit
 
-    def _fit(self, labels: CrowdLabels, prior: TaskPrior, rng: np.random.Generator) -> FitResult:
-        votes = Votes(labels, prior)
+    def _fit(self, problem: Problem) -> FitResult:
+        votes = Votes(problem)
         weights = self._first_weights(votes)
-        if self._start is not None:
-            weights = self._new_weights(votes.agreement_with(self._start), votes, weights, 1)
+        if problem.start is not None:
+            weights = self._new_weights(votes.agreement_with(problem.start), votes, weights, 1)
         history: list[float] = []
         converged = False
         for number in range(1, self.max_iter + 1):
@@ -164,10 +164,10 @@ class WeightedVote(Aggregator):
 
     # ---------------------------------------------------------------------------------- predict
 
-    def _predict(self, labels: CrowdLabels, prior: TaskPrior) -> Any:
+    def _predict(self, problem: Problem) -> Any:
         weights = self.vote_weight_
-        if labels.n_workers > len(weights):
+        if problem.data.n_workers > len(weights):
             weights = np.append(weights, self._unknown_weight())
-        votes = Votes(labels, prior)
+        votes = Votes(problem)
         votes.round(weights, hard=False)
         return votes.posterior()

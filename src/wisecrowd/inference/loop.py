@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from wisecrowd.engines.memory import Block, MemoryEngine
+from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.inference.monitor import Progress, report
 
 LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
@@ -59,7 +59,7 @@ class Run:
 
 def run(
     model: Model,
-    engine: MemoryEngine,
+    engine: MemoryShards,
     params: Any,
     *,
     max_iter: int,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes
 
 Floats = NDArray[np.float64]
@@ -73,7 +74,7 @@ def forecast(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> Floa
     """
     rows = np.arange(labels.n_tasks, dtype=np.int32)
     prior = TaskPrior(np.asarray(log_probas, dtype=np.float64), rows, given=True)
-    return naive_bayes(labels, prior, confusion, np.ones(labels.n_classes))
+    return naive_bayes(in_memory(labels, prior), confusion, np.ones(labels.n_classes))
 
 
 def softmax(scores: Floats) -> Floats:

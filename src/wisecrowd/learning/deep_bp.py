@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from wisecrowd.aggregation.belief_propagation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved
-from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
 from wisecrowd.inference.loop import Run
@@ -111,7 +111,7 @@ class WarmBeliefPropagation(BeliefPropagation):
     messages: Floats | None = None
 
     def _converge(
-        self, steps: MessagePassing, engine: MemoryEngine, params: Params, states: list[Floats]
+        self, steps: MessagePassing, engine: MemoryShards, params: Params, states: list[Floats]
     ) -> Run:
         if self.messages is not None and not params.update:  # else it goes on after a refinement
             cuts = np.cumsum([len(state) for state in states])[:-1]

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import MOST_STARTS, check_flag, check_integer, check_number
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.learning.data import CrowdData, log_probas_of
 from wisecrowd.learning.model import TargetModel
@@ -116,7 +117,8 @@ def judge(
     confusion = confusion_from(predicted, labels, smoothing)
     class_prior = predicted[known].sum(axis=0) + smoothing
     flat = TaskPrior(np.zeros((1, labels.n_classes)))
-    return confusion, naive_bayes(labels, flat, confusion, class_prior / class_prior.sum())
+    problem = in_memory(labels, flat)
+    return confusion, naive_bayes(problem, confusion, class_prior / class_prior.sum())
 
 
 class BootstrappedModel(TargetModel):

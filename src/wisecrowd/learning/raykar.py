@@ -14,6 +14,7 @@ from wisecrowd.core.features import is_dataset
 from wisecrowd.core.parameters import MOST_ITERATIONS, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import dirichlet_update, known_mixture
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import as_row_prior
@@ -170,7 +171,7 @@ class _EM:
         rows = self.log_f + self.possible
         prior = TaskPrior(rows, np.arange(len(rows), dtype=np.int32), given=True)
         self.posterior, evidence = known_mixture(
-            self.labels, prior, np.exp(self.log_confusion), np.ones(rows.shape[1])
+            in_memory(self.labels, prior), np.exp(self.log_confusion), np.ones(rows.shape[1])
         )
         return evidence + log_prior - 0.5 * self.l2 * float((self.weights[:, :-1] ** 2).sum())
 

@@ -70,7 +70,7 @@ def check_probabilities(make: Make) -> None:
         require(np.array_equal(fitted.ties_, ties), "ties_ does not mark the ties")
         top = dense(fitted.probas_)[np.arange(labels.n_tasks), chosen]
         assert_close(fitted.confidence_, top, "confidence_", "from the label's probability")
-        if fitted.tags.confusion:
+        if fitted.tags().confusion:
             rows = fitted.confusion_.sum(axis=2)
             require(np.allclose(rows, 1, atol=1e-9), "rows of confusion_ do not sum to one")
 
@@ -115,7 +115,7 @@ def check_recovers_own_model(make: Make) -> None:
         within = np.abs(fitted.worker_accuracy_ - made.worker_accuracy)
         covered = np.mean(within <= 3 * fitted.worker_accuracy_error_ + 0.01)
         require(covered >= 0.8, f"three standard errors cover {covered:.0%} of the workers only")
-    if fitted.tags.confusion and made.difficulty is None:
+    if fitted.tags().confusion and made.difficulty is None:
         off = np.abs(fitted.confusion_ - made.confusion).mean()
         require(off <= 0.06, f"confusion matrices are {off:.3f} off on average")
 
@@ -123,7 +123,7 @@ def check_recovers_own_model(make: Make) -> None:
 @check
 def check_objective_monotone(make: Make) -> None:
     """Require that the objective never falls, of methods that promise it."""
-    if not make().tags.monotone:
+    if not make().tags().monotone:
         return
     k = n_classes_for(make)
     accelerated = ({}, {"accelerate": True}) if "accelerate" in make().get_params() else ({},)
@@ -153,7 +153,7 @@ def _assert_climbs(history: tuple[float, ...], where: str) -> None:
 @check
 def check_predict_repeats_fit(make: Make) -> None:
     """Require that predicting the training labels repeats the fit, also after one iteration."""
-    if not make().tags.inductive:
+    if not make().tags().inductive:
         return
     labels = small_labels(make)
     prior = np.random.default_rng(0).dirichlet(np.full(labels.n_classes, 5.0), labels.n_tasks)
@@ -185,7 +185,7 @@ def check_new_tasks(make: Make) -> None:
     fitted = make().fit(labels)
     worker, answer = labels.workers[:4].tolist(), labels.classes[0]
     task = ["a", "a", "a", "b"]
-    if not (fitted.tags.inductive or fitted.tags.predicts):
+    if not (fitted.tags().inductive or fitted.tags().predicts):
         _assert_refuses(lambda: fitted.predict_proba((task, worker, [answer] * 4)), "a new task")
         return
     known = dense(fitted.predict_proba((task, worker, [answer] * 4)))
@@ -214,7 +214,7 @@ def check_score(make: Make) -> None:
     require(fitted.score(labels, half) == 1.0, "the score on its own labels is not one")
     other = np.roll(labels.classes, 1)[np.searchsorted(labels.classes, fitted.labels_)]
     require(fitted.score(labels, other) == 0.0, "the score on wrong labels is not zero")
-    if fitted.tags.likelihood:
+    if fitted.tags().likelihood:
         value = fitted.score(labels)
         require(math.isfinite(value) and value <= 1e-12, f"the log-likelihood is {value}")
 
@@ -226,7 +226,7 @@ def check_warm_start(make: Make) -> None:
     former = make().fit(labels)
     for start in (former, dense(former.probas_), with_params(make, max_iter=2)):
         assert_sound(make().fit(labels, init=start), labels, "from a given start")
-    if former.tags.monotone and not is_stochastic(make):  # it climbs from where it starts
+    if former.tags().monotone and not is_stochastic(make):  # it climbs from where it starts
         warm = short_run(make, 1).fit(labels, init=former)
         agreement = float(np.mean(warm.labels_ == former.labels_))
         require(agreement >= 0.9, f"one step from a former fit agrees on {agreement:.0%} only")

@@ -129,7 +129,7 @@ def check_pickle(make: Make) -> None:
     fitted = make().fit(labels)
     copy = pickle.loads(pickle.dumps(fitted))
     assert_same_bits(fitted, copy, "after pickling")
-    if fitted.tags.inductive:
+    if fitted.tags().inductive:
         probas = fitted.predict_proba(labels)
         assert_close(probas, copy.predict_proba(labels), "predict_proba", "after pickling")
     fresh = pickle.loads(pickle.dumps(make()))
@@ -155,10 +155,10 @@ def check_save_and_load(make: Make) -> None:
         same = np.array_equal(getattr(fitted, name), getattr(loaded, name))
         require(same, f"{name} differs after loading")
     require(repr(loaded) == repr(fitted), f"parameters differ: {loaded!r}, {fitted!r}")
-    if fitted.tags.inductive:
+    if fitted.tags().inductive:
         probas = fitted.predict_proba(labels)
         assert_close(probas, loaded.predict_proba(labels), "predict_proba", "after loading")
-    if fitted.tags.likelihood:
+    if fitted.tags().likelihood:
         require(abs(fitted.score(labels) - loaded.score(labels)) <= 1e-9, "score after loading")
 
 
@@ -179,7 +179,7 @@ def check_model_selection(make: Make) -> None:
     """Require that scikit-learn's searches work over folds of tasks, with and without truth."""
     selection = optional("sklearn.model_selection")
     method = with_params(make, max_iter=10)
-    if not method.tags.inductive:
+    if not method.tags().inductive:
         return
     made = simulated(40, 5, n_classes_for(make), 4)
     folds = selection.KFold(3, shuffle=True, random_state=0)
@@ -188,7 +188,7 @@ def check_model_selection(make: Make) -> None:
     )
     require(scores.shape == (3,) and ((scores >= 0) & (scores <= 1)).all(), f"scores are {scores}")
     require(scores.mean() > 1 / n_classes_for(make), f"held-out accuracy is {scores.mean():.2f}")
-    if method.tags.likelihood:
+    if method.tags().likelihood:
         scores = selection.cross_val_score(method, made.labels, cv=folds, error_score="raise")
         require(np.isfinite(scores).all() and (scores <= 1e-12).all(), f"scores are {scores}")
     if "max_iter" in method.get_params():

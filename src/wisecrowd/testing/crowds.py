@@ -30,7 +30,7 @@ CLASS_PRIOR = {2: (0.7, 0.3), 3: (0.55, 0.3, 0.15)}
 
 def n_classes_for(make: Make) -> int:
     """Return 2 for methods of two classes, else 3."""
-    return 2 if make().tags.binary else 3
+    return 2 if make().tags().binary else 3
 
 
 def asymmetric_confusions(n_workers: int, n_classes: int, random_state: int = 0) -> Floats:

@@ -26,7 +26,7 @@ def _assert_finite_or_refused(make: Make, labels: CrowdLabels, when: str) -> Non
     if fitted is None:
         return
     assert_sound(fitted, labels, when)
-    if fitted.tags.inductive:
+    if fitted.tags().inductive:
         probas = fitted.predict_proba(labels)
         require(np.isfinite(np.asarray(probas.sum())).all(), f"predict_proba is not finite {when}")
     fitted.task_table()
@@ -99,7 +99,7 @@ def check_unused_class(make: Make) -> None:
     """Require that a class that nobody chose is kept, and is nobody's label."""
     labels = small_labels(make)
     task, worker, label = named_columns(labels)
-    if make().tags.binary:
+    if make().tags().binary:
         label = np.full(len(label), "class-000", dtype=object)
     classes = [*sorted(set(label)), "unused"]
     declared = CrowdLabels.from_arrays(task, worker, label, classes=classes)
@@ -121,7 +121,7 @@ def check_empty_rows(make: Make) -> None:
     )
     _assert_finite_or_refused(make, declared, "with a task and a worker without labels")
     fitted = fit_or_refusal(make(), declared)
-    if fitted is not None and fitted.tags.inductive:
+    if fitted is not None and fitted.tags().inductive:
         alone = declared[[0]]
         probas = fitted.predict_proba(alone)
         require(probas.shape == (1, labels.n_classes), "a fold without labels has no posterior")
@@ -178,7 +178,7 @@ def check_zero_weights(make: Make) -> None:
 @check
 def check_many_classes(make: Make) -> None:
     """Require sense of more classes than labels."""
-    if make().tags.binary:
+    if make().tags().binary:
         return
     n = 30
     given = np.repeat(np.arange(n), 3)

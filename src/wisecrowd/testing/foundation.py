@@ -130,7 +130,7 @@ def short_run(make: Make, n_iter: int = 5) -> Aggregator:
 
 def is_stochastic(make: Make) -> bool:
     """Return whether the method draws random numbers even when it starts once."""
-    return make().tags.stochastic
+    return make().tags().stochastic
 
 
 def fit_or_refusal(method: Aggregator, labels: CrowdLabels, **options: Any) -> Aggregator | None:

@@ -44,7 +44,7 @@ def check_good_crowds(make: Make) -> None:
     Findings about the data have thresholds of their own and do not count here; remarks on workers
     who share too few tasks count only where they share many.
     """
-    for n_classes in (2,) if make().tags.binary else (2, 4, 10):
+    for n_classes in (2,) if make().tags().binary else (2, 4, 10):
         for what, made in good_crowds(n_classes):
             where = f"on a good crowd with {n_classes} classes, where {what}"
             with warnings.catch_warnings(record=True) as caught:

@@ -78,7 +78,7 @@ def _compare_renamed(make: Make, which: int, reverse: bool) -> None:
     expected = np.arange(len(first.classes_))[classes][expected]
     given = np.searchsorted(first.classes_, first.labels_)
     assert_same_labels(given, expected, tied(first.probas_), when)
-    if first.tags.confusion:
+    if first.tags().confusion:
         confusion = second.confusion_[workers][:, classes][:, :, classes]
         assert_close(first.confusion_, confusion, "confusion_", when)
 
@@ -257,7 +257,7 @@ def check_disjoint_copy(make: Make) -> None:
     ))  # fmt: skip
     n, probas = len(alone.tasks_), dense(both.probas_)
     unsure = tied(alone.probas_)
-    if is_stochastic(make) or make().tags.pooled:
+    if is_stochastic(make) or make().tags().pooled:
         unsure |= dense(alone.probas_).max(axis=1) < 0.9
     assert_same_labels(alone.labels_, both.labels_[:n], unsure, "when a disjoint copy is added")
     assert_alike(make, probas[:n], probas[n:], "probas_", "between two equal crowds")
@@ -266,7 +266,7 @@ def check_disjoint_copy(make: Make) -> None:
 @check
 def check_integer_weights(make: Make) -> None:
     """Require that a weight of three counts as three equal annotations."""
-    if not make().tags.exact_replication:
+    if not make().tags().exact_replication:
         return
     columns = named_columns(small_labels(make))
     times = np.random.default_rng(3).integers(1, 4, size=len(columns[0]))
@@ -292,7 +292,7 @@ def check_sparse_posterior(make: Make) -> None:
     plain = short_run(make).fit(labels, gold=gold)
     with replaced(received, "DENSE_LIMIT", 0):
         kept = short_run(make).fit(labels, gold=gold)
-        again = kept.predict_proba(labels, gold=gold) if kept.tags.inductive else kept.probas_
+        again = kept.predict_proba(labels, gold=gold) if kept.tags().inductive else kept.probas_
         score = kept.score(labels, dict(zip(labels.tasks, plain.labels_, strict=True)))
     if not hasattr(kept.probas_, "tocsr"):
         return  # its posteriors are always dense

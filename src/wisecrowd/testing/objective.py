@@ -80,7 +80,7 @@ def objective_gap(name: str, labels: CrowdLabels) -> float:
 
 def monotone_methods() -> list[str]:
     """Return the methods that promise that their objective never falls."""
-    return [name for name in method_names() if get_method(name)().tags.monotone]
+    return [name for name in method_names() if get_method(name)().tags().monotone]
 
 
 def random_labels(seed: int, n_classes: int = 3) -> CrowdLabels:
@@ -107,7 +107,7 @@ def largest_fall(make: Make, seed: int) -> float:
     The run has a random start or its own, plain or accelerated iterations, and gold or none.
     """
     rng = np.random.default_rng(seed)
-    labels = random_labels(seed, 2 if make().tags.binary else 3)
+    labels = random_labels(seed, 2 if make().tags().binary else 3)
     method = with_params(
         make, max_iter=40, tol=0.0, n_init=1, accelerate=bool(rng.random() < 0.5),
         random_state=seed,

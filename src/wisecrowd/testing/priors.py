@@ -44,7 +44,7 @@ def check_gold(make: Make) -> None:
     without = short_run(make).fit(labels, gold={})
     plain = short_run(make).fit(labels)
     assert_close(plain.probas_, without.probas_, "probas_", "between no gold and empty gold")
-    if fitted.tags.inductive:
+    if fitted.tags().inductive:
         probas = dense(fitted.predict_proba(labels, gold=gold))
         assert_close(fitted.probas_, probas, "predict_proba", "from the fit with gold")
 

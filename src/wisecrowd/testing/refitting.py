@@ -30,7 +30,7 @@ def check_fit_twice(make: Make) -> None:
     again, when = method.fit(labels), "after a fit to other workers"
     assert_same_bits(fresh, again, when)
     assert_same_state(fresh, again, when)
-    if fresh.tags.inductive or fresh.tags.predicts:
+    if fresh.tags().inductive or fresh.tags().predicts:
         new = small_labels(make, random_state=2)
         one, two = (dense(method.predict_proba(new)) for method in (fresh, again))
         require(np.array_equal(one, two), f"predict_proba of new tasks differs {when}")

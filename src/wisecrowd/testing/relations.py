@@ -197,7 +197,7 @@ def compare(
     None where the method promises nothing: it draws random numbers per code and codes change, or
     it does not count a whole weight as repetition.
     """
-    tags = make().tags
+    tags = make().tags()
     if (tags.stochastic and not relation.same_codes) or not relation.applies(tags):
         return None
     twin = relation.twin(labels, rng)

@@ -25,7 +25,7 @@ def judged(
     method = make()
     own = method.get_params(deep=False)
     lacks = next((name for name in given.params if name not in own), "")
-    return judge(case, trace, binary=method.tags.binary, lacks=lacks, shell=shell)
+    return judge(case, trace, binary=method.tags().binary, lacks=lacks, shell=shell)
 
 
 @check
