@@ -6,12 +6,15 @@ may draw another label. ``python -m tests.golden.write`` fits all methods again.
 
 from __future__ import annotations
 
+import base64
 import json
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.aggregation import OneVsRest
 from wisecrowd.core.exceptions import WisecrowdWarning
@@ -20,7 +23,9 @@ from wisecrowd.core.registry import get_method, method_names
 
 HERE = Path(__file__).parent
 CROWDS = ("small", "many_classes", "weights", "gold", "sparse", "disconnected")
-DIGITS = 9
+# What is stored of a fit beside its labels, where it has it.
+NUMBERS = ("probas", "worker_accuracy", "worker_accuracy_error", "class_prior", "confusion")
+COUNTS = ("n_iter", "converged")
 
 
 def read_crowd(name: str) -> tuple[CrowdLabels, dict[int, int] | None]:
@@ -46,6 +51,12 @@ def fit(method: str, labels: CrowdLabels, gold: dict[int, int] | None) -> Any:
         return made.fit(labels, gold=gold)
 
 
+def numbers_of(fitted: Any) -> dict[str, NDArray[np.float64]]:
+    """Return the arrays of a fit that are stored, by name."""
+    found = {name: getattr(fitted, f"{name}_", None) for name in NUMBERS}
+    return {name: np.asarray(value, float) for name, value in found.items() if value is not None}
+
+
 def results(crowd: str) -> dict[str, Any]:
     """Return what is stored of every method's fit to a crowd."""
     labels, gold = read_crowd(crowd)
@@ -54,12 +65,31 @@ def results(crowd: str) -> dict[str, Any]:
         fitted = fit(method, labels, gold)
         found[method] = {
             "labels": fitted.labels_.tolist(),
-            "probas": np.asarray(fitted.probas_).round(DIGITS).tolist(),
+            **{name: getattr(fitted, f"{name}_") for name in COUNTS},
+            **{name: _stored_form(name, value) for name, value in numbers_of(fitted).items()},
         }
     return found
 
 
-def read_results(crowd: str) -> dict[str, Any]:
-    """Return the stored results of every method."""
-    stored: dict[str, Any] = json.loads((HERE / "aggregators" / f"{crowd}.json").read_text())
-    return stored
+def read_results(crowd: str) -> tuple[dict[str, str], dict[str, Any]]:
+    """Return the machine that wrote the results of a crowd, and the results of every method."""
+    stored = json.loads((HERE / "aggregators" / f"{crowd}.json").read_text())
+    machine = stored.pop("machine")
+    for found in stored.values():
+        found |= {name: _as_array(found[name]) for name in NUMBERS if name in found}
+    return machine, stored
+
+
+def _stored_form(name: str, value: NDArray[np.float64]) -> Any:
+    """Return an array for JSON: as numbers, or packed where there are many of them."""
+    if name != "confusion":
+        return value.tolist()
+    packed = zlib.compress(value.astype("<f8").tobytes(), 9)
+    return {"shape": value.shape, "float64": base64.b64encode(packed).decode()}
+
+
+def _as_array(stored: Any) -> NDArray[np.float64]:
+    if isinstance(stored, list):
+        return np.array(stored, float)
+    packed = zlib.decompress(base64.b64decode(stored["float64"]))
+    return np.frombuffer(packed, "<f8").reshape(stored["shape"])
