@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.kernels import fast
+from wisecrowd.kernels.confusion import fast
 
 GUIDE = {2: 4, 5: 16, 10: 60}  # nanoseconds per label, found with quick trials elsewhere
 

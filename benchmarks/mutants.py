@@ -21,6 +21,7 @@ from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator, operator_names
 
 from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.kernels import KERNELS
 
 ARITHMETIC, BITS = "Add|Sub|Mul|Div|FloorDiv|Mod|Pow", "BitOr|BitAnd|BitXor|LShift|RShift"
 LIKELY = re.compile(
@@ -35,12 +36,12 @@ DISTANCE = 2  # how far up the imports the tests of a module are looked for
 MOST_FILES = 8
 # Kernels are not imported but chosen while a fit runs, by these modules.
 CHOSEN_BY = {
-    "": "families.confusion",
-    "_difficulty": "families.difficulty",
-    "_gibbs": "aggregation.gibbs_dawid_skene",
-    "_messages": "aggregation.belief_propagation",
-    "_pairs": "families.moments",
-    "_received": "aggregation.majority_vote",
+    "belief_propagation": "aggregation.belief_propagation",
+    "confusion": "families.confusion",
+    "gibbs": "aggregation.gibbs_dawid_skene",
+    "glad": "families.difficulty",
+    "pairs": "families.moments",
+    "sparse_posterior": "aggregation.majority_vote",
 }
 
 Place = tuple[int, int]
@@ -153,9 +154,8 @@ def importers(root: Path) -> dict[str, set[str]]:
                 used = [alias.name for alias in node.names]
             for other in set(used) & names.keys():
                 users[other].add(name)
-    for end, user in CHOSEN_BY.items():
-        for kind in ("fast", "reference"):
-            users[f"wisecrowd.kernels.{kind}{end}"].add(f"wisecrowd.{user}")
+    for (family, _), module in KERNELS.items():
+        users[module].add(f"wisecrowd.{CHOSEN_BY[family]}")
     return users
 
 
@@ -192,8 +192,8 @@ def tests_of(path: Path, root: Path, users: dict[str, set[str]]) -> list[str]:
     files = [path]
     if ".kernels." in name:
         files += sorted(
-            (root / "tests" / "kernels").glob("test_*.py"),
-            key=lambda test: path.stem not in test.read_text(),
+            (root / "tests" / "kernels").rglob("test_*.py"),
+            key=lambda test: (test.parent.name != path.parent.name, test),
         )
     for module in near:
         *folders, stem = module.split(".")[1:]

@@ -34,7 +34,7 @@ from benchmarks.rows import Row
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "wisecrowd"
 GROUPS = {
-    "kernels": sorted((SOURCE / "kernels").glob("[!_]*.py")),
+    "kernels": sorted((SOURCE / "kernels").rglob("[!_]*.py")),
     "families": sorted((SOURCE / "families").glob("[!_]*.py")),
     "validation": [
         SOURCE / "core" / f"{name}.py"
@@ -98,9 +98,8 @@ def judged(job: tuple[Mutant, list[str]]) -> tuple[Mutant, str]:
 def _forget_compiled(path: Path) -> None:
     """Remove what was compiled from a module, and from those that compile it into themselves."""
     kernels = copy / "src" / "wisecrowd" / "kernels"
-    if path.parent == kernels:
-        stem = "" if path.stem == "compiling" else path.stem.replace("reference", "fast")
-        for cached in (kernels / "__pycache__").glob(f"{stem}*.nb?"):
+    if path.is_relative_to(kernels) and path.stem != "posteriors":  # which is never compiled
+        for cached in path.parent.rglob("__pycache__/*.nb?"):
             cached.unlink()
 
 

@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import (
 )
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
-from wisecrowd.kernels.reference import log_normalise, soft_votes
+from wisecrowd.kernels.posteriors import log_normalise, soft_votes
 
 MATRIX = np.array([[0, 0, 1], [2, 2, 2], [1, 1, 0], [0, 0, 0]])
 

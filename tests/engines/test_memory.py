@@ -11,7 +11,7 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
 from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.engines.threads import get_threads, set_threads
-from wisecrowd.kernels import reference
+from wisecrowd.kernels.confusion import reference
 
 
 class Sum(NamedTuple):
@@ -56,7 +56,7 @@ def test_small_data_are_one_block():
     (block,) = MemoryShards(labels, no_prior(labels), 1).shards()
     assert block.tasks == slice(0, 200)
     assert block.n_tasks == 200
-    assert block.kernels is reference
+    assert block.kernels("confusion") is reference
 
 
 def test_blocks_cover_all_tasks_once_and_in_order(small_blocks):

@@ -6,7 +6,7 @@ import pytest
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.collapsed import CollapsedChains, Collapsible, _earlier_labels
-from wisecrowd.kernels import reference_gibbs
+from wisecrowd.kernels.gibbs import reference
 
 
 def repeated_labels(weighted):
@@ -57,7 +57,7 @@ def test_counts_do_not_drift(coin):
     rng = np.random.default_rng(1)
     chains.start(np.full((labels.n_tasks, K), 1 / K), rng)
     for _ in range(5):
-        chains.sweep(reference_gibbs, rng, keep=False)
+        chains.sweep(reference, rng, keep=False)
     kept = chains.counts.copy(), chains.totals.copy(), chains.class_counts.copy()
     chains._count()
     for before, after in zip(

@@ -20,7 +20,7 @@ from wisecrowd.families.difficulty import (
     State,
     _kernels,
 )
-from wisecrowd.kernels import fast_difficulty, reference_difficulty
+from wisecrowd.kernels.glad import fast, reference
 
 STANDARD = AbilityDifficulty(Normal(1.0, 1.0), Normal(1.0, 1.0), None)
 
@@ -70,7 +70,7 @@ def test_values_are_those_of_enumeration(n_classes):
     labels = crowd(n_classes=n_classes)
     engine, params, prior = setting(labels)
     b = np.random.default_rng(1).normal(0, 1, labels.n_tasks)
-    values = reference_difficulty.difficulty_values(*block_arguments(engine.shards()[0], params), b)
+    values = reference.difficulty_values(*block_arguments(engine.shards()[0], params), b)
     expected = log_likelihoods(labels, params.ability, b, params.log_class + prior.rows[0])
     np.testing.assert_allclose(values, expected, rtol=1e-10)
 
@@ -101,7 +101,7 @@ def test_gradients_are_finite_differences():
     b = np.random.default_rng(1).normal(0, 1, labels.n_tasks)
     log_prior = params.log_class + prior.rows[0]
     sums, mass = np.zeros((labels.n_workers, 3)), np.zeros(3)
-    reference_difficulty.difficulty_step(
+    reference.difficulty_step(
         *block_arguments(block, params), b.copy(), 0.0, 0.0, 0, sums, mass, None
     )
     h = 1e-6
@@ -113,7 +113,7 @@ def test_gradients_are_finite_differences():
             labels, down, b, log_prior
         )
         assert sums[j, 0] == pytest.approx(rise.sum() / (2 * h), abs=1e-6)
-    point = reference_difficulty._Block(*block_arguments(block, params)).at(b, 1.0, 1.0)
+    point = reference._Block(*block_arguments(block, params)).at(b, 1.0, 1.0)
     rise = log_likelihoods(labels, params.ability, b + h, log_prior)
     rise -= log_likelihoods(labels, params.ability, b - h, log_prior)
     np.testing.assert_allclose(point.slope, rise / (2 * h) - (b - 1), atol=1e-6)
@@ -122,7 +122,7 @@ def test_gradients_are_finite_differences():
 def test_curvature_bound_holds_everywhere():
     """The step of an ability is that of a parabola below the expected log-likelihood."""
     x = np.concatenate([np.linspace(-8, 8, 81), [1e-9, -1e-5]])
-    bend = reference_difficulty.half_tanh_ratio(x, expit(x))
+    bend = reference.half_tanh_ratio(x, expit(x))
     at = np.linspace(-12, 12, 97)
     for origin, curvature in zip(x, bend, strict=True):
         slope = 1 - expit(origin)
@@ -143,7 +143,7 @@ def test_no_step_loses():
             params, value = STANDARD.global_step(stats_, params), reached
 
 
-@pytest.mark.parametrize("kernels", [reference_difficulty, fast_difficulty])
+@pytest.mark.parametrize("kernels", [reference, fast])
 def test_steps_that_would_lose_are_cut(kernels):
     """Far from the optimum, and with heavy labels, a plain Newton step overshoots."""
     labels = replace(crowd(), weight=np.full(100, 20.0))
@@ -225,7 +225,7 @@ def test_log_density_of_a_normal_prior_is_zero_at_its_mean():
     assert Normal(1.0, np.inf).log_density(values) == 0.0
 
 
-@pytest.mark.parametrize(("n", "module"), [(99, reference_difficulty), (100, fast_difficulty)])
+@pytest.mark.parametrize(("n", "module"), [(99, reference), (100, fast)])
 def test_kernels_are_compiled_for_large_blocks_only(monkeypatch, n, module):
     """By annotations × classes / 2, and five times as many as elsewhere."""
     monkeypatch.setattr("wisecrowd.kernels.COMPILE_FROM", 40)

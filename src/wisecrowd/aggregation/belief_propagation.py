@@ -27,7 +27,6 @@ from wisecrowd.families.message_passing import (
     inexact_workers,
     label_weights,
     log_evidence,
-    message_kernels,
     refine,
     rules_for,
 )
@@ -159,7 +158,7 @@ class BeliefPropagation(Aggregator):
         nodes = Nodes.build(rules, rule_of)
         terms = int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K)
         steps = MessagePassing(
-            edges, coin, 0.0, self.tol, estimate_class=fixed is None, kernels=message_kernels(terms)
+            edges, coin, 0.0, self.tol, estimate_class=fixed is None, n_terms=terms
         )
         engine = problem.cut(len(nodes.log_weight))
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed

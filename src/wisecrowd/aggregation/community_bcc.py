@@ -19,7 +19,7 @@ from wisecrowd.families.confusion import Params
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
 from wisecrowd.inference.priors import History
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
@@ -117,8 +116,8 @@ class EBCC(VariationalConfusion):
 
     def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
         """E-step over (class, subtype) pairs, so many that compiled kernels pay sooner."""
-        chosen = kernels.select(len(block.cell) * self.n_subtypes)
-        return super().local_step(replace(block, kernels=chosen), state, params)
+        more = replace(block, work=block.work * self.n_subtypes)
+        return super().local_step(more, state, params)
 
     def global_step(self, stats: Stats, params: Params | None) -> Params:
         """Update the posteriors of workers, subtypes and classes from the expected counts."""
@@ -180,7 +179,7 @@ class EBCC(VariationalConfusion):
                 some = start[first : first + size]
                 share = rng.standard_exponential((*some.shape, G)) * used
                 share *= (some / share.sum(axis=2))[:, :, None]
-                block.kernels.add_counts(
+                block.kernels("confusion").add_counts(
                     block.indptr[first : first + len(some) + 1], block.cell, block.weight,
                     share.reshape(len(some), -1), counts,
                 )  # fmt: skip

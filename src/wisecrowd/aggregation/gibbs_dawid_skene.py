@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
@@ -23,6 +21,7 @@ from wisecrowd.inference.chains import ChainMonitor
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.initial import condition, vote_posterior
 from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 
@@ -138,8 +137,7 @@ class GibbsDawidSkene(Aggregator):
         chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), C)
         chains.start(_first_posterior(problem), for_classes)
         visits = (labels.n_annotations if chains.replicated else N) * self._total_sweeps()
-        chosen = kernels.select(VISIT * visits)
-        kernel = importlib.import_module(f"{chosen.__name__}_gibbs")
+        kernel = kernels_for("gibbs", VISIT * visits)
         draws = Draws(chains, int(self.n_sweeps), for_workers)
         trace = ChainMonitor(int(self.n_sweeps), C, labels.n_workers + K)
         for sweep in range(self._total_sweeps()):

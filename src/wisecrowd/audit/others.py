@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 

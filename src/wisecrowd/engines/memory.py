@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
+from wisecrowd.kernels import kernels_for
 
 MOST_BLOCKS = 16
 SMALLEST_BLOCK = 1 << 18  # annotations; below this a thread is not worth starting
@@ -33,6 +33,7 @@ class Block:
     """A range of tasks with its annotations, as the kernels want them.
 
     ``indptr`` points into the full annotation arrays; ``prior_index`` is the block's own part.
+    ``work`` is the size of the whole problem, so that all blocks run the same kernels.
     """
 
     tasks: slice
@@ -43,12 +44,16 @@ class Block:
     weight: NDArray[np.float64] | None
     prior_rows: NDArray[np.float64]
     prior_index: NDArray[np.int32] | None
-    kernels: ModuleType
+    work: int
 
     @property
     def n_tasks(self) -> int:
         """Number of tasks in the block."""
         return len(self.indptr) - 1
+
+    def kernels(self, family: str) -> ModuleType:
+        """Return a family's kernels: compiled ones if the whole problem is large."""
+        return kernels_for(family, self.work)
 
 
 class MemoryEngine:
@@ -83,7 +88,6 @@ class MemoryShards:
             cell = labels.worker * np.int32(labels.n_classes) + labels.label
         else:
             cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
-        chosen = kernels.select(labels.n_annotations)
         size = max(SMALLEST_BLOCK, 4 * table_size)
         n_blocks = min(MOST_BLOCKS, max(1, labels.n_annotations // size))
         # Cut where the annotations divide evenly, not the tasks.
@@ -93,7 +97,7 @@ class MemoryShards:
             Block(
                 slice(a, b), labels.indptr[a : b + 1], labels.worker, labels.label, cell,
                 labels.weight, prior.rows, None if prior.index is None else prior.index[a:b],
-                chosen,
+                labels.n_annotations,
             )
             for a, b in pairwise(cuts)
         ]  # fmt: skip

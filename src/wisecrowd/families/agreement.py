@@ -43,7 +43,7 @@ from wisecrowd.families.received import (
     share_of,
     worker_weights,
 )
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -148,7 +148,7 @@ class CoinVotes:
 
         def step(block: Block, state: Received, _: None) -> tuple[Received, Stats]:
             correct, mass = np.zeros_like(log_odds), np.zeros_like(log_class)
-            log_z = state.kernels.coin_step(
+            log_z = block.kernels("sparse_posterior").coin_step(
                 block.indptr, block.worker, block.weight, *state.pairs, log_odds,
                 log_class, block.prior_rows, block.prior_index, self._last[1],
                 correct, mass, state.probas, state.rest,

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.memory import Block, MemoryShards
+from wisecrowd.kernels.posteriors import soft_votes
 
 Floats = NDArray[np.float64]
 
@@ -106,7 +107,7 @@ def vote_variance(engine: MemoryShards, n_classes: int) -> Floats:
     r"""Return the variance (K,) of one-hot labels around the vote, times :math:`4 (1 - 1 / K)`."""
     variance, total = np.zeros(n_classes), 0.0
     for block in engine.shards():
-        votes = block.kernels.soft_votes(block.indptr, block.label, block.weight, n_classes)
+        votes = soft_votes(block.indptr, block.label, block.weight, n_classes)
         weight = np.diff(block.indptr).astype(np.float64)
         if block.weight is not None:
             task = np.repeat(np.arange(block.n_tasks), np.diff(block.indptr))

@@ -101,7 +101,7 @@ class OneCoinEM(Aggregator):
         """E-step and expected correct labels of one block."""
         correct = np.zeros_like(params.accuracy)
         mass = np.zeros_like(params.log_class) if self._fixed_class is None else None
-        log_z = state.kernels.coin_step(
+        log_z = block.kernels("sparse_posterior").coin_step(
             block.indptr, block.worker, block.weight, *state.pairs, params.log_odds,
             params.log_class, block.prior_rows, block.prior_index, params.totals,
             correct, mass, state.probas, state.rest,
@@ -194,7 +194,7 @@ class OneCoinEM(Aggregator):
         for block, state in zip(engine.shards(), states, strict=True):
             part = np.zeros_like(correct)
             prior = no_class, block.prior_rows, block.prior_index, totals
-            state.kernels.vote_step(
+            block.kernels("sparse_posterior").vote_step(
                 block.indptr, block.worker, block.weight, *state.pairs, everyone, 0.0,
                 *prior, part, state.probas, state.rest, False,
             )  # fmt: skip
@@ -202,7 +202,7 @@ class OneCoinEM(Aggregator):
                 part, dense = given_start(block, state, given, len(correct))
                 mass += dense
             else:
-                state.kernels.add_pair_mass(
+                block.kernels("sparse_posterior").add_pair_mass(
                     block.indptr, *state.pairs[1:], *prior, state.probas, state.rest, mass
                 )
                 mass += mass_outside(block, state, no_class, totals)

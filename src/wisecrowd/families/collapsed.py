@@ -14,7 +14,7 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.inference.dirichlet import row_parameters
 from wisecrowd.inference.priors import DirichletRows, OneCoin, TwoCoin, as_worker_prior
 from wisecrowd.inference.worker_prior import coin_matrices
-from wisecrowd.kernels.reference_gibbs import cells, rows
+from wisecrowd.kernels.gibbs.reference import cells, rows
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class CollapsedChains:
     Attributes
     ----------
     state : (N, C) class of each task in each chain
-    counts, totals, class_counts : see :mod:`wisecrowd.kernels.reference_gibbs`
+    counts, totals, class_counts : see :mod:`wisecrowd.kernels.gibbs.reference`
     """
 
     def __init__(

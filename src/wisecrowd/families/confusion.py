@@ -111,7 +111,7 @@ class ConfusionEM(Aggregator):
     def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
         """E-step and expected counts of one block; ``state`` is where posteriors go, or None."""
         counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
-        value = block.kernels.confusion_step(
+        value = block.kernels("confusion").confusion_step(
             block.indptr, block.cell, block.weight, params.table, params.log_class,
             block.prior_rows, block.prior_index, counts, mass, state, self._hard,
         )  # fmt: skip
@@ -193,7 +193,7 @@ class ConfusionEM(Aggregator):
         mass = np.zeros(n_classes)
         for block in engine.shards():
             if given is None and rng is None and not block.prior_rows.any():
-                block.kernels.add_vote_counts(
+                block.kernels("confusion").add_vote_counts(
                     block.indptr, block.label, block.cell, block.weight, counts, mass
                 )
                 continue
@@ -203,7 +203,7 @@ class ConfusionEM(Aggregator):
                 q = condition(given[block.tasks], block)
             if rng is not None:
                 q = condition(perturbed(q, rng), block)
-            block.kernels.add_counts(block.indptr, block.cell, block.weight, q, counts)
+            block.kernels("confusion").add_counts(block.indptr, block.cell, block.weight, q, counts)
             mass += q[np.diff(block.indptr) > 0].sum(axis=0)
         return self.global_step(Stats(counts, mass, 0.0), None)
 
@@ -277,7 +277,7 @@ def posterior(engine: MemoryShards, params: Params, n_classes: int) -> tuple[Flo
     probas = np.empty((engine.n_tasks, n_classes))
 
     def fill(block: Block, state: Any, params: Params) -> tuple[None, Evidence]:
-        value = block.kernels.confusion_step(
+        value = block.kernels("confusion").confusion_step(
             block.indptr, block.cell, block.weight, params.table, params.log_class,
             block.prior_rows, block.prior_index, None, None, probas[block.tasks], False,
         )  # fmt: skip

@@ -14,7 +14,6 @@ over the annotations is needed.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -22,10 +21,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.engines.memory import Block, MemoryShards
 from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.loop import squarem
+from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 STEPS_PER_PASS = 1  # of the easiness; more would wait for abilities that are still moving
@@ -223,9 +222,7 @@ class AbilityDifficulty:
 
 def _kernels(block: Block, params: Params) -> ModuleType:
     # By annotations × classes: the reference makes tables of that size.
-    work = len(block.worker) * len(params.log_class) // 2
-    chosen = kernels.select(work // COMPILE_LATER)
-    return importlib.import_module(f"{chosen.__name__}_difficulty")
+    return kernels_for("glad", block.work * len(params.log_class) // 2 // COMPILE_LATER)
 
 
 def _arguments(block: Block, params: Params) -> tuple[Any, ...]:

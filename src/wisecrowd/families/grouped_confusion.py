@@ -36,7 +36,7 @@ from wisecrowd.families.groups import Opinions, check_groups, groups_of
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.initial import condition, perturbed
 from wisecrowd.inference.loop import Run, best_of, run
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -210,7 +210,7 @@ class GroupedConfusionEM(ConfusionEM):
         class_prior = class_prior / class_prior.sum()
         counts = np.zeros_like(params.table)
         for block in engine.shards():
-            block.kernels.add_counts(
+            block.kernels("confusion").add_counts(
                 block.indptr, block.cell, block.weight, probas[block.tasks], counts
             )
         accuracy, error = accuracy_of(confusion, class_prior, as_confusion(counts).sum(axis=2))

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.agreement import sum_by
-from wisecrowd.kernels.reference_received import received_labels
+from wisecrowd.kernels.sparse_posterior.reference import received_labels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

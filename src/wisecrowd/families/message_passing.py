@@ -11,16 +11,13 @@ from workers to tasks are the blocks' state.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.memory import Block, MemoryShards
@@ -28,6 +25,7 @@ from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.loop import Run
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
+from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -171,8 +169,8 @@ class MessagePassing:
     damping, tol : float
     estimate_class : bool
         Whether the class prior follows the beliefs.
-    kernels : module
-        The compiled kernels, or their reference where there is little to do.
+    n_terms : int
+        The (edge, node, class) terms in a round over all blocks: many need compiled kernels.
     """
 
     edges: Edges
@@ -180,7 +178,7 @@ class MessagePassing:
     damping: float
     tol: float
     estimate_class: bool
-    kernels: ModuleType
+    n_terms: int
 
     def no_messages(self, engine: MemoryShards, n_classes: int) -> list[Floats]:
         """Return uniform messages for every block."""
@@ -209,14 +207,15 @@ class MessagePassing:
         common = (params.log_class, block.prior_rows, block.prior_index, nodes.rule_start,
                   nodes.node_start)  # fmt: skip
         rest = (params.share, state, sums, mass, probas, self.damping, self.tol, params.update)
+        kernels = kernels_for("belief_propagation", self.n_terms // TERMS_PER_ANNOTATION)
         if self.coin:
             wrong = (1 - nodes.values) / max(n_classes - 1, 1)
-            evidence, moved = self.kernels.coin_messages(
+            evidence, moved = kernels.coin_messages(
                 block.indptr, block.worker, block.label, block.weight, *common,
                 nodes.values, wrong, *rest,
             )  # fmt: skip
         else:
-            evidence, moved = self.kernels.matrix_messages(
+            evidence, moved = kernels.matrix_messages(
                 self._edge_indptr(block), self._edge_start(block), self.edges.worker, block.label,
                 block.weight, *common, nodes.values, *rest,
             )  # fmt: skip
@@ -247,12 +246,6 @@ def beliefs(steps: MessagePassing, engine: MemoryShards, done: Run, n_classes: i
     for block, state in zip(engine.shards(), done.states, strict=True):
         steps.round(block, state, params, probas[block.tasks])
     return probas
-
-
-def message_kernels(n_terms: int) -> ModuleType:
-    """Return the kernels for so many (edge, node, class) terms in a round."""
-    chosen = kernels.select(n_terms // TERMS_PER_ANNOTATION).__name__
-    return importlib.import_module(f"{chosen}_messages")
 
 
 def rules_for(

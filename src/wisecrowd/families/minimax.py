@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.engines.memory import Block
 from wisecrowd.inference.class_prior import log_shares
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 

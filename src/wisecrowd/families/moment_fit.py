@@ -38,7 +38,7 @@ from wisecrowd.families.moments import PairMoments, agreed_classes, pair_moments
 from wisecrowd.families.received import worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.priors import WeakDiagonal
-from wisecrowd.kernels.reference import soft_votes
+from wisecrowd.kernels.posteriors import soft_votes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

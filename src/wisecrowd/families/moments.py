@@ -14,7 +14,6 @@ product of the two weights.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -22,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -195,8 +194,7 @@ def pair_moments(
         check_integer("max_pairs", max_pairs, 1)
     J, K = labels.n_workers, labels.n_classes
     task, worker, label, weight = counted_annotations(labels)
-    name = kernels.select(len(task)).__name__
-    kernel = importlib.import_module(f"{name}_pairs")
+    kernel = kernels_for("pairs", len(task))
     per_task = np.bincount(task, minlength=1).astype(np.float64)
     at_most = min(float((per_task**2).sum()), float(J) ** 2) / 2
     _require(16 * at_most)

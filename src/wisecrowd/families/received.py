@@ -8,10 +8,8 @@ tasks × classes. The result is a dense matrix where that is small, and sparse o
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -40,8 +38,6 @@ class Received:
         counted within the block.
     probas : (n_pairs,) and rest : (n_tasks,)
         The posterior; a class that the task did not receive has ``rest`` times its prior.
-    kernels : module
-        The compiled kernels or their reference, as the block has it.
     """
 
     pair: NDArray[np.int32]
@@ -50,7 +46,6 @@ class Received:
     label: NDArray[np.int32]
     probas: Floats
     rest: Floats
-    kernels: ModuleType
 
     @property
     def pairs(self) -> tuple[NDArray[Any], ...]:
@@ -62,10 +57,10 @@ def received(engine: MemoryShards, n_classes: int) -> list[Received]:
     """Return the received labels of every block."""
 
     def build(block: Block) -> Received:
-        kernels = importlib.import_module(f"{block.kernels.__name__}_received")
+        kernels = block.kernels("sparse_posterior")
         pair, indptr, task, label = kernels.received_labels(block.indptr, block.label, n_classes)
         probas, rest = np.empty(len(label)), np.empty(block.n_tasks)
-        return Received(pair, indptr, task, label, probas, rest, kernels)
+        return Received(pair, indptr, task, label, probas, rest)
 
     return [build(block) for block in engine.shards()]
 

@@ -69,7 +69,7 @@ class Votes:
 
         def step(block: Block, state: Received, weights: Floats) -> tuple[Received, Agreement]:
             agreement = np.zeros_like(weights)
-            state.kernels.vote_step(
+            block.kernels("sparse_posterior").vote_step(
                 block.indptr, block.worker, block.weight, *state.pairs, weights,
                 self._smoothing, self._no_class, block.prior_rows, block.prior_index, self._totals,
                 agreement, state.probas, state.rest, hard,

@@ -6,14 +6,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.memory import Block
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise, soft_votes
 
 Floats = NDArray[np.float64]
 
 
 def vote_posterior(block: Block, n_classes: int) -> Floats:
     """Return the soft vote of a block's tasks times their prior, (n, K): gold tasks get theirs."""
-    votes: Floats = block.kernels.soft_votes(block.indptr, block.label, block.weight, n_classes)
+    votes = soft_votes(block.indptr, block.label, block.weight, n_classes)
     # One row for all tasks must start where the same row repeated for each task starts.
     return condition(votes, block) if block.prior_rows.any() else votes
 

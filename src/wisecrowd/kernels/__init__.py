@@ -1,18 +1,39 @@
 """Arrays in, arrays out: the inner loops, as a NumPy specification and as compiled code.
 
-:mod:`~wisecrowd.kernels.reference` says what each kernel computes; :mod:`~wisecrowd.kernels.fast`
-has the same names, compiled by numba, and must agree with it.
+Each family of kernels is a folder. Its ``reference`` module says what each kernel computes; its
+``fast`` module has the same names, compiled by numba, and must agree with it.
 """
 
 from __future__ import annotations
 
-import importlib
+from importlib import import_module
 from types import ModuleType
 
 COMPILE_FROM = 100_000  # annotations; below this, importing and compiling costs more than it saves
+KERNELS = {
+    ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
+    ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
+    ("confusion", "fast"): "wisecrowd.kernels.confusion.fast",
+    ("confusion", "reference"): "wisecrowd.kernels.confusion.reference",
+    ("gibbs", "fast"): "wisecrowd.kernels.gibbs.fast",
+    ("gibbs", "reference"): "wisecrowd.kernels.gibbs.reference",
+    ("glad", "fast"): "wisecrowd.kernels.glad.fast",
+    ("glad", "reference"): "wisecrowd.kernels.glad.reference",
+    ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
+    ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
+    ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
+    ("sparse_posterior", "reference"): "wisecrowd.kernels.sparse_posterior.reference",
+}
 
 
-def select(n_annotations: int) -> ModuleType:
-    """Return the kernel module for a problem of this size: small ones never pay for compilation."""
-    name = "fast" if n_annotations >= COMPILE_FROM else "reference"
-    return importlib.import_module(f"wisecrowd.kernels.{name}")
+def kernels_for(family: str, work: int) -> ModuleType:
+    """Return a family's kernels for a problem of this size: small ones never wait for a compiler.
+
+    Parameters
+    ----------
+    family : str
+        A family in ``KERNELS``.
+    work : int
+        The size of the whole problem, as the number of annotations that take as long.
+    """
+    return import_module(KERNELS[family, "fast" if work >= COMPILE_FROM else "reference"])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 from wisecrowd.reporting.study import Study
 
 Floats = NDArray[np.float64]

@@ -18,26 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.posteriors import annotations_of, log_normalise, soft_votes, sum_by
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
-
-
-def log_normalise(scores: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities (n, K) and log normalisers (n,) of log scores (n, K)."""
-    top = scores.max(axis=1)
-    probas = np.exp(scores - top[:, None])
-    total = probas.sum(axis=1)
-    probas /= total[:, None]
-    return probas, top + np.log(total)
-
-
-def _edges(indptr: Ints) -> tuple[slice, Ints]:
-    """Return the annotation rows of a block and the task (0 to n - 1) of each."""
-    return slice(indptr[0], indptr[-1]), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-
-
-def _sum_by(index: Ints, values: Floats, size: int) -> Floats:
-    return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
 def confusion_step(
@@ -64,14 +48,14 @@ def confusion_step(
     None; returns :math:`\sum_i \log Z_i`. With ``hard`` the posterior is its argmax (ties shared)
     and the log of its joint probability is returned instead.
     """
-    rows, task = _edges(indptr)
+    rows, task = annotations_of(indptr)
     cells, n = cell[rows], len(indptr) - 1
     w = None if weight is None else weight[rows]
     prior = log_class + (prior_rows[0] if prior_index is None else prior_rows[prior_index])
     scores = np.empty((n, table.shape[1]))
     for k in range(table.shape[1]):
         values = table[cells, k] if w is None else w * table[cells, k]
-        scores[:, k] = _sum_by(task, values, n)
+        scores[:, k] = sum_by(task, values, n)
     scores += prior
     q, log_z = log_normalise(scores)
     if hard:
@@ -90,24 +74,12 @@ def add_counts(
     indptr: Ints, cell: Ints, weight: Floats | None, probas: Floats, counts: Floats
 ) -> None:
     """Add the expected counts of given posteriors (n, K) to ``counts`` (J·K, K)."""
-    rows, task = _edges(indptr)
+    rows, task = annotations_of(indptr)
     cells = cell[rows]
     w = None if weight is None else weight[rows]
     for k in range(counts.shape[1]):
         values = probas[task, k] if w is None else w * probas[task, k]
-        counts[:, k] += _sum_by(cells, values, len(counts))
-
-
-def soft_votes(indptr: Ints, label: Ints, weight: Floats | None, n_classes: int) -> Floats:
-    """Return the (n, K) share of each class among a task's labels; uniform where there are none."""
-    rows, task = _edges(indptr)
-    n = len(indptr) - 1
-    index = task * n_classes + label[rows]
-    w = None if weight is None else weight[rows]
-    votes = np.bincount(index, weights=w, minlength=n * n_classes).reshape(n, n_classes)
-    total = votes.sum(axis=1, keepdims=True)
-    uniform = np.full((1, n_classes), 1 / n_classes)
-    return np.where(total > 0, votes / np.where(total > 0, total, 1), uniform)
+        counts[:, k] += sum_by(cells, values, len(counts))
 
 
 def add_vote_counts(
@@ -119,7 +91,7 @@ def add_vote_counts(
     mass: Floats,
 ) -> None:
     """Add the counts (J·K, K) and class mass (K,) of the soft vote: where EM starts by default."""
-    rows, task = _edges(indptr)
+    rows, task = annotations_of(indptr)
     votes = soft_votes(indptr, label, weight, len(mass))
     total = np.bincount(task, None if weight is None else weight[rows], len(indptr) - 1)
     votes[total == 0] = 0.0

@@ -1,4 +1,4 @@
-"""The kernels of :mod:`wisecrowd.kernels.reference_messages`, compiled.
+"""The kernels of :mod:`wisecrowd.kernels.belief_propagation.reference`, compiled.
 
 A task's messages are read, replaced and turned into the workers' new sums in one visit: the only
 memory per annotation is the message itself.
@@ -110,7 +110,7 @@ def coin_messages(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None
                   node_start: Ints, right: Floats, wrong: Floats, share: Floats, message: Floats,
                   node_sums: Floats, mass: Floats, probas: Floats | None, damping: float,
                   tol: float, update: bool) -> tuple[float, int]:  # fmt: skip
-    """See :func:`wisecrowd.kernels.reference_messages.coin_messages`."""
+    """See :func:`wisecrowd.kernels.belief_propagation.reference.coin_messages`."""
     K = log_class.shape[0]
     scores, later = np.empty(K), np.empty(K)
     first = indptr[0]
@@ -270,7 +270,7 @@ def matrix_messages(indptr: Ints, edge_start: Ints, edge_worker: Ints, label: In
                     share: Floats, message: Floats, node_sums: Floats, mass: Floats,
                     probas: Floats | None, damping: float, tol: float,
                     update: bool) -> tuple[float, int]:  # fmt: skip
-    """See :func:`wisecrowd.kernels.reference_messages.matrix_messages`."""
+    """See :func:`wisecrowd.kernels.belief_propagation.reference.matrix_messages`."""
     K = log_class.shape[0]
     scores, cavity, factor = np.empty(K), np.empty(K), np.empty(K)
     fresh = np.empty((np.diff(indptr).max(), K))

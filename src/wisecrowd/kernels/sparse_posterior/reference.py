@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.kernels.reference import _edges, _sum_by
+from wisecrowd.kernels.posteriors import annotations_of, sum_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -32,7 +32,7 @@ def received_labels(
     indptr: Ints, label: Ints, n_classes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
     """Return (pair, pair_indptr, pair_task, pair_label): the distinct labels of each task."""
-    rows, task = _edges(indptr)
+    rows, task = annotations_of(indptr)
     key = task * np.int64(n_classes) + label[rows]
     distinct, inverse = np.unique(key, return_inverse=True)
     pair_indptr = np.searchsorted(distinct, np.arange(len(indptr), dtype=np.int64) * n_classes)
@@ -58,7 +58,7 @@ def _pair_priors(
     row = np.zeros(n, dtype=np.int64) if prior_index is None else prior_index
     of_pair = row[pair_task]
     log_prior = log_class[pair_label] + prior_rows[of_pair, pair_label] - row_total[of_pair]
-    remainder = 1.0 - _sum_by(pair_task, np.exp(log_prior), n)
+    remainder = 1.0 - sum_by(pair_task, np.exp(log_prior), n)
     everything = np.diff(pair_indptr) == n_classes
     remainder[everything] = 0.0
     close = np.flatnonzero((remainder < NEARLY_ALL) & ~everything)
@@ -121,21 +121,21 @@ def coin_step(
     :func:`add_pair_mass` unless ``mass`` is None, and returns the sum of :math:`\log Z_i`, with the
     prior's ``row_total``, over the tasks that have annotations.
     """
-    rows, _ = _edges(indptr)
+    rows, _ = annotations_of(indptr)
     n = len(indptr) - 1
     log_prior, remainder = _pair_priors(
         pair_indptr, pair_task, pair_label, log_class, prior_rows, prior_index, row_total
     )
     w = 1.0 if weight is None else weight[rows]
-    scores = log_prior + _sum_by(pair, w * log_odds[worker[rows]], len(pair_label))
+    scores = log_prior + sum_by(pair, w * log_odds[worker[rows]], len(pair_label))
     top = np.where(remainder > 0, 0.0, -np.inf)
     np.maximum.at(top, pair_task, scores)
     likelihood = np.exp(scores - top[pair_task])
     base = np.where(remainder > 0, np.exp(-np.maximum(top, 0.0)), 0.0)
-    z = base * remainder + _sum_by(pair_task, likelihood, n)
+    z = base * remainder + sum_by(pair_task, likelihood, n)
     probas[:] = likelihood / z[pair_task]
     rest[:] = base / z
-    correct += _sum_by(worker[rows], w * probas[pair], len(correct))
+    correct += sum_by(worker[rows], w * probas[pair], len(correct))
     if mass is not None:
         add_pair_mass(
             indptr, pair_indptr, pair_task, pair_label, log_class, prior_rows, prior_index,
@@ -168,7 +168,7 @@ def add_pair_mass(
     )
     added = probas - rest[pair_task] * np.exp(log_prior)
     annotated = np.diff(indptr)[pair_task] > 0
-    mass += _sum_by(pair_label, np.where(annotated, added, 0.0), len(mass))
+    mass += sum_by(pair_label, np.where(annotated, added, 0.0), len(mass))
 
 
 def vote_step(
@@ -201,19 +201,19 @@ def vote_step(
     to ``agreement`` (J,) the weight of each worker's labels times their posterior or, with
     ``hard``, their share in the best class: all of it, shared among ties, or nothing.
     """
-    rows, _ = _edges(indptr)
+    rows, _ = annotations_of(indptr)
     n = len(indptr) - 1
     log_prior, remainder = _pair_priors(
         pair_indptr, pair_task, pair_label, log_class, prior_rows, prior_index, row_total
     )
     w = 1.0 if weight is None else weight[rows]
-    votes = _sum_by(pair, w * vote_weight[worker[rows]], len(pair_label))
+    votes = sum_by(pair, w * vote_weight[worker[rows]], len(pair_label))
     floor = np.zeros(n)
     np.minimum.at(floor, pair_task, votes)
     floor = smoothing - floor
     prior = np.exp(log_prior)
     raised = (votes + floor[pair_task]) * prior
-    z = _sum_by(pair_task, raised, n) + floor * remainder
+    z = sum_by(pair_task, raised, n) + floor * remainder
     nothing = ~(z > 0)
     z[nothing] = 1.0
     probas[:] = np.where(nothing[pair_task], prior, raised / z[pair_task])
@@ -229,5 +229,5 @@ def vote_step(
             beaten = rest[some] * outside.max(axis=1) > best[some] + TIE
             best[some[beaten]] = np.inf
         share = (probas >= best[pair_task] - TIE).astype(np.float64)
-        share /= np.maximum(_sum_by(pair_task, share, n), 1.0)[pair_task]
-    agreement += _sum_by(worker[rows], w * share[pair], len(agreement))
+        share /= np.maximum(sum_by(pair_task, share, n), 1.0)[pair_task]
+    agreement += sum_by(worker[rows], w * share[pair], len(agreement))

@@ -1,4 +1,4 @@
-"""The kernels of :mod:`wisecrowd.kernels.reference_pairs`, compiled.
+"""The kernels of :mod:`wisecrowd.kernels.pairs.reference`, compiled.
 
 Workers are taken one after the other. What a worker shares with all later workers fits into one row
 of ``n_workers`` numbers, so that memory is that of the pairs that exist and no more.
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled
+
+__all__ = ["pair_counts", "shared_weight"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

@@ -1,4 +1,4 @@
-"""The sweep of :mod:`wisecrowd.kernels.reference_gibbs`, compiled.
+"""The sweep of :mod:`wisecrowd.kernels.gibbs.reference`, compiled.
 
 The loops over chains are innermost and contiguous, so that they become vector code.
 """
@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled
-from wisecrowd.kernels.reference_gibbs import LONG_PRODUCT, cells, rows
+from wisecrowd.kernels.gibbs.reference import LONG_PRODUCT
 
-__all__ = ["cells", "gibbs_sweep", "rows"]
+__all__ = ["gibbs_sweep"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -128,7 +128,7 @@ def gibbs_sweep(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None,
                 prior_index: Ints | None, learn_class: bool, class_counts: Floats, counts: Floats,
                 totals: Floats, state: Ints, uniform: Floats,
                 probas: Floats | None) -> None:  # fmt: skip
-    """See :func:`wisecrowd.kernels.reference_gibbs.gibbs_sweep`."""
+    """See :func:`wisecrowd.kernels.gibbs.reference.gibbs_sweep`."""
     n_classes, n_chains = class_counts.shape
     scores = np.empty((n_classes, n_chains))
     for i in range(indptr.shape[0] - 1):

@@ -1,4 +1,4 @@
-"""The kernels of :mod:`wisecrowd.kernels.reference`, compiled.
+"""The kernels of :mod:`wisecrowd.kernels.confusion.reference`, compiled.
 
 Three things make them fast. Tasks are taken in chunks, so that the gathers of one chunk overlap and
 its exponentials form one long vector loop. The number of classes reaches the compiler as the
@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled, exp_below_zero, prefetch_row
-from wisecrowd.kernels.reference import soft_votes
 
-__all__ = ["add_counts", "add_vote_counts", "confusion_step", "soft_votes"]
+__all__ = ["add_counts", "add_vote_counts", "confusion_step"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -242,7 +241,7 @@ def confusion_step(
     probas: Floats | None,
     hard: bool,
 ) -> float:
-    """See :func:`wisecrowd.kernels.reference.confusion_step`."""
+    """See :func:`wisecrowd.kernels.confusion.reference.confusion_step`."""
     arrays = (indptr, cell, weight, table, log_class, prior_rows, prior_index, counts, mass, probas)
     if table.shape[1] == 2 and not hard:
         return float(_two_class_step(*arrays))
@@ -252,7 +251,7 @@ def confusion_step(
 def add_counts(
     indptr: Ints, cell: Ints, weight: Floats | None, probas: Floats, counts: Floats
 ) -> None:
-    """See :func:`wisecrowd.kernels.reference.add_counts`."""
+    """See :func:`wisecrowd.kernels.confusion.reference.add_counts`."""
     _add_counts(_lanes(counts.shape[1]), indptr, cell, weight, probas, counts)
 
 
@@ -264,5 +263,5 @@ def add_vote_counts(
     counts: Floats,
     mass: Floats,
 ) -> None:
-    """See :func:`wisecrowd.kernels.reference.add_vote_counts`."""
+    """See :func:`wisecrowd.kernels.confusion.reference.add_vote_counts`."""
     _add_vote_counts(indptr, label, cell, weight, counts, mass)

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import inspect
-
 import numpy as np
 import pytest
 
-from wisecrowd import kernels
-from wisecrowd.kernels import fast, reference
+from wisecrowd.kernels.confusion import fast, reference
 
 
 def step(module, b, *, counts=True, probas=True, hard=False):
@@ -108,14 +105,3 @@ def _compiled_exp(x):
     fast.confusion_step(np.array([0, 1]), np.array([0], np.int32), None, table, np.zeros(3),
                         np.zeros((1, 3)), None, None, None, q, False)  # fmt: skip
     return q[0, 1] / q[0, 0]
-
-
-def test_same_names_and_arguments_as_the_reference():
-    for name in fast.__all__:
-        given = inspect.signature(getattr(fast, name)).parameters
-        assert list(given) == list(inspect.signature(getattr(reference, name)).parameters)
-
-
-def test_small_problems_do_not_compile():
-    assert kernels.select(kernels.COMPILE_FROM - 1) is reference
-    assert kernels.select(kernels.COMPILE_FROM) is fast

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from wisecrowd.kernels import fast_gibbs, reference_gibbs
+from wisecrowd.kernels.gibbs import fast, reference
 
-MODULES = (reference_gibbs, fast_gibbs)
+MODULES = (reference, fast)
 
 
 class Crowd:
@@ -101,8 +101,8 @@ class Crowd:
     def run(self, module, probas):
         """Run a kernel on copies; return its state, counts, totals and class counts."""
         K, J = self.K, self.J
-        at = module.cells(self.worker, self.label, K, self.coin)
-        row = module.rows(self.worker, K, self.coin)
+        at = reference.cells(self.worker, self.label, K, self.coin)
+        row = reference.rows(self.worker, K, self.coin)
         own = np.tile(self.alpha, J) if self.coin else self.alpha.transpose(0, 2, 1).ravel()
         whole = np.full(J, self.alpha.sum()) if self.coin else self.alpha.sum(axis=2).ravel()
         counts, totals = np.repeat(own[:, None], self.C, 1), np.repeat(whole[:, None], self.C, 1)

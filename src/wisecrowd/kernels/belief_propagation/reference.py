@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

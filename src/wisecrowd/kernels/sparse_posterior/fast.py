@@ -1,4 +1,4 @@
-"""The kernels of :mod:`wisecrowd.kernels.reference_received`, compiled.
+"""The kernels of :mod:`wisecrowd.kernels.sparse_posterior.reference`, compiled.
 
 Tasks are taken in chunks whose pairs stay in the first-level cache between the sweeps over them.
 Within a chunk the sweeps run over *all* its pairs, not task by task: how many labels a task
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled, exp_below_zero, inlined
-from wisecrowd.kernels.reference_received import NEARLY_ALL, TIE
+from wisecrowd.kernels.sparse_posterior.reference import NEARLY_ALL, TIE
 
 __all__ = ["add_pair_mass", "coin_step", "received_labels", "vote_step"]
 
@@ -351,7 +351,7 @@ def _vote_step(indptr: Ints, worker: Ints, weight: Floats | None, pair: Ints, pa
 def received_labels(
     indptr: Ints, label: Ints, n_classes: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-    """See :func:`wisecrowd.kernels.reference_received.received_labels`."""
+    """See :func:`wisecrowd.kernels.sparse_posterior.reference.received_labels`."""
     n, size = len(indptr) - 1, int(indptr[-1] - indptr[0])
     pair, pair_indptr = np.empty(size, np.int32), np.empty(n + 1, np.int64)
     task, received = np.empty(size, np.int32), np.empty(size, np.int32)
@@ -377,7 +377,7 @@ def coin_step(
     probas: Floats,
     rest: Floats,
 ) -> float:
-    """See :func:`wisecrowd.kernels.reference_received.coin_step`."""
+    """See :func:`wisecrowd.kernels.sparse_posterior.reference.coin_step`."""
     return float(
         _coin_step(indptr, worker, weight, pair, pair_indptr, pair_task, pair_label, log_odds,
                    log_class, prior_rows, prior_index, row_total, correct, mass, probas, rest)
@@ -397,7 +397,7 @@ def add_pair_mass(
     rest: Floats,
     mass: Floats,
 ) -> None:
-    """See :func:`wisecrowd.kernels.reference_received.add_pair_mass`."""
+    """See :func:`wisecrowd.kernels.sparse_posterior.reference.add_pair_mass`."""
     _add_pair_mass(indptr, pair_indptr, pair_task, pair_label, log_class, prior_rows, prior_index,
                    row_total, probas, rest, mass)  # fmt: skip
 
@@ -421,7 +421,7 @@ def vote_step(
     rest: Floats,
     hard: bool,
 ) -> None:
-    """See :func:`wisecrowd.kernels.reference_received.vote_step`."""
+    """See :func:`wisecrowd.kernels.sparse_posterior.reference.vote_step`."""
     share = np.empty_like(probas) if hard else None
     _vote_step(indptr, worker, weight, pair, pair_indptr, pair_task, pair_label, vote_weight,
                float(smoothing), log_class, prior_rows, prior_index, row_total, agreement, probas,

@@ -7,7 +7,7 @@ import importlib
 import numpy as np
 import pytest
 
-from wisecrowd.kernels import reference_received as reference
+from wisecrowd.kernels.sparse_posterior import reference
 
 
 def random_block(n_tasks=40, n_workers=6, n_classes=4, seed=0, weighted=False, prior="none"):
@@ -73,14 +73,14 @@ def dense_posterior(block, pairs, probas, rest, log_class):
 
 
 PRIORS = ["none", "shared", "tasks"]
-MODULES = ["reference_received", "fast_received"]
+MODULES = ["reference", "fast"]
 
 
 @pytest.fixture(params=MODULES)
 def module(request):
-    if request.param.startswith("fast"):
+    if request.param == "fast":
         pytest.importorskip("numba")
-    return importlib.import_module(f"wisecrowd.kernels.{request.param}")
+    return importlib.import_module(f"wisecrowd.kernels.sparse_posterior.{request.param}")
 
 
 def test_received_labels_are_the_distinct_ones(module):
@@ -129,7 +129,7 @@ def test_coin_step_is_bayes_rule(module, prior, weighted):
 @pytest.mark.parametrize("prior", PRIORS)
 @pytest.mark.parametrize("extreme", [1.0, 300.0])
 def test_coin_step_kernels_agree(prior, extreme):
-    fast = importlib.import_module("wisecrowd.kernels.fast_received")
+    fast = importlib.import_module("wisecrowd.kernels.sparse_posterior.fast")
     block = random_block(n_tasks=600, prior=prior, weighted=True, seed=3)
     log_odds = extreme * np.array([2.0, 0.5, 0.0, -1.0, 4.0, -3.0])
     log_class = np.log([0.4, 0.3, 0.2, 0.1])
@@ -234,7 +234,7 @@ def test_vote_step_counts_votes(module, prior, weights, smoothing, hard):
 @pytest.mark.parametrize("hard", [False, True])
 @pytest.mark.parametrize("prior", PRIORS)
 def test_vote_step_kernels_agree(prior, hard):
-    fast = importlib.import_module("wisecrowd.kernels.fast_received")
+    fast = importlib.import_module("wisecrowd.kernels.sparse_posterior.fast")
     block = random_block(n_tasks=600, prior=prior, weighted=True, seed=5)
     expected = vote(reference, block, WEIGHTS["mixed"], 0.0, hard)
     found = vote(fast, block, WEIGHTS["mixed"], 0.0, hard)

@@ -1,7 +1,7 @@
 r"""Abilities times easiness, in NumPy: the specification, and what small problems run.
 
-Conventions as in :mod:`wisecrowd.kernels.reference`. Worker ``j`` is right on task ``i`` with
-probability :math:`\sigma(\alpha_j e^{b_i})`; wrong labels are spread evenly. With
+Conventions as in :mod:`wisecrowd.kernels.confusion.reference`. Worker ``j`` is right on task ``i``
+with probability :math:`\sigma(\alpha_j e^{b_i})`; wrong labels are spread evenly. With
 :math:`\beta_i = e^{b_i}` the log-likelihood of a task is
 
 .. math::
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.kernels.reference import log_normalise
+from wisecrowd.kernels.posteriors import log_normalise
 
 __all__ = ["difficulty_step", "difficulty_values"]
 

@@ -1,4 +1,4 @@
-"""The kernels of :mod:`wisecrowd.kernels.reference_difficulty`, compiled: one task at a time.
+"""The kernels of :mod:`wisecrowd.kernels.glad.reference`, compiled: one task at a time.
 
 What is not asked for comes as an array without rows instead of None: one compiled version serves
 all calls, and compiling takes longer here than fitting 10^5 annotations.
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled
-from wisecrowd.kernels.reference_difficulty import (
+from wisecrowd.kernels.glad.reference import (
     LONGEST_MOVE,
     MOST_CUTS,
     ROUNDING,
@@ -207,7 +207,7 @@ def difficulty_values(
     prior_index: Ints | None,
     log_easiness: Floats,
 ) -> Floats:
-    """See :func:`wisecrowd.kernels.reference_difficulty.difficulty_values`."""
+    """See :func:`wisecrowd.kernels.glad.reference.difficulty_values`."""
     values = np.empty(len(log_easiness))
     _difficulty_step(indptr, worker, label, weight, ability, log_class, prior_rows, prior_index,
                      log_easiness.copy(), 0.0, 0.0, 0, NO_ROWS, NOTHING, NO_ROWS,
@@ -232,7 +232,7 @@ def difficulty_step(
     mass: Floats | None,
     probas: Floats | None,
 ) -> float:
-    """See :func:`wisecrowd.kernels.reference_difficulty.difficulty_step`."""
+    """See :func:`wisecrowd.kernels.glad.reference.difficulty_step`."""
     return float(
         _difficulty_step(indptr, worker, label, weight, ability, log_class, prior_rows, prior_index,
                          log_easiness, center, precision, n_steps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.kernels import fast_difficulty, reference_difficulty
+from wisecrowd.kernels.glad import fast, reference
 
 
 @pytest.mark.parametrize("n_steps", [0, 1, 20])
@@ -21,7 +21,7 @@ def test_step_agrees_with_the_reference(block, K, weight, prior, n_steps):
     )  # fmt: skip
     start = rng.normal(0, 1, given.n)
     results = []
-    for kernels in (reference_difficulty, fast_difficulty):
+    for kernels in (reference, fast):
         b, sums, mass = start.copy(), np.zeros((given.J, 3)), np.zeros(K)
         probas = np.empty((given.n, K))
         value = kernels.difficulty_step(*arguments, b, 1.0, 1.0, n_steps, sums, mass, probas)
@@ -38,7 +38,7 @@ def test_what_is_not_asked_for_may_be_none(block):
         given.prior_rows, None,
     )  # fmt: skip
     values = []
-    for kernels in (reference_difficulty, fast_difficulty):
+    for kernels in (reference, fast):
         b = np.zeros(given.n)
         values.append(kernels.difficulty_step(*arguments, b, 0.0, 1.0, 1, None, None, None))
     assert values[0] == pytest.approx(values[1], rel=1e-10)

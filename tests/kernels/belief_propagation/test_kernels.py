@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.inference.quadrature import beta_rule
-from wisecrowd.kernels import fast_messages, reference_messages
+from wisecrowd.kernels.belief_propagation import fast, reference
 
 
 def problem(K, weighted, with_prior, seed=0, offset=0):
@@ -30,7 +30,7 @@ def problem(K, weighted, with_prior, seed=0, offset=0):
 
 def both(name, arguments, message, n, K, n_nodes, update):
     results = []
-    for module in (reference_messages, fast_messages):
+    for module in (reference, fast):
         own, sums, mass = message.copy(), np.zeros(n_nodes), np.zeros(K)
         probas = np.empty((n, K))
         value = getattr(module, name)(*arguments, own, sums, mass, probas, 0.25, 1e-6, update)
@@ -96,7 +96,7 @@ def test_an_edge_with_two_labels_multiplies_their_likelihoods():
         )  # fmt: skip
         return message, sums
 
-    for module in (reference_messages, fast_messages):
+    for module in (reference, fast):
         twice = run(module, [0, 2, 3], [0, 1, 2], nodes)
         once = run(module, [0, 1, 2], [3, 2], joined)
         for a, b in zip(twice, once, strict=True):

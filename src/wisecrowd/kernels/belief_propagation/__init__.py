@@ -1,0 +1,1 @@
+"""Sum-product messages between tasks and workers."""

@@ -1,0 +1,1 @@
+"""E-step and expected counts of models with a confusion matrix per worker."""

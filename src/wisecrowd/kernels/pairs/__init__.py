@@ -1,0 +1,1 @@
+"""Joint label counts of pairs of workers."""
