@@ -11,8 +11,8 @@ NUMBER = re.compile(r"(?<![\w.])[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w]
 TOLERANCE = 1e-6  # relative: what may differ between processors is far below, an error far above
 
 
-def same_output(shown: str, printed: str) -> bool:
-    """Tell whether two texts agree: fractional numbers to 1e-6, integers and words exactly.
+def same_output(shown: str, printed: str, tolerance: float = TOLERANCE) -> bool:
+    """Tell whether two texts agree: fractional numbers to a tolerance, all else exactly.
 
     Examples
     --------
@@ -24,13 +24,13 @@ def same_output(shown: str, printed: str) -> bool:
     if NUMBER.sub("#", shown) != NUMBER.sub("#", printed):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    return all(_same_number(one, other) for one, other in pairs)
+    return all(_same_number(one, other, tolerance) for one, other in pairs)
 
 
-def _same_number(one: str, other: str) -> bool:
+def _same_number(one: str, other: str, tolerance: float) -> bool:
     if re.fullmatch(r"[+-]?\d+", one):
         return one == other
-    return math.isclose(float(one), float(other), rel_tol=TOLERANCE)
+    return math.isclose(float(one), float(other), rel_tol=tolerance)
 
 
 class NumberChecker(doctest.OutputChecker):

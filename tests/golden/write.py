@@ -1,24 +1,42 @@
-"""Write the stored results again: ``python -m tests.golden.write [crowd ...]``.
+"""Write stored results again: ``python -m tests.golden.write [crowd or command ...]``.
 
-Do this only when a method is meant to give other results, and say in the commit which and why.
+Do this only when results are meant to change, and say in the commit which and why.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
+from typing import Any
 
+from tests.golden.command_runs import CASES, runs
 from tests.golden.machine import fingerprint
 from tests.golden.results import CROWDS, HERE, results
 
 
 def main() -> None:
-    """Fit every method to the crowds that are named, or to all."""
-    for crowd in sys.argv[1:] or CROWDS:
-        found = {"machine": fingerprint(), **results(crowd)}
-        lines = [f'"{name}": {json.dumps(value)}' for name, value in found.items()]
-        text = "{\n" + ",\n".join(lines) + "\n}\n"  # a line for each method, so that diffs tell
-        (HERE / "aggregators" / f"{crowd}.json").write_text(text)
+    """Run what is named: all methods on a crowd, or all cases of a command; by default all."""
+    for name in sys.argv[1:] or (*CROWDS, *CASES):
+        if name in CROWDS:
+            _write(HERE / "aggregators" / f"{name}.json", results(name), depth=1)
+        else:
+            _write(HERE / "commands" / f"{name}.json", runs(name), depth=3)
+
+
+def _write(path: Path, found: dict[str, Any], depth: int) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(_json({"machine": fingerprint(), **found}, depth) + "\n")
+
+
+def _json(value: Any, depth: int) -> str:
+    """Return JSON with a line for each item down to a depth, so that diffs can be read."""
+    if not depth or not value or not isinstance(value, dict | list):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return "[\n" + ",\n".join(_json(item, depth - 1) for item in value) + "\n]"
+    items = (f"{json.dumps(name)}: {_json(item, depth - 1)}" for name, item in value.items())
+    return "{\n" + ",\n".join(items) + "\n}"
 
 
 if __name__ == "__main__":
