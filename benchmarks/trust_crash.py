@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from tests.support.faults import Fault, FaultOutcome, run_with, temporary_files, whole_files
 
 import wisecrowd
 from benchmarks.rows import Row
@@ -29,7 +30,6 @@ from wisecrowd import simulate
 from wisecrowd.cli.main import run as main
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.storage.manifest import read_manifest
-from wisecrowd.testing.faults import Fault, Outcome, run_with, temporary_files, whole_files
 
 # Tasks and workers; a report is slow, and it is the writing that counts here.
 SIZES = {"aggregate": (300, 120), "convert": (300, 120), "train": (200, 20), "report": (40, 6)}
@@ -68,7 +68,7 @@ class Stage:
     before: Path
     old: dict[str, str]
     new: dict[str, str]
-    whole: Outcome
+    whole: FaultOutcome
     seconds: float
     largest: int
 
@@ -132,13 +132,13 @@ def _load(name: str, command: list[str], folder: Path) -> None:
         main([*command, "--quiet"])
 
 
-def _succeed(outcome: Outcome) -> Outcome:
+def _succeed(outcome: FaultOutcome) -> FaultOutcome:
     if outcome.code != 0:
         raise RuntimeError(f"A command without a fault failed: {outcome.err}")
     return outcome
 
 
-def strike(what: Stage, fault: Fault, tally: Tally, *, work: Path) -> Outcome:
+def strike(what: Stage, fault: Fault, tally: Tally, *, work: Path) -> FaultOutcome:
     """Run the command with a fault, and note what it left behind."""
     if work.exists():
         shutil.rmtree(work)
@@ -148,7 +148,7 @@ def strike(what: Stage, fault: Fault, tally: Tally, *, work: Path) -> Outcome:
     return outcome
 
 
-def judge(what: Stage, outcome: Outcome, where: str, tally: Tally, work: Path) -> None:
+def judge(what: Stage, outcome: FaultOutcome, where: str, tally: Tally, work: Path) -> None:
     tally.points[what.name] += 1
     tally.struck += outcome.code != 0
     found = whole_files(work)
@@ -203,7 +203,7 @@ def _told(what: Stage, unit: str, work: Path) -> bool:
     return False
 
 
-def _is_clear(outcome: Outcome) -> bool:
+def _is_clear(outcome: FaultOutcome) -> bool:
     """Whether the last line is the one sentence of an error, with the code for bad files."""
     lines = outcome.err.splitlines()
     return (
@@ -283,7 +283,7 @@ def real_processes(what: Stage, work: Path, n: int = 6) -> Tally:
             time.sleep(life * (0.5 + 0.6 * k / n))
             process.send_signal(signal.SIGKILL)
             err = process.communicate()[1].decode()
-        outcome = Outcome(process.returncode, b"", err)
+        outcome = FaultOutcome(process.returncode, b"", err)
         judge(what, outcome, f"{what.name} process {k}", tally, work)
     return tally
 
@@ -317,7 +317,7 @@ def full_device(what: Stage, work: Path) -> Tally:
                     text=True,
                     check=False,
                 )
-            outcome = Outcome(done.returncode, b"", done.stderr)
+            outcome = FaultOutcome(done.returncode, b"", done.stderr)
         else:
             outcome = run_with(None, command, work)
         judge(what, outcome, f"{what.name} /dev/full for {name}", tally, work)

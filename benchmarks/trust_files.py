@@ -15,11 +15,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from tests.support.damaged_files import Outcomes, fingerprint, fuzz_file, fuzz_model
 
 import wisecrowd as wc
 from benchmarks.rows import Row
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.testing.damaged_files import Outcomes, fingerprint, fuzz_file, fuzz_model
 
 DAMAGED = {"aggregator": 5000, "classifier": 4500, "checkpoint": 500}
 FORGED = {"aggregator": 1500, "classifier": 1500}

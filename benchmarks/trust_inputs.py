@@ -16,22 +16,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
-from benchmarks.rows import Row
-from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.testing import maker
-from wisecrowd.testing.good_crowds import check_good_crowds
-from wisecrowd.testing.inputs import (
+from tests.support.inputs import (
     INPUT_CASES,
+    CaseResult,
     Given,
     InputCase,
-    Judgement,
     Outcome,
     Trace,
     try_command_line,
     try_python,
 )
-from wisecrowd.testing.inputs.check import available
-from wisecrowd.testing.inputs.check import judged as judge_attempt
+from tests.support.inputs.check import available
+from tests.support.inputs.check import judged as judge_attempt
+
+from benchmarks.rows import Row
+from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.testing import maker
+from wisecrowd.testing.good_crowds import check_good_crowds
 
 SECONDS = 60
 BYTES = 4 << 30
@@ -75,14 +76,14 @@ def attempt(given: Given, method: str, entry: str) -> Trace:
         return try_command_line(given, method, Path(folder))
 
 
-def judged(case: InputCase, given: Given, method: str, entry: str) -> Judgement:
+def judged(case: InputCase, given: Given, method: str, entry: str) -> CaseResult:
     try:
         with limited():
             trace = attempt(given, method, entry)
     except OverBudget:
-        return Judgement(Outcome.OVER_BUDGET, f"more than {SECONDS} s")
+        return CaseResult(Outcome.OVER_BUDGET, f"more than {SECONDS} s")
     if "MemoryError" in (trace.failure or "") or "not enough memory" in (trace.refusal or ""):
-        return Judgement(Outcome.OVER_BUDGET, f"more than {BYTES >> 30} GB")
+        return CaseResult(Outcome.OVER_BUDGET, f"more than {BYTES >> 30} GB")
     make = maker(get_method(method))
     return judge_attempt(case, given, trace, make, shell=entry == "command line")
 
@@ -98,11 +99,11 @@ def count(methods: list[str]) -> Counter[tuple[str, Outcome]]:
             if (given.data if entry == "Python" else given.file) is None:
                 continue
             for method in chosen:
-                judgement = judged(case, given, method, entry)
-                counts[entry, judgement.outcome] += 1
-                if not judgement.outcome.good:
-                    told = f"{method}, {entry}, {case.name}: {judgement.outcome.value}"
-                    print(f"{told}: {judgement.detail}", file=sys.stderr, flush=True)
+                result = judged(case, given, method, entry)
+                counts[entry, result.outcome] += 1
+                if not result.outcome.good:
+                    told = f"{method}, {entry}, {case.name}: {result.outcome.value}"
+                    print(f"{told}: {result.detail}", file=sys.stderr, flush=True)
     return counts
 
 

@@ -9,6 +9,14 @@ import sys
 import warnings
 
 import numpy as np
+from tests.support.objective import (
+    OBJECTIVES,
+    largest_fall,
+    monotone_methods,
+    objective_gap,
+    random_labels,
+)
+from tests.support.relations import RELATIONS, Difference, Relation, compare
 
 from benchmarks.rows import Row
 from wisecrowd import CrowdLabels, datasets
@@ -17,14 +25,6 @@ from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.testing import maker
 from wisecrowd.testing.crowds import n_classes_for, simulated
-from wisecrowd.testing.objective import (
-    OBJECTIVES,
-    largest_fall,
-    monotone_methods,
-    objective_gap,
-    random_labels,
-)
-from wisecrowd.testing.relations import RELATIONS, Difference, Relation, compare
 
 CROWDS = 8
 RUNS = 1000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.support.relations import RELATIONS, compare
 
 from wisecrowd.aggregation import BeliefPropagation, DawidSkene, MeanField, MultiSPA
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 from wisecrowd.testing.crowds import simulated
-from wisecrowd.testing.relations import RELATIONS, compare
 
 
 def expert_crowd(n_tasks, seed=0, n_workers=12):

@@ -11,10 +11,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.support.faults import Fault, run_with, temporary_files, whole_files
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.storage import read_manifest
-from wisecrowd.testing.faults import Fault, run_with, temporary_files, whole_files
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="faults need fork")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.faults import Fault, run_with, whole_files
 
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.io.tables import read
-from wisecrowd.testing.faults import Fault, run_with, whole_files
 
 EXPORT = Path(__file__).parents[1] / "io" / "fixtures" / "label_studio.json"
 

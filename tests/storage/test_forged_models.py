@@ -7,6 +7,8 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from tests.support.damaged_files import seal
+from tests.support.forged_models import accepted_forgeries, check_forged_models
 
 from wisecrowd.aggregation import (
     MACE,
@@ -28,8 +30,6 @@ from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
 from wisecrowd.storage import methods
 from wisecrowd.storage.methods import load, save
 from wisecrowd.testing.crowds import simulated
-from wisecrowd.testing.damaged_files import seal
-from wisecrowd.testing.forged_models import accepted_forgeries, check_forged_models
 from wisecrowd.testing.foundation import maker
 
 SMALL = simulated(24, 5, 3, 4).labels

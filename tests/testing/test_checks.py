@@ -387,7 +387,7 @@ def test_the_same_checks_pass_without_the_break(name):
 
 
 MODULES = (
-    "invariance", "refitting", "behaviour", "priors", "degenerate", "contract", "forged_models",
+    "invariance", "refitting", "behaviour", "prior_checks", "degenerate", "contract",
     "parameter_ranges", "good_crowds",
 )  # fmt: skip
 

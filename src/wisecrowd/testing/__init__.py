@@ -12,7 +12,5 @@ can run every check on its own: ``check(maker(method))``.
 
 from wisecrowd.testing.checks import CHECKS, check_aggregator
 from wisecrowd.testing.foundation import maker
-from wisecrowd.testing.inputs import INPUT_CASES
-from wisecrowd.testing.inputs.check import check_inputs
 
-__all__ = ["CHECKS", "INPUT_CASES", "check_aggregator", "check_inputs", "maker"]
+__all__ = ["CHECKS", "check_aggregator", "maker"]

@@ -11,15 +11,13 @@ from wisecrowd.testing import (
     behaviour,
     contract,
     degenerate,
-    forged_models,
     good_crowds,
     invariance,
     parameter_ranges,
-    priors,
+    prior_checks,
     refitting,
 )
 from wisecrowd.testing.foundation import Check, maker
-from wisecrowd.testing.inputs.check import check_inputs
 
 CHECKS: tuple[Check, ...] = (
     invariance.check_row_order,
@@ -47,13 +45,13 @@ CHECKS: tuple[Check, ...] = (
     behaviour.check_warm_start,
     behaviour.check_one_label_per_task,
     good_crowds.check_good_crowds,
-    priors.check_gold,
-    priors.check_all_gold,
-    priors.check_gold_teaches,
-    priors.check_task_prior_forms,
-    priors.check_task_prior_counts,
-    priors.check_uniform_task_prior,
-    priors.check_bad_gold_and_priors,
+    prior_checks.check_gold,
+    prior_checks.check_all_gold,
+    prior_checks.check_gold_teaches,
+    prior_checks.check_task_prior_forms,
+    prior_checks.check_task_prior_counts,
+    prior_checks.check_uniform_task_prior,
+    prior_checks.check_bad_gold_and_priors,
     degenerate.check_one_annotation,
     degenerate.check_one_worker,
     degenerate.check_one_class,
@@ -72,7 +70,6 @@ CHECKS: tuple[Check, ...] = (
     contract.check_tables,
     contract.check_pickle,
     contract.check_save_and_load,
-    forged_models.check_forged_models,
     contract.check_clone,
     contract.check_model_selection,
     contract.check_docstring,
@@ -85,9 +82,7 @@ def check_aggregator(method: Any) -> None:
 
     These are the checks in ``CHECKS``: nothing but the labels decides the result; posteriors,
     objective, gold labels and task priors are right; degenerate data give a finite result or a
-    clear refusal; parameters, copies, files and scikit-learn's tools behave. Then the input matrix
-    (:mod:`wisecrowd.testing.inputs`): about two hundred inputs that must be answered rightly,
-    refused with the place and the remedy, or answered with a warning.
+    clear refusal; parameters, copies, files and scikit-learn's tools behave.
 
     Parameters
     ----------
@@ -111,7 +106,7 @@ def check_aggregator(method: Any) -> None:
     >>> check_row_order(maker(MajorityVote))  # one check; check_aggregator(MajorityVote) runs all
     """
     make = maker(method)
-    for check in (*CHECKS, check_inputs):
+    for check in CHECKS:
         try:
             check(make)
         except SkipTest as reason:

@@ -2,12 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from wisecrowd import CrowdLabels
-from wisecrowd.aggregation import DawidSkene
-from wisecrowd.core.registry import get_method
-from wisecrowd.testing import maker
-from wisecrowd.testing.objective import (
+from tests.support.objective import (
     OBJECTIVES,
     fall_of,
     largest_fall,
@@ -16,6 +11,11 @@ from wisecrowd.testing.objective import (
     objective_gap,
     random_labels,
 )
+
+from wisecrowd import CrowdLabels
+from wisecrowd.aggregation import DawidSkene
+from wisecrowd.core.registry import get_method
+from wisecrowd.testing import maker
 
 pytestmark = pytest.mark.filterwarnings("ignore::wisecrowd.core.exceptions.WisecrowdWarning")
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     Given,
     InputCase,
     Verdict,

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.support.damaged_files import INDEX
 
 from wisecrowd.core.exceptions import DataError, WisecrowdError
 from wisecrowd.core.saved_attributes import NUMBER, SavedArray, is_optional
@@ -24,7 +25,6 @@ from wisecrowd.storage.manifest import file_sha256
 from wisecrowd.storage.methods import load
 from wisecrowd.storage.models import index_digest
 from wisecrowd.testing.crowds import small_labels
-from wisecrowd.testing.damaged_files import INDEX
 from wisecrowd.testing.foundation import Make, check, require
 
 _NAN = {"$type": "float", "value": "nan"}

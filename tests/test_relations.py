@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.relations import RELATIONS, compare
 
 from wisecrowd import CrowdLabels
 from wisecrowd.aggregation import DawidSkene
@@ -21,7 +22,6 @@ from wisecrowd.families.moment_fit import MomentMethod
 from wisecrowd.testing import maker
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.foundation import ROUNDING
-from wisecrowd.testing.relations import RELATIONS, compare
 
 pytestmark = pytest.mark.filterwarnings("ignore::wisecrowd.core.exceptions.WisecrowdWarning")
 QUICK = ("majority-vote", "wawa", "dawid-skene", "one-coin")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Iterable, Iterator
 
+from tests.support.inputs import INPUT_CASES
+from tests.support.inputs.case import Given, InputCase
+from tests.support.inputs.judging import CaseResult, Trace, judge, try_python
+
 from wisecrowd.testing.foundation import Make, check, require
-from wisecrowd.testing.inputs import INPUT_CASES
-from wisecrowd.testing.inputs.case import Given, InputCase
-from wisecrowd.testing.inputs.judging import Judgement, Trace, judge, try_python
 
 
 def available(cases: Iterable[InputCase]) -> Iterator[InputCase]:
@@ -20,7 +21,7 @@ def available(cases: Iterable[InputCase]) -> Iterator[InputCase]:
 
 def judged(
     case: InputCase, given: Given, trace: Trace, make: Make, *, shell: bool = False
-) -> Judgement:
+) -> CaseResult:
     """Judge a trace, given what the method is and which parameters it has."""
     method = make()
     own = method.get_params(deep=False)
@@ -35,7 +36,5 @@ def check_inputs(make: Make) -> None:
         given = case.make()
         if given.data is None:
             continue
-        judgement = judged(case, given, try_python(given, make), make)
-        require(
-            judgement.outcome.good, f"{case.name}: {judgement.outcome.value}: {judgement.detail}"
-        )
+        result = judged(case, given, try_python(given, make), make)
+        require(result.outcome.good, f"{case.name}: {result.outcome.value}: {result.detail}")

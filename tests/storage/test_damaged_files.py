@@ -8,12 +8,12 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from tests.support import damaged_files
+from tests.support.damaged_files import INDEX, fingerprint, fuzz_file, fuzz_model, mutate, seal
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.storage import models
-from wisecrowd.testing import damaged_files
-from wisecrowd.testing.damaged_files import INDEX, fingerprint, fuzz_file, fuzz_model, mutate, seal
 
 
 def crowd():

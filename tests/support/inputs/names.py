@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     CLASSES,
     WORKERS,
     InputCase,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import importlib
 import io
 import json
 import math
@@ -18,13 +17,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.support.inputs.case import Given, InputCase, Verdict
 
+from wisecrowd.cli import main
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method
 from wisecrowd.testing.foundation import Make, with_params
-from wisecrowd.testing.inputs.case import Given, InputCase, Verdict
 
 BUDGET = 30.0  # seconds of processor time that any input may take
 # How a method is fitted does not matter here, only to what: one start and few draws will do.
@@ -77,7 +77,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class CaseResult:
     """An outcome, and why."""
 
     outcome: Outcome
@@ -143,8 +143,6 @@ def try_command_line(given: Given, method: str, folder: Path) -> Trace:
     if given.gold is not None:
         (folder / "gold.csv").write_bytes(given.gold)
         arguments += ["--gold", str(folder / "gold.csv")]
-    # The command line is above the checks, which know it by its name only.
-    run = importlib.import_module("wisecrowd.cli.main").run
     out, err = _Captured(), _Captured()
     trace = Trace()
     with (
@@ -152,7 +150,7 @@ def try_command_line(given: Given, method: str, folder: Path) -> Trace:
         contextlib.redirect_stdout(out.stream),
         contextlib.redirect_stderr(err.stream),
     ):
-        code = run(arguments)
+        code = main.run(arguments)
         told = err.text().replace(f"{folder}/", "").splitlines()
         if code == 0:
             _read_result(trace, json.loads(out.text()), told)
@@ -203,7 +201,7 @@ _PUNCTUATION = re.compile(r"\?[.;,]|(?<!\.)\.\.(?![./])|;;|,,")
 
 def judge(
     case: InputCase, trace: Trace, *, binary: bool = False, lacks: str = "", shell: bool = False
-) -> Judgement:
+) -> CaseResult:
     """Judge what came of a case.
 
     Parameters
@@ -219,13 +217,13 @@ def judge(
     """
     verdict = case.verdict
     if trace.failure is not None:
-        return Judgement(Outcome.OBSCURE, trace.failure)
+        return CaseResult(Outcome.OBSCURE, trace.failure)
     if trace.seconds > BUDGET:
-        return Judgement(Outcome.OVER_BUDGET, f"{trace.seconds:.1f} s")
+        return CaseResult(Outcome.OVER_BUDGET, f"{trace.seconds:.1f} s")
     for message in [*trace.warnings, *([trace.refusal] if trace.refusal else [])]:
         fault = _fault(message, shell)
         if fault:
-            return Judgement(Outcome.OBSCURE, f"{fault}: {message}")
+            return CaseResult(Outcome.OBSCURE, f"{fault}: {message}")
     if trace.refusal is not None:
         return _judge_refusal(verdict, trace.refusal, binary=binary, lacks=lacks, shell=shell)
     return _judge_answer(verdict, trace, shell)
@@ -243,32 +241,32 @@ def _words(verdict: Verdict, shell: bool) -> tuple[str, ...]:
 
 def _judge_refusal(
     verdict: Verdict, message: str, *, binary: bool, lacks: str, shell: bool
-) -> Judgement:
+) -> CaseResult:
     if not message.endswith((".", "?", "?)")) or len(message) < 20:
-        return Judgement(Outcome.OBSCURE, f"no sentence: {message}")
+        return CaseResult(Outcome.OBSCURE, f"no sentence: {message}")
     if verdict.kind != "rejected":
         if binary and ("OneVsRest(" in message or "-m one-vs-rest" in message):
-            return Judgement(Outcome.REJECTED, message)
+            return CaseResult(Outcome.REJECTED, message)
         allowed = verdict.may_refuse and ";" in message  # what is wrong; what to do
-        return Judgement(Outcome.REJECTED if allowed else Outcome.WRONGLY_REFUSED, message)
+        return CaseResult(Outcome.REJECTED if allowed else Outcome.WRONGLY_REFUSED, message)
     words = (f"has no parameter {lacks!r}", "it has") if lacks else _words(verdict, shell)
     lacking = [word for word in words if word not in message]
     if lacking:
-        return Judgement(Outcome.OBSCURE, f"{lacking} not in: {message}")
-    return Judgement(Outcome.REJECTED, message)
+        return CaseResult(Outcome.OBSCURE, f"{lacking} not in: {message}")
+    return CaseResult(Outcome.REJECTED, message)
 
 
-def _judge_answer(verdict: Verdict, trace: Trace, shell: bool) -> Judgement:
+def _judge_answer(verdict: Verdict, trace: Trace, shell: bool) -> CaseResult:
     if verdict.kind == "rejected":
-        return Judgement(Outcome.SILENTLY_ACCEPTED, f"{trace.labels!r:.200}")
+        return CaseResult(Outcome.SILENTLY_ACCEPTED, f"{trace.labels!r:.200}")
     if not trace.finite:
-        return Judgement(Outcome.NOT_A_NUMBER)
+        return CaseResult(Outcome.NOT_A_NUMBER)
     if verdict.kind == "warned" and not _is_warned(trace.warnings, _words(verdict, shell)):
-        return Judgement(Outcome.SILENTLY_ACCEPTED, f"warnings are {trace.warnings}")
+        return CaseResult(Outcome.SILENTLY_ACCEPTED, f"warnings are {trace.warnings}")
     wrong = _wrong_labels(verdict.labels or {}, trace.labels or {}, shell)
     if wrong:
-        return Judgement(Outcome.SILENTLY_WRONG, wrong)
-    return Judgement(Outcome.WARNED if verdict.kind == "warned" else Outcome.RIGHT)
+        return CaseResult(Outcome.SILENTLY_WRONG, wrong)
+    return CaseResult(Outcome.WARNED if verdict.kind == "warned" else Outcome.RIGHT)
 
 
 def _is_warned(messages: list[str], words: tuple[str, ...]) -> bool:

@@ -6,7 +6,7 @@ import gzip
 import json
 from typing import Any
 
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     InputCase,
     columns,
     csv_of,

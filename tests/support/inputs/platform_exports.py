@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     CLASSES,
     N_WORKERS,
     TASKS,

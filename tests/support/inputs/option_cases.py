@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     N_TASKS,
     Given,
     InputCase,

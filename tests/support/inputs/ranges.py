@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-
-from wisecrowd.testing.inputs.case import N_TASKS, InputCase, rejected
-from wisecrowd.testing.inputs.options import _fit_case, _parameter_case
+from tests.support.inputs.case import N_TASKS, InputCase, rejected
+from tests.support.inputs.option_cases import _fit_case, _parameter_case
 
 _HUGE = 10**30
 _ZEROS = rejected("task prior is zero everywhere", "probabilities", "logarithms", "leave it out")

@@ -165,7 +165,7 @@ def csv_of(
 def parquet_of(table: Mapping[str, Any]) -> tuple[str, bytes]:
     """Return a table as a parquet file, types and all."""
     import pyarrow as pa
-    from pyarrow.parquet import write_table  # noqa: TID251 - an input of the checks
+    from pyarrow.parquet import write_table
 
     sink = io.BytesIO()
     write_table(pa.table({name: pa.array(values) for name, values in table.items()}), sink)

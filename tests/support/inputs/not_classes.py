@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from wisecrowd.testing.inputs.case import (
+from tests.support.inputs.case import (
     InputCase,
     columns,
     expected,

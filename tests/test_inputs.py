@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from wisecrowd.aggregation import DawidSkene
-from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.registry import get_method
-from wisecrowd.testing import INPUT_CASES, check_inputs, maker
-from wisecrowd.testing.inputs import (
+from tests.support.inputs import (
+    INPUT_CASES,
     Given,
     InputCase,
     Outcome,
@@ -19,7 +15,12 @@ from wisecrowd.testing.inputs import (
     try_command_line,
     try_python,
 )
-from wisecrowd.testing.inputs.check import available, judged
+from tests.support.inputs.check import available, check_inputs, judged
+
+from wisecrowd.aggregation import DawidSkene
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.registry import get_method
+from wisecrowd.testing import maker
 
 REQUIRED = (
     *(f"a {role} named {word}" for role in ("class", "worker", "task")
@@ -55,9 +56,9 @@ def test_every_input_on_the_command_line(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         trace = try_command_line(given, "dawid-skene", folder)
-        judgement = judged(case, given, trace, make, shell=True)
-        if not judgement.outcome.good:
-            bad.append((case.name, judgement))
+        result = judged(case, given, trace, make, shell=True)
+        if not result.outcome.good:
+            bad.append((case.name, result))
     assert bad == []
 
 

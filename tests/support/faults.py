@@ -20,7 +20,6 @@ True
 from __future__ import annotations
 
 import errno
-import importlib
 import os
 import signal
 import sys
@@ -33,6 +32,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, NoReturn
+
+import wisecrowd
+from wisecrowd.cli import main
+from wisecrowd.storage import renaming
 
 Kind = Literal[
     "kill", "kill at byte", "kill after", "full", "full at byte", "memory", "memory limit"
@@ -62,7 +65,7 @@ class Fault:
     at: float
 
 
-class Outcome(NamedTuple):
+class FaultOutcome(NamedTuple):
     """What a command left behind: exit code (minus the signal), outputs, and points counted.
 
     ``steps`` change something in the folder, ``writes`` are those of them that need room, and
@@ -79,10 +82,8 @@ class Outcome(NamedTuple):
 
 def run_with(
     fault: Fault | None, arguments: Sequence[str], folder: Path, *, count_calls: bool = False
-) -> Outcome:
+) -> FaultOutcome:
     """Run a command of the command line in ``folder``, in a fork, with a fault or without."""
-    # By its name and late: the command line stands beside this package, not below it.
-    main = importlib.import_module("wisecrowd.cli.main")
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # or the fork would write it once more
     pipes = [os.pipe() for _ in range(3)]
@@ -91,7 +92,7 @@ def run_with(
         child = os.fork()
     if child == 0:
         with suppress(BaseException):
-            _run_child(fault, list(arguments), folder, pipes, main.run, count_calls)
+            _run_child(fault, list(arguments), folder, pipes, count_calls)
         os._exit(1)
     for _, writer in pipes:
         os.close(writer)
@@ -100,7 +101,7 @@ def run_with(
         os.kill(child, signal.SIGKILL)
     out, err, counted = (_read_all(reader) for reader, _ in pipes)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return Outcome(code, out, err.decode(errors="replace"), *map(int, counted.split()))
+    return FaultOutcome(code, out, err.decode(errors="replace"), *map(int, counted.split()))
 
 
 def whole_files(folder: Path) -> dict[str, str]:
@@ -134,7 +135,6 @@ def _run_child(
     arguments: list[str],
     folder: Path,
     pipes: list[tuple[int, int]],
-    run: Callable[[list[str]], int],
     count_calls: bool,
 ) -> NoReturn:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -150,7 +150,7 @@ def _run_child(
     if count_calls or (fault is not None and fault.kind == "memory"):
         sys.setprofile(calls.seen)
     try:
-        code = run(arguments)
+        code = main.run(arguments)
     except BaseException:
         traceback.print_exc()
         code = 1
@@ -170,8 +170,6 @@ class _Steps:
         self._full = fault.at if fault is not None and fault.kind == "full" else None
 
     def watch(self) -> None:
-        from wisecrowd.storage import renaming
-
         sys.addaudithook(self._event)
         os.fsync = self._counted(os.fsync, needs_room=True)
         renaming.exchange = self._counted(renaming.exchange, needs_room=False)
@@ -209,12 +207,10 @@ class _Calls:
     def __init__(self, fault: Fault | None) -> None:
         self.n = 0
         self._at = fault.at if fault is not None and fault.kind == "memory" else None
-        self._package = str(Path(__file__).parents[1]) + os.sep
+        self._package = str(Path(wisecrowd.__file__).parent) + os.sep
 
     def seen(self, frame: Any, event: str, _: Any) -> None:
         if event != "call" or not frame.f_code.co_filename.startswith(self._package):
-            return
-        if frame.f_code.co_filename == __file__:
             return
         self.n += 1
         if self.n == self._at:

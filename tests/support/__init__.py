@@ -1,0 +1,1 @@
+"""Parts that several tests and benchmarks share: input cases, damaged files, faults, relations."""
