@@ -1,1 +1,5 @@
-"""Measurements of speed, memory and accuracy; ``make bench`` runs them all and prints one table."""
+"""Measurements of speed, accuracy, trust and tests, one folder each.
+
+``make bench`` runs those of speed and accuracy and prints one table; ``make trust`` and
+``make mutation`` run the others.
+"""

@@ -1,4 +1,10 @@
-"""Run all benchmarks, print one table and keep it in benchmarks/output/."""
+"""Run benchmarks by name, print one table and keep it in benchmarks/output/.
+
+python -m benchmarks.run                what ``make bench`` prints
+python -m benchmarks.run kernels        benchmarks/speed/kernels.py
+python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
+python -m benchmarks.run trust          what ``make trust`` prints
+"""
 
 from __future__ import annotations
 
@@ -8,22 +14,39 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+HERE = Path(__file__).parent
 # `learning` trains for an hour and runs by itself; `make trust` has its own.
 NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "learning_population", "deep", "fit_memory",
 )  # fmt: skip
+GROUPS = {
+    "trust": (
+        "trust_confidence", "trust_crash", "trust_determinism", "trust_files", "trust_guards",
+        "trust_inputs", "trust_invariance", "calibration",
+    ),
+    "mutation": ("mutation_driver",),
+}  # fmt: skip
+
+
+def module_of(name: str) -> str:
+    """Return the module of a benchmark, NAME.py in any folder; trust_crash is trust/crash.py."""
+    for path in HERE.glob("*/*.py"):
+        folder = path.parent.name
+        if name in (path.stem, f"{folder}_{path.stem}"):
+            return f"benchmarks.{folder}.{path.stem}"
+    sys.exit(f"There is no benchmark {name!r}; there are {', '.join((*NAMES, *GROUPS))}.")
 
 
 def main(names: list[str]) -> None:
     rows = []
-    for name in names or NAMES:
+    for name in (one for given in names or NAMES for one in GROUPS.get(given, (given,))):
         print(f"... {name}", file=sys.stderr, flush=True)
-        rows += importlib.import_module(f"benchmarks.{name}").run()
+        rows += importlib.import_module(module_of(name)).run()
     print("| what | bar | measured | met |\n|---|---|---|---|")
     print("\n".join(row.line() for row in rows))
-    output = Path(__file__).with_name("output")
+    output = HERE / "output"
     output.mkdir(exist_ok=True)
     (output / "results.json").write_text(json.dumps([asdict(row) for row in rows], indent=1))
 

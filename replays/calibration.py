@@ -13,7 +13,7 @@ import sys
 import warnings
 
 import numpy as np
-from benchmarks.conditions import CONDITIONS, Condition, oracle
+from benchmarks.trust.conditions import CONDITIONS, Condition, oracle
 
 import wisecrowd as wc
 from replays.feature_free import finish

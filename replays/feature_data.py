@@ -6,7 +6,7 @@ import gzip
 from dataclasses import dataclass
 
 import numpy as np
-from benchmarks.real_data import data_folder
+from benchmarks.accuracy.real_data import data_folder
 
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.io.tables import read_truth

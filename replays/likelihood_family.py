@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from benchmarks.learning import read_set, set_table
+from benchmarks.accuracy.learning import read_set, set_table
 
 from replays import feature_data
 from replays.feature_data import Problem

@@ -195,7 +195,7 @@ def undefined_names(code: str) -> set[str]:
 
 @cache
 def simulated() -> dict[str, Any]:
-    """Return what ``python -m benchmarks.method_rows`` measured."""
+    """Return what ``python -m benchmarks.accuracy.method_rows`` measured."""
     text = (ROOT / "docs" / "benchmark_rows.json").read_text(encoding="utf-8")
     measured: dict[str, Any] = json.loads(text)
     return measured
@@ -269,7 +269,8 @@ def index_page() -> str:
             use = to_markdown(info.use.removeprefix("Use it when "), link).replace("|", "\\|")
             lines.append(f"| [{info.name}]({info.name}.md) | {use} | {cells} |")
         parts.append("\n".join(lines))
-    parts.append("`python -m benchmarks.method_rows` in a clone measures all of this again.")
+    command = "python -m benchmarks.accuracy.method_rows"
+    parts.append(f"`{command}` in a clone measures all of this again.")
     return "\n\n".join(parts) + "\n"
 
 

@@ -1,6 +1,6 @@
 """Killed, out of disk or out of memory in the middle: what was there stays, or the new is whole.
 
-A few points of each kind; ``python -m benchmarks.trust_crash`` loops over hundreds.
+A few points of each kind; ``python -m benchmarks.trust.crash`` loops over hundreds.
 """
 
 from __future__ import annotations

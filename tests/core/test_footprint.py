@@ -1,4 +1,4 @@
-"""A fit says what it needs before it starts. Whether that is true: ``benchmarks.fit_memory``."""
+"""A fit states its memory before it starts; ``benchmarks.speed.fit_memory`` measures it."""
 
 from __future__ import annotations
 

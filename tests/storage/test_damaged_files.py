@@ -1,4 +1,4 @@
-"""A part of what ``benchmarks.trust_files`` does to ten thousand model files."""
+"""A part of what ``benchmarks.trust.files`` does to ten thousand model files."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a fit needs in memory: one coefficient per size of the crowd that it grows with.
 
-The coefficients are bytes, measured on crowds of several shapes (``python -m benchmarks.fit_memory
-calibrate``) with default parameters. They count what a fit takes beyond the labels themselves, at
-the moment when it takes most.
+The coefficients are bytes, measured on crowds of several shapes (``python -m
+benchmarks.speed.fit_memory calibrate``) with default parameters. They count what a fit takes beyond
+the labels themselves, at the moment when it takes most.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def write_crowd(path: Path, n_labels: int, *, shuffled: bool) -> None:
 
 def cpu(script: str, *arguments: object, repeat: int = 3) -> float:
     """Return the smallest CPU time that a script printed over several runs."""
-    paths = [str(Path(__file__).parents[1]), *sys.path]
+    paths = [str(Path(__file__).parents[2]), *sys.path]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
     command = [sys.executable, "-c", script, *map(str, arguments)]
     times = []

@@ -1,6 +1,6 @@
 """Never silently below majority vote: thirteen conditions, sparse crowds, colluders and clones.
 
-``python -m benchmarks.trust_guards`` prints the rows. Methods run with their defaults. Thresholds
+``python -m benchmarks.trust.guards`` prints the rows. Methods run with their defaults. Thresholds
 were chosen with the thirteen conditions in sight, and with held-out crowds of other numbers than
 those judged here.
 """
@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.conditions import CONDITIONS, SPARSE, Condition, clones, crowd, plot
-from benchmarks.held_out import FRESH, held_out
 from benchmarks.rows import Row, random_crowd
+from benchmarks.trust.conditions import CONDITIONS, SPARSE, Condition, clones, crowd, plot
+from benchmarks.trust.held_out import FRESH, held_out
 from wisecrowd import simulate
 from wisecrowd.core.cautions import unwatched
 

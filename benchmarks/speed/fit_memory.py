@@ -1,7 +1,7 @@
 """What a fit says it will need, beside the most that it took, for every method on two sizes.
 
-python -m benchmarks.fit_memory            the table
-python -m benchmarks.fit_memory calibrate  the coefficients for the methods' footprints
+python -m benchmarks.speed.fit_memory            the table
+python -m benchmarks.speed.fit_memory calibrate  the coefficients for the methods' footprints
 """
 
 from __future__ import annotations

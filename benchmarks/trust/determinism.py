@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import wisecrowd
-from benchmarks.fit_memory import crowd, method, names_for
 from benchmarks.rows import Row
+from benchmarks.speed.fit_memory import crowd, method, names_for
 from wisecrowd import CrowdLabels
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.storage.manifest import read_manifest
@@ -71,7 +71,7 @@ def _digest(model: Any) -> str:
 
 
 def run(chosen: list[str] | None = None) -> list[Row]:
-    command = ("-m", "benchmarks.trust_determinism", "digests", *(chosen or []))
+    command = ("-m", "benchmarks.trust.determinism", "digests", *(chosen or []))
     results = [json.loads(_python(*command, settings=settings)) for settings in SETTINGS]
     first = results[0]
     different = [name for name in first if any(r.get(name) != first[name] for r in results)]
@@ -111,7 +111,7 @@ def _python(*arguments: str, settings: tuple[str, str], folder: Path | None = No
     environment = {
         **os.environ, "WISECROWD_THREADS": threads, "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads, "PYTHONHASHSEED": seed,
-        "PYTHONPATH": os.pathsep.join((package, str(Path(__file__).parents[1]))),
+        "PYTHONPATH": os.pathsep.join((package, str(Path(__file__).parents[2]))),
     }  # fmt: skip
     command = [sys.executable, *arguments]
     done = subprocess.run(

@@ -6,8 +6,8 @@ python -m benchmarks.mutation --seed 1                   other mistakes
 
 Every mistake is put into a copy of the project, and the tests of its module run there until one
 fails: its own tests, those of its users, and the common checks of a method that uses it. Survivors
-are listed, with a reason where benchmarks/explained_mutants.py has one. A mistake with which the
-tests do not end counts neither way: it may hang, or be slow to compile.
+are listed, with a reason where explained_mutants.py has one. A mistake with which the tests do not
+end counts neither way: it may hang, or be slow to compile.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.explained_mutants import reason
-from benchmarks.mutants import Mutant, importers, method_of, mutants_of, tests_of
+from benchmarks.mutation.explained_mutants import reason
+from benchmarks.mutation.mutants import Mutant, importers, method_of, mutants_of, tests_of
 from benchmarks.rows import Row
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "wisecrowd"
 GROUPS = {
     "kernels": sorted((SOURCE / "kernels").rglob("[!_]*.py")),
@@ -125,8 +125,8 @@ def _run_tests(tests: list[str], log: Path, seconds: int) -> None:
         os.dup2(sink, 2)
         os.chdir(copy)
         os.environ["PYTHONPATH"] = str(copy / "src")
-        sys.path.insert(0, str(copy / "src"))
-        for name in [name for name in sys.modules if name.split(".")[0] == "wisecrowd"]:
+        sys.path[:0] = [str(copy / "src"), str(copy)]
+        for name in [name for name in sys.modules if name.split(".")[0] in ("wisecrowd", "tests")]:
             del sys.modules[name]  # the right one, which came with the benchmark
         sys.dont_write_bytecode = True
         options = ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist"]
@@ -204,7 +204,7 @@ def _rows(
     return rows
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--each", type=int, default=12, help="mistakes per module, at most")
     parser.add_argument("--seed", type=int, default=0, help="which mistakes")

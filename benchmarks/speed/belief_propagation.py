@@ -8,8 +8,8 @@ import sys
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.memory import PEAK
 from benchmarks.rows import Row
+from benchmarks.speed.memory import PEAK
 from wisecrowd import simulate
 from wisecrowd.inference.priors import OneCoin
 

@@ -1,7 +1,8 @@
 """The line about every method that the documentation shows: simulated crowds, all defaults.
 
-``python -m benchmarks.method_rows`` measures all methods and writes docs/benchmark_rows.json;
-names of methods after it measure those alone and leave the other lines as they are.
+``python -m benchmarks.accuracy.method_rows`` measures all methods and writes
+docs/benchmark_rows.json; names of methods after it measure those alone and leave the other lines as
+they are.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import PACKAGES, get_method, method_names
 from wisecrowd.metrics import accuracy, log_loss
 
-ROWS = Path(__file__).parents[1] / "docs" / "benchmark_rows.json"
+ROWS = Path(__file__).parents[2] / "docs" / "benchmark_rows.json"
 SEEDS = {"aggregation": 3, "learning": 2}
 Score = dict[str, float]
 Split = tuple[Any, simulate.SimulatedCrowd, Any, Any]

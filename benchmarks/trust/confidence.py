@@ -1,6 +1,6 @@
 """Whether probabilities can be believed: calibration against the oracle, who knows all parameters.
 
-``python -m benchmarks.trust_confidence``; ``python -m replays.calibration`` prints all methods.
+``python -m benchmarks.trust.confidence``; ``python -m replays.calibration`` prints all methods.
 Belief propagation has the kind of prior that the condition calls for, not its parameters: one coin,
 Dirichlet rows for Dirichlet confusion, and an estimated class prior for 95/5 imbalance. Where
 workers have few labels much depends on the parameters; there they are fitted to the labels, without
@@ -21,8 +21,8 @@ import numpy as np
 from replays.calibration import dense, figures
 
 import wisecrowd as wc
-from benchmarks.conditions import CONDITIONS, HONEST, Condition, oracle
 from benchmarks.rows import Row
+from benchmarks.trust.conditions import CONDITIONS, HONEST, Condition, oracle
 from wisecrowd.audit import find_temperature
 from wisecrowd.inference.priors import DirichletRows, OneCoin
 

@@ -1,6 +1,6 @@
 """Workers who depend on each other: groups, trained classifiers, and colluders, made and injected.
 
-``python -m benchmarks.dependence`` prints the tables; the rows say what was to be reached.
+``python -m benchmarks.accuracy.dependence`` prints the tables; the rows say what was to be reached.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.real_data import data_folder, read_set
+from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row
 from wisecrowd import simulate
 from wisecrowd.audit.collusion import CollusionReport, find_collusion

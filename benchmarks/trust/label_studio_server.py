@@ -1,8 +1,8 @@
 """A real Label Studio: the same judgements from its four exports, and predictions that it takes.
 
-``python -m benchmarks.label_studio_server`` starts ``label-studio`` if it is on the path, with its
-data in a temporary folder; ``--url http://127.0.0.1:8080 --token …`` takes a server that runs (the
-legacy token of an administrator). Two projects are made and removed again. Only the loopback
+``python -m benchmarks.trust.label_studio_server`` starts ``label-studio`` if it is on the path; its
+data are in a temporary folder. ``--url http://127.0.0.1:8080 --token …`` takes a server that runs
+(the legacy token of an administrator). Two projects are made and removed again. Only the loopback
 interface is used, with a limit on time and on requests.
 """
 

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.real_data import data_folder, read_set
+from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row
 from wisecrowd import simulate
 from wisecrowd.audit import find_spammers, prune

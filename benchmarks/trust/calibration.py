@@ -3,7 +3,7 @@
 Parameters and classes are drawn from the prior, labels from those, and the posterior is computed.
 Over many such draws the place of every true quantity in its posterior must be uniform: a chi-square
 test over ten bins, for each of twenty quantities or more. ``python -m
-benchmarks.calibration`` prints the tables that docs/calibration.md shows.
+benchmarks.trust.calibration`` prints the tables that docs/calibration.md shows.
 
 S. Talts, M. Betancourt, D. Simpson, A. Vehtari and A. Gelman (2018). Validating Bayesian inference
 algorithms with simulation-based calibration. arXiv 1804.06788.

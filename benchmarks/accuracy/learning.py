@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from benchmarks.memory import PEAK
-from benchmarks.real_data import data_folder
+from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row, random_crowd
+from benchmarks.speed.memory import PEAK
 from wisecrowd import learning
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.io.tables import read, read_truth
@@ -218,7 +218,7 @@ def cost_rows(n_workers: int = 100) -> list[Row]:
 SCRIPT = f"""
 import sys, time
 import torch
-from benchmarks.learning import BATCH, METHODS, read_set
+from benchmarks.accuracy.learning import BATCH, METHODS, read_set
 from wisecrowd.inference.monitor import reporting
 torch.set_num_threads(1)
 make = METHODS[sys.argv[1]]

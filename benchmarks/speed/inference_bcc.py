@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.real_data import data_folder
+from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd.aggregation.bwa import BWA
 from wisecrowd.aggregation.community_bcc import CommunityBCC

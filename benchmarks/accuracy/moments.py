@@ -14,7 +14,7 @@ from itertools import combinations, permutations
 import numpy as np
 
 import wisecrowd as wc
-from benchmarks.real_data import data_folder, read_set
+from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd.aggregation import LOCATIONS
 from wisecrowd.core.registry import get_method

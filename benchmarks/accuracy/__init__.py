@@ -1,0 +1,1 @@
+"""Accuracy on real and simulated crowds, for inference, learning and the audit."""

@@ -1,0 +1,1 @@
+"""Small mistakes in the code, and the share that the tests notice."""

@@ -1,0 +1,1 @@
+"""CPU time and memory of fits, reading and start-up, beside other libraries."""

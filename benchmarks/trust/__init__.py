@@ -1,0 +1,1 @@
+"""Counts of what goes wrong: bad input, crashes, damaged files, calibration and invariance."""
