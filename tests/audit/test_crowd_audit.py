@@ -10,7 +10,7 @@ from wisecrowd.aggregation import DawidSkene
 from wisecrowd.audit import audit_crowd, crowd_audit
 from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part
-from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +72,29 @@ def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
     del seen["other"]
     audit_crowd(labels, parts=["frugal"])
     assert "other" not in seen
+
+
+def test_options_take_precedence_and_errors_can_skip_a_part(labels, monkeypatch):
+    seen = {}
+
+    def greedy(given, *, fit=None, random_state=None):
+        seen["greedy"] = (fit, random_state)
+        return "found"
+
+    def fails(given):
+        raise DataError("There are no timestamps.")
+
+    functions = {"fails": fails, "greedy": greedy}
+    monkeypatch.setattr(crowd_audit, "_load", functions.__getitem__)
+    shared = crowd_audit.Shared(labels, gold=None, fit=None, random_state=7)
+    given = labels, functions, shared, {"greedy": {"fit": "own"}}
+    found = crowd_audit.run_parts(*given, skip_on=(DataError,))
+    assert found.skipped == {"fails": "There are no timestamps."}
+    assert found.parts == {"greedy": "found"}
+    assert seen["greedy"] == ("own", 7)
+    assert "fit" not in vars(shared)  # nobody needed it
+    with pytest.raises(DataError, match="timestamps"):
+        crowd_audit.run_parts(*given)
 
 
 def test_skipped_part_is_explained(labels, monkeypatch):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import metrics
-from wisecrowd.aggregation import MajorityVote
+from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.reporting.comparison import calibration, methods_compared
+from wisecrowd.reporting.study import study_crowd
 
 
 def test_agreement_and_accuracy_of_methods(study, truth):
@@ -20,6 +21,16 @@ def test_agreement_and_accuracy_of_methods(study, truth):
     table = np.array(found["agreement"])
     assert np.array_equal(table, table.T)
     assert (np.diag(table) == 1).all()
+
+
+def test_the_audits_fit_is_not_made_twice(labels, monkeypatch):
+    study = study_crowd(labels, method="majority-vote")
+    expected = DawidSkene().fit(labels).labels_
+    monkeypatch.setattr(DawidSkene, "fit", lambda *_: pytest.fail("fitted again"))
+    found = methods_compared(study)
+    k = found["names"].index("dawid-skene")
+    share = np.mean(study.fit.labels_ == expected)
+    assert found["agreement"][0][k] == pytest.approx(share, abs=1e-4)
 
 
 def test_calibration_is_that_of_the_metrics(study, truth):

@@ -126,23 +126,34 @@ def audit_crowd(
     known = as_crowd_labels(labels)
     chosen = check_parts(parts)
     check_parts(options)
-    shared = _Shared(known, gold, fit, random_state)
+    return run_parts(known, chosen, Shared(known, gold, fit, random_state), options or {})
+
+
+def run_parts(
+    labels: CrowdLabels,
+    names: Iterable[str],
+    shared: Shared,
+    options: Mapping[str, Mapping[str, Any]],
+    skip_on: tuple[type[Exception], ...] = (NotApplicable,),
+) -> Audit:
+    """Run parts by name; a part that raises an error in ``skip_on`` is skipped with its message.
+
+    The options of a part take precedence over what the parts share.
+    """
     done: dict[str, Part] = {}
     skipped: dict[str, str] = {}
-    for name in chosen:
-        function = _load(name)
+    for name in names:
+        function, own = _load(name), options.get(name, {})
         try:
             with unwatched():  # what fits would warn of is found here, or by the part "fit"
-                done[name] = function(
-                    known, **shared.keywords(function), **(options or {}).get(name, {})
-                )
-        except NotApplicable as reason:
+                done[name] = function(labels, **shared.keywords(function, without=own), **own)
+        except skip_on as reason:
             skipped[name] = str(reason)
-    return Audit(known, done, skipped)
+    return Audit(labels, done, skipped)
 
 
-class _Shared:
-    """What several parts need, made once and only if one of them names it."""
+class Shared:
+    """Arguments that several parts take; the fit is made once, when a part first needs it."""
 
     def __init__(
         self, labels: CrowdLabels, gold: Any, fit: Aggregator | None, random_state: Any
@@ -151,12 +162,14 @@ class _Shared:
 
     @cached_property
     def fit(self) -> Aggregator:
+        """The fit that was given, or Dawid and Skene's."""
         from wisecrowd.aggregation.dawid_skene import DawidSkene
 
         return self._given if self._given is not None else DawidSkene().fit(self._labels)
 
-    def keywords(self, function: Callable[..., Part]) -> dict[str, Any]:
-        named = inspect.signature(function).parameters
+    def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
+        """Return the shared arguments that a part takes, without those that it is given."""
+        named = inspect.signature(function).parameters.keys() - set(without)
         found: dict[str, Any] = {"gold": self._gold, "random_state": self._seed}
         found = {name: value for name, value in found.items() if name in named}
         return found | ({"fit": self.fit} if "fit" in named else {})

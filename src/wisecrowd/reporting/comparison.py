@@ -32,13 +32,9 @@ def methods_compared(study: Study) -> dict[str, Any]:
             left_out[name] = "left out: there are too many classes."
             continue
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", WisecrowdWarning)
-                fitted = get_method(name)().fit(labels)
+            chosen[name] = codes_of(_fitted(name, study), labels)
         except WisecrowdError as error:
             left_out[name] = str(error)
-            continue
-        chosen[name] = codes_of(fitted, labels)
     labelled = labels.labels_per_task > 0
     names = list(chosen)
     agree = [
@@ -51,6 +47,15 @@ def methods_compared(study: Study) -> dict[str, Any]:
         "n_scored": len(study.scored),
         "left_out": left_out,
     }
+
+
+def _fitted(name: str, study: Study) -> Any:
+    """Fit a method with its defaults, or return the audit's fit of that method."""
+    if name == "dawid-skene" and study.dawid_skene not in (None, study.blind):
+        return study.dawid_skene
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)
+        return get_method(name)().fit(study.labels)
 
 
 def _accuracy(study: Study, chosen: Any) -> dict[str, float] | None:

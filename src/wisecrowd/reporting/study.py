@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.crowd_audit import PARTS, Audit, audit_crowd
+from wisecrowd.audit.crowd_audit import PARTS, Audit, Shared, run_parts
+from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.gold import as_gold, as_truth
@@ -23,6 +24,7 @@ from wisecrowd.core.validation import as_crowd_labels
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
+Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of the part
 
 LARGE = 200_000  # labels from which on the audit repeats its simulations less often,
 MANY = 2_000  # and workers
@@ -47,6 +49,8 @@ class Study:
         The same method without gold, which known classes can judge; ``fit`` itself without gold.
     method : str
         Its command-line name.
+    dawid_skene : fitted DawidSkene, optional
+        The fit that the parts of the audit share: ``blind`` itself where it is one.
     audit : Audit
     known : (n_tasks,) codes, optional
         Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
@@ -60,11 +64,12 @@ class Study:
     fit: Any
     blind: Any
     method: str
+    dawid_skene: Any
     audit: Audit
     known: Codes | None
     known_from: str | None
     seed: int
-    effort: Mapping[str, Mapping[str, Any]]
+    effort: Options
 
     @cached_property
     def chosen(self) -> Codes:
@@ -167,8 +172,12 @@ def study_crowd(
             reported = blind = _checked(fit, crowd)
         name = kebab_case(type(reported).__name__)
         effort = audit_options(crowd)
-        audit = _audit(crowd, blind, _as_gold_array(known, crowd), random_state, effort)
-    return Study(crowd, reported, blind, name, audit, known, known_from, random_state, effort)
+        shared = _dawid_skene(blind, crowd)
+        usable = _as_gold_array(known, crowd)
+        audit = _audit(blind, Shared(crowd, usable, shared, random_state), crowd, effort)
+    return Study(
+        crowd, reported, blind, name, shared, audit, known, known_from, random_state, effort
+    )
 
 
 def _unfitted(method: str | Aggregator) -> Aggregator:
@@ -210,39 +219,27 @@ def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | N
 # ------------------------------------------------------------------------------------------- audit
 
 
-def _audit(
-    labels: CrowdLabels, blind: Any, gold: Any, seed: int, options: Mapping[str, Any]
-) -> Audit:
-    """Run every part on its own: what one cannot do must not keep the others from the page."""
+def _dawid_skene(blind: Any, labels: CrowdLabels) -> Any:
+    """Return a fit of Dawid and Skene's model; None if there is none, and parts say why."""
     from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-    done: dict[str, Any] = {}
-    skipped: dict[str, str] = {}
-    shared = blind if isinstance(blind, DawidSkene) else None
-    for name in PARTS:
-        reason = _reason_to_skip(name, labels, blind, large=bool(options))
-        if reason is not None:
-            skipped[name] = reason
-            continue
-        # The accuracy in question is that of the reported labels, whatever method they are of.
-        of_fit = name == "accuracy"
-        try:
-            if shared is None and not of_fit and name != "agreement":  # which needs no fit
-                shared = DawidSkene().fit(labels)
-            found = audit_crowd(
-                labels,
-                gold=gold,
-                parts=[name],
-                fit=blind if of_fit else shared,
-                options={name: options[name]} if name in options else None,
-                random_state=seed,
-            )
-        except WisecrowdError as error:
-            skipped[name] = str(error)
-            continue
-        done |= found.parts
-        skipped |= found.skipped
-    return Audit(labels, done, skipped)
+    if isinstance(blind, DawidSkene):
+        return blind
+    try:
+        return DawidSkene().fit(labels) if matrices_fit(labels) else None
+    except WisecrowdError:
+        return None
+
+
+def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) -> Audit:
+    """Run every part: what one cannot do must not keep the others from the page."""
+    reasons = {name: _reason_to_skip(name, labels, blind, large=bool(options)) for name in PARTS}
+    # The accuracy in question is that of the reported labels, whatever method they are of.
+    own = {**options, "accuracy": {**options.get("accuracy", {}), "fit": blind}}
+    names = [name for name in PARTS if reasons[name] is None]
+    found = run_parts(labels, names, shared, own, skip_on=(NotApplicable, WisecrowdError))
+    skipped = {name: found.skipped.get(name, reasons[name]) for name in PARTS}
+    return replace(found, skipped={name: why for name, why in skipped.items() if why})
 
 
 def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any, *, large: bool) -> str | None:
@@ -253,7 +250,7 @@ def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any, *, large: bool) 
     return LEFT_OUT.get(name) if large else None
 
 
-def audit_options(labels: CrowdLabels) -> Mapping[str, Mapping[str, Any]]:
+def audit_options(labels: CrowdLabels) -> Options:
     """Return how hard the audit should try: with very many labels a few repetitions say enough."""
     if labels.n_annotations < LARGE and labels.n_workers < MANY:
         return {}
