@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from wisecrowd.audit.part import Part, plain
+from wisecrowd.audit.part import Part
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,11 +21,6 @@ def test_fields_become_plain_data():
     assert part.to_dict() == {"values": {"x": [1.0, None], "2": [True, None, "é"]}}
     json.dumps(part.to_dict(), allow_nan=False)
     assert part.tables() == {}
-
-
-def test_what_json_lacks_becomes_text():
-    assert plain(np.datetime64("2020-01-02", "s")) == "2020-01-02 00:00:00"
-    assert plain({1.5: float("nan")}) == {"1.5": None}
 
 
 def test_a_part_must_have_findings():

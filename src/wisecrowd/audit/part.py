@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.findings import Finding
+from wisecrowd.core.plain_values import plain
 
 Table = Mapping[str, NDArray[Any]]
 
@@ -57,22 +57,3 @@ class Part:
             for field in fields(self)
             if not field.name.startswith("_")
         }
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON knows it: arrays as lists, numbers as Python's own, NaN as None.
-
-    Examples
-    --------
-    >>> plain({"score": np.array([0.5, np.nan]), "n": np.int64(3)})
-    {'score': [0.5, None], 'n': 3}
-    """
-    if isinstance(value, np.ndarray | np.generic):
-        return plain(value.tolist())
-    if isinstance(value, float):
-        return value if np.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import stat
 import sys
@@ -24,13 +23,13 @@ from wisecrowd.cli.terminal import (
     harmless_lines,
 )
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.plain_values import PlainRows, plain
 from wisecrowd.storage.atomic import atomic_write, clear_write_errors, together, when_complete
 from wisecrowd.storage.manifest import Manifest, manifest_path, write_manifest
 from wisecrowd.storage.streams import descriptor_of, is_stream
 
 Table = Mapping[str, NDArray[Any]]
 _STDOUT = 1
-_AS_IT_IS = frozenset({str, int, bool, type(None)})
 _DIGITS = 6  # of an estimate in csv; other formats keep all of them
 _IDS = frozenset({"task", "worker", "label"})  # may be fractional numbers, and are no estimates
 
@@ -222,7 +221,7 @@ def json_text(document: Mapping[str, Any]) -> str:
 
     Characters that would steer a terminal are written as JSON's escapes, which mean the same.
     """
-    text = json.dumps(_plain(document), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
     # Half a character cannot be written as UTF-8, but as an escape.
     return escape_steering(text).encode("utf-8", "backslashreplace").decode() + "\n"
 
@@ -253,10 +252,6 @@ def _explained() -> Iterator[None]:
             raise error
 
 
-class PlainRows(list[dict[str, Any]]):
-    """Rows of values that are as JSON has them, millions of which need no second look."""
-
-
 def rows_of(table: Table) -> PlainRows:
     """Return a table as one mapping per row, for JSON; NaN becomes None."""
     columns = [_plain_column(values) for values in table.values()]
@@ -266,28 +261,8 @@ def rows_of(table: Table) -> PlainRows:
 def _plain_column(values: NDArray[Any]) -> list[Any]:
     column: list[Any] = values.tolist()
     if values.ndim > 1 or values.dtype.kind not in "biufU":
-        return [_plain(value) for value in column]
+        return [plain(value) for value in column]
     if values.dtype.kind == "f":
         for row in np.flatnonzero(~np.isfinite(values)).tolist():
             column[row] = None
     return column
-
-
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it; tables have millions, so the usual types are asked first."""
-    kind = type(value)
-    if kind in _AS_IT_IS or kind is PlainRows:
-        return value
-    if kind is float:
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    if isinstance(value, int | str):
-        return value
-    return str(value)

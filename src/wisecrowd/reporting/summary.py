@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from wisecrowd.audit.part import plain
+from wisecrowd.core.plain_values import plain
 from wisecrowd.reporting.budget import budget
 from wisecrowd.reporting.comparison import calibration, methods_compared
 from wisecrowd.reporting.health import health, reproduction

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import platform
 import sys
@@ -17,6 +16,7 @@ import numpy as np
 
 from wisecrowd._version import __version__
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.plain_values import plain
 from wisecrowd.storage.atomic import atomic_write, written_at
 from wisecrowd.storage.streams import is_stream
 
@@ -103,7 +103,7 @@ class Manifest:
         """
         return cls(
             method=method,
-            parameters={name: _plain(value) for name, value in (parameters or {}).items()},
+            parameters=plain(parameters or {}, other=repr),
             seed=seed,
             inputs={os.fspath(path): file_sha256(path) for path in inputs},
             command=list(command),
@@ -217,18 +217,3 @@ def _loaded_versions() -> dict[str, str]:
         for name, module in loaded.items()
         if module is not None and hasattr(module, "__version__")
     }
-
-
-def _plain(value: object) -> object:
-    """Return the nearest JSON value; a manifest informs, so anything else becomes its repr."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float) and not math.isfinite(value):
-        return repr(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return repr(value)
