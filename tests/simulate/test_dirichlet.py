@@ -61,5 +61,5 @@ def test_sizes_that_do_not_fit():
 
 
 def test_bad_parameters():
-    with pytest.raises(ParameterError, match="`off`"):
+    with pytest.raises(ParameterError, match=r"^off is "):
         simulate.DirichletWorkers(1, 0)

@@ -31,5 +31,5 @@ def test_rows_sum_to_one_for_few_classes(n_classes):
 
 
 def test_bad_parameters():
-    with pytest.raises(ParameterError, match="`neighbour`"):
+    with pytest.raises(ParameterError, match=r"^neighbour is "):
         simulate.DiverseWorkers(neighbour=-1)

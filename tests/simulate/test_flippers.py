@@ -50,9 +50,9 @@ def test_one_class(cls):
 
 
 def test_bad_parameters():
-    with pytest.raises(ParameterError, match="`p`"):
+    with pytest.raises(ParameterError, match=r"^p is "):
         simulate.PairwiseFlippers(1.1)
-    with pytest.raises(ParameterError, match="`jitter`"):
+    with pytest.raises(ParameterError, match=r"^jitter is "):
         simulate.PairwiseFlippers(0.5, -0.1)
-    with pytest.raises(ParameterError, match="`p`"):
+    with pytest.raises(ParameterError, match=r"^p is "):
         simulate.Adversaries(-0.1)

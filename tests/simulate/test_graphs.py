@@ -144,11 +144,11 @@ def test_more_workers_per_task_than_there_are(graph):
 
 def test_bad_parameters():
     for bad in (0, -1, 2.5, True):
-        with pytest.raises(ParameterError, match="`r`"):
+        with pytest.raises(ParameterError, match=r"^r is "):
             simulate.PerTask(bad)
     with pytest.raises(ParameterError, match="above 0"):
         simulate.Bernoulli(0)
-    with pytest.raises(ParameterError, match="`p`"):
+    with pytest.raises(ParameterError, match=r"^p is "):
         simulate.Bernoulli(1.5)
-    with pytest.raises(ParameterError, match="`exponent`"):
+    with pytest.raises(ParameterError, match=r"^exponent is "):
         simulate.LongTail(3, -1)

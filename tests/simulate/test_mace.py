@@ -28,5 +28,5 @@ def test_a_worker_who_always_knows_has_a_uniform_habit():
 def test_errors():
     with pytest.raises(ParameterError, match="one class"):
         simulate.MACEWorkers.parameters(np.ones((1, 1, 1)))
-    with pytest.raises(ParameterError, match="`concentration`"):
+    with pytest.raises(ParameterError, match=r"^concentration is "):
         simulate.MACEWorkers(concentration=0)

@@ -71,5 +71,5 @@ def test_sizes_that_do_not_fit():
         simulate.Regular(3, 4).assign(10, 7, rng)
     with pytest.raises(ParameterError, match="cannot give 4 distinct labels"):
         simulate.Regular(4, 8).assign(4, 2, rng)
-    with pytest.raises(ParameterError, match="`per_worker`"):
+    with pytest.raises(ParameterError, match=r"^per_worker is "):
         simulate.Regular(3, 0)

@@ -149,11 +149,11 @@ def test_the_result_survives_pickling():
     [
         ({"workers": simulate.OneCoinWorkers()}, r"Give `n_workers`, or a crowd such as 30 \* One"),
         ({"workers": 3 * simulate.Spammers(), "n_workers": 4}, "4, but `workers` has 3"),
-        ({"workers": simulate.Spammers(), "n_workers": 0}, "`n_workers`"),
+        ({"workers": simulate.Spammers(), "n_workers": 0}, "^n_workers is "),
         ({"workers": 5}, "`workers` must be"),
         ({"workers": 3 * simulate.Spammers(), "assignment": 5}, "`assignment` must be"),
-        ({"workers": 3 * simulate.Spammers(), "random_state": -1}, "`random_state`"),
-        ({"workers": 3 * simulate.Spammers(), "random_state": "x"}, "`random_state`"),
+        ({"workers": 3 * simulate.Spammers(), "random_state": -1}, "^random_state is "),
+        ({"workers": 3 * simulate.Spammers(), "random_state": "x"}, "^random_state is "),
         ({"workers": 100_000 * simulate.Spammers(), "n_classes": 1000}, "745 GiB"),
         (
             {"workers": 1 * simulate.Spammers(), "assignment": simulate.Bernoulli(1e-9)},

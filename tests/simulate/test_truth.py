@@ -53,9 +53,9 @@ def test_the_users_arrays_stay_writable():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_tasks": None}, "`n_tasks` must be a whole number"),
-        ({"n_tasks": 0}, "`n_tasks`"),
-        ({"n_tasks": 5, "n_classes": 0}, "`n_classes`"),
+        ({"n_tasks": None}, "^n_tasks is None; give an integer of at least 1"),
+        ({"n_tasks": 0}, "^n_tasks is "),
+        ({"n_tasks": 5, "n_classes": 0}, "^n_classes is "),
         ({"n_tasks": 5, "class_prior": [0.5, 0.6]}, "sum to 1, but sums to 1.1"),
         ({"n_tasks": 5, "class_prior": [1.5, -0.5]}, "non-negative"),
         ({"n_tasks": 5, "class_prior": [np.nan, 1.0]}, "non-negative"),

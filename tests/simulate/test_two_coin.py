@@ -23,5 +23,5 @@ def test_needs_two_classes():
 
 
 def test_bad_parameters():
-    with pytest.raises(ParameterError, match="`b0`"):
+    with pytest.raises(ParameterError, match=r"^b0 is "):
         simulate.TwoCoinWorkers(b0=0)

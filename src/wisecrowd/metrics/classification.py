@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.parameters import check_number
 from wisecrowd.metrics._inputs import FloatArray, as_codes, encode_pair
 
 __all__ = ["accuracy", "balanced_accuracy", "fractional_accuracy", "macro_f1"]
@@ -69,8 +70,7 @@ def fractional_accuracy(
     0.75
     """
     table = _as_score_table(scores)
-    if not atol >= 0:
-        raise ParameterError(f"`atol` must be at least 0, but is {atol}.")
+    check_number("atol", atol, 0.0)
     codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
     return float(np.mean(tie_credit(codes, table, atol)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_number
 from wisecrowd.metrics._inputs import as_codes, as_probabilities
 from wisecrowd.metrics.classification import tie_credit
 
@@ -45,8 +45,7 @@ def log_loss(
     >>> round(log_loss([0, 1], [[0.5, 0.5], [0.25, 0.75]]), 4)
     0.4904
     """
-    if not 0 < eps < 1:
-        raise ParameterError(f"`eps` must lie between 0 and 1, but is {eps}.")
+    check_number("eps", eps, SMALLEST_NUMBER, 1 - 1e-12)
     table = as_probabilities(probas)
     codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
     of_truth = table[np.arange(codes.size), codes]
@@ -135,8 +134,7 @@ def expected_calibration_error(
     >>> round(expected_calibration_error([0, 0, 1], [[0.9, 0.1], [0.9, 0.1], [0.9, 0.1]]), 4)
     0.2333
     """
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)) or n_bins < 1:
-        raise ParameterError(f"`n_bins` must be a whole number of at least 1, but is {n_bins!r}.")
+    check_integer("n_bins", n_bins, 1)
     table = as_probabilities(probas)
     codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
     confidence = np.minimum(table.max(axis=1), 1.0)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.parameters import check_choice
 from wisecrowd.metrics._inputs import FloatArray, IntArray, as_scores
 
 __all__ = [
@@ -163,8 +164,7 @@ def worker_rank_correlation(
     >>> round(worker_rank_correlation([1, 2, 4, 3], [1, 2, 3, 4], kind="kendall"), 4)
     0.6667
     """
-    if kind not in ("spearman", "kendall"):
-        raise ParameterError(f"`kind` must be 'spearman' or 'kendall', but is {kind!r}.")
+    check_choice("kind", kind, ("spearman", "kendall"))
     found, true = as_scores(estimate, "estimate"), as_scores(truth, "truth")
     if found.shape != true.shape:
         raise DataError(f"`estimate` has {found.size} workers but `truth` has {true.size}.")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.parameters import as_generator, check_integer
 from wisecrowd.simulate import presets
-from wisecrowd.simulate._checks import check_count
 from wisecrowd.simulate.base import Crowd, Population
 from wisecrowd.simulate.difficulty import Difficulty, GivenDifficulty
 from wisecrowd.simulate.graphs import Assignment
@@ -19,13 +21,7 @@ def as_streams(
     random_state: int | np.random.Generator | None, n_streams: int
 ) -> list[np.random.Generator]:
     """Read a seed into independent random streams."""
-    try:
-        return np.random.default_rng(random_state).spawn(n_streams)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            "`random_state` must be a whole number from 0 up, a numpy Generator or None, "
-            f"but is {random_state!r}."
-        ) from error
+    return as_generator(random_state).spawn(n_streams)
 
 
 def as_assignment(assignment: Assignment | str | None) -> Assignment | None:
@@ -55,7 +51,7 @@ def as_crowd(
     if isinstance(workers, str):
         workers = presets.population(workers)
     if n_workers is not None:
-        check_count("n_workers", n_workers)
+        check_integer("n_workers", n_workers, 1, math.inf)
     if isinstance(workers, Crowd):
         if n_workers not in (None, workers.n_workers):
             raise ParameterError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_count, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_number
+from wisecrowd.simulate._checks import Codes, Floats
 
 if TYPE_CHECKING:
     from wisecrowd.simulate.drawing import Draft
@@ -112,7 +114,8 @@ class Crowd:
         for population, n_workers in groups:
             if not isinstance(population, Population):
                 raise ParameterError(f"{population!r} is not a worker population.")
-            flat += population.parts(check_count("number of workers", n_workers))
+            check_integer("number of workers", n_workers, 1, math.inf)
+            flat += population.parts(int(n_workers))
         if not flat:
             raise ParameterError("A crowd needs at least one worker.")
         object.__setattr__(self, "groups", tuple(flat))
@@ -176,10 +179,12 @@ class Mixture(Population):
     components: tuple[tuple[Population, float], ...]
 
     def __init__(self, components: Iterable[tuple[Population, float]]) -> None:
-        checked = tuple((population, check_positive("share", s)) for population, s in components)
-        if not checked:
+        given = tuple(components)
+        if not given:
             raise ParameterError("A mixture needs at least one population.")
-        object.__setattr__(self, "components", checked)
+        for _, share in given:
+            check_number("share", share, SMALLEST_NUMBER)
+        object.__setattr__(self, "components", tuple((one, float(share)) for one, share in given))
 
     def parts(self, n_workers: int) -> list[tuple[Population, int]]:
         """Apportion the workers; populations whose share rounds to nobody are left out."""

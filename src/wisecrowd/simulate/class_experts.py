@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Floats, check_count, check_share
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["ClassExperts"]
@@ -47,10 +48,10 @@ class ClassExperts(Population):
     q: float | None = None
 
     def __post_init__(self) -> None:
-        check_count("n_known", self.n_known)
-        check_share("p", self.p)
+        check_integer("n_known", self.n_known, 1)
+        check_number("p", self.p, 0.0, 1.0)
         if self.q is not None:
-            check_share("q", self.q)
+            check_number("q", self.q, 0.0, 1.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Share out the classes; shape (n_workers, n_classes, n_classes)."""

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_count, check_share
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import DependentPopulation, Population
 from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.one_coin import OneCoinWorkers
@@ -63,12 +64,12 @@ class Copiers(DependentPopulation):
     own: Population = field(default_factory=OneCoinWorkers)
 
     def __post_init__(self) -> None:
-        check_share("p", self.p)
+        check_number("p", self.p, 0.0, 1.0)
         _check_own(self.own)
         if self.sources is not None:
             given = self.sources if isinstance(self.sources, tuple) else (self.sources,)
             for source in given:
-                check_count("sources", source, least=0)
+                check_integer("sources", source, 0)
             object.__setattr__(self, "sources", given)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
@@ -141,7 +142,7 @@ class Colluders(DependentPopulation):
     own: Population = field(default_factory=OneCoinWorkers)
 
     def __post_init__(self) -> None:
-        check_share("p", self.p)
+        check_number("p", self.p, 0.0, 1.0)
         _check_own(self.own)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.drawing import CumulativeTable, LabelLaw
 
 __all__ = ["BetaDifficulty", "Difficulty", "GivenDifficulty"]
@@ -56,8 +57,8 @@ class BetaDifficulty(Difficulty):
     b: float = 3.0
 
     def __post_init__(self) -> None:
-        check_positive("a", self.a)
-        check_positive("b", self.b)
+        check_number("a", self.a, SMALLEST_NUMBER)
+        check_number("b", self.b, SMALLEST_NUMBER)
 
     def sample(self, n_tasks: int, rng: np.random.Generator) -> Floats:
         """Draw the difficulties, shape (n_tasks,)."""

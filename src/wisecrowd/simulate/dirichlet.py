@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Floats, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["DirichletWorkers", "FixedConfusion"]
@@ -45,8 +46,8 @@ class DirichletWorkers(Population):
     off: float = 1.0
 
     def __post_init__(self) -> None:
-        check_positive("diag", self.diag)
-        check_positive("off", self.off)
+        check_number("diag", self.diag, SMALLEST_NUMBER)
+        check_number("off", self.off, SMALLEST_NUMBER)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw n_workers x n_classes rows; shape (n_workers, n_classes, n_classes)."""

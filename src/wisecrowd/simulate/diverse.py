@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.simulate._checks import Floats, check_share
+from wisecrowd.core.parameters import check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.flippers import flip_confusion, random_targets
 
@@ -56,7 +57,7 @@ class DiverseWorkers(Population):
 
     def __post_init__(self) -> None:
         for name in ("hammer", "similar", "neighbour", "adversary"):
-            check_share(name, getattr(self, name))
+            check_number(name, getattr(self, name), 0.0, 1.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Give the four styles in turn; shape (n_workers, n_classes, n_classes)."""

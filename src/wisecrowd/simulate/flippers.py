@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_number, check_share
+from wisecrowd.core.parameters import check_number
+from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.one_coin import one_coin_confusion
 
@@ -49,9 +49,8 @@ class PairwiseFlippers(Population):
     jitter: float = 0.01
 
     def __post_init__(self) -> None:
-        check_share("p", self.p)
-        if check_number("jitter", self.jitter) < 0:
-            raise ParameterError(f"`jitter` must be at least 0, but is {self.jitter!r}.")
+        check_number("p", self.p, 0.0, 1.0)
+        check_number("jitter", self.jitter, 0.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw accuracies and targets; shape (n_workers, n_classes, n_classes)."""
@@ -87,7 +86,7 @@ class Adversaries(Population):
     fixed: bool = False
 
     def __post_init__(self) -> None:
-        check_share("p", self.p)
+        check_number("p", self.p, 0.0, 1.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Turn the labels around; shape (n_workers, n_classes, n_classes)."""

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_number
+from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.difficulty import Difficulty
 from wisecrowd.simulate.drawing import CumulativeTable, LabelLaw
@@ -19,9 +19,8 @@ __all__ = ["GLADDifficulty", "GLADWorkers"]
 
 
 def _check_normal(mean: object, sd: object) -> None:
-    check_number("mean", mean)
-    if check_number("sd", sd) < 0:
-        raise ParameterError(f"`sd` must be at least 0, but is {sd!r}.")
+    check_number("mean", mean, -LARGEST_NUMBER)
+    check_number("sd", sd, 0.0)
 
 
 def _sigmoid(x: Floats) -> Floats:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, check_count, check_number, check_share
+from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.simulate._checks import Codes
 
 __all__ = ["Assignment", "Bernoulli", "Dense", "LongTail", "PerTask"]
 
@@ -96,7 +97,7 @@ class PerTask(Assignment):
     r: int = 5
 
     def __post_init__(self) -> None:
-        check_count("r", self.r)
+        check_integer("r", self.r, 1)
 
     def expected_labels(self, n_tasks: int, n_workers: int) -> float:
         """Count r labels per task."""
@@ -141,9 +142,8 @@ class LongTail(Assignment):
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        check_count("r", self.r)
-        if check_number("exponent", self.exponent) < 0:
-            raise ParameterError(f"`exponent` must be at least 0, but is {self.exponent!r}.")
+        check_integer("r", self.r, 1)
+        check_number("exponent", self.exponent, 0.0)
 
     def expected_labels(self, n_tasks: int, n_workers: int) -> float:
         """Count r labels per task."""
@@ -185,7 +185,8 @@ class Bernoulli(Assignment):
     p: float = 0.1
 
     def __post_init__(self) -> None:
-        if check_share("p", self.p) == 0:
+        check_number("p", self.p, 0.0, 1.0)
+        if self.p == 0:
             raise ParameterError("`p` must be above 0: with 0 there would be no labels at all.")
 
     def expected_labels(self, n_tasks: int, n_workers: int) -> float:

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.simulate._checks import Floats, check_share
+from wisecrowd.core.parameters import check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["ClassWiseHammerSpammers", "HammerSpammers"]
@@ -46,7 +47,7 @@ class HammerSpammers(Population):
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
-        check_share("gamma", self.gamma)
+        check_number("gamma", self.gamma, 0.0, 1.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw who is a hammer; shape (n_workers, n_classes, n_classes)."""
@@ -81,7 +82,7 @@ class ClassWiseHammerSpammers(Population):
     gamma: float = 0.5
 
     def __post_init__(self) -> None:
-        check_share("gamma", self.gamma)
+        check_number("gamma", self.gamma, 0.0, 1.0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw which classes each worker knows; shape (n_workers, n_classes, n_classes)."""

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Floats, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["MACEWorkers"]
@@ -49,7 +50,7 @@ class MACEWorkers(Population):
 
     def __post_init__(self) -> None:
         for name in ("a", "b", "concentration"):
-            check_positive(name, getattr(self, name))
+            check_number(name, getattr(self, name), SMALLEST_NUMBER)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw knowing and habit of each worker; shape (n_workers, n_classes, n_classes)."""

@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.simulate._checks import Floats, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["OneCoinWorkers", "one_coin_confusion"]
@@ -44,8 +45,8 @@ class OneCoinWorkers(Population):
     b: float = 2.0
 
     def __post_init__(self) -> None:
-        check_positive("a", self.a)
-        check_positive("b", self.b)
+        check_number("a", self.a, SMALLEST_NUMBER)
+        check_number("b", self.b, SMALLEST_NUMBER)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw one accuracy per worker; shape (n_workers, n_classes, n_classes)."""

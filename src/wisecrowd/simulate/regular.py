@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Codes, check_count
+from wisecrowd.core.parameters import check_integer
+from wisecrowd.simulate._checks import Codes
 from wisecrowd.simulate.graphs import Assignment, task_codes
 
 __all__ = ["Regular"]
@@ -48,8 +49,8 @@ class Regular(Assignment):
     per_worker: int = 4
 
     def __post_init__(self) -> None:
-        check_count("per_task", self.per_task)
-        check_count("per_worker", self.per_worker)
+        check_integer("per_task", self.per_task, 1)
+        check_integer("per_worker", self.per_worker, 1)
 
     def expected_labels(self, n_tasks: int, n_workers: int) -> float:
         """Count l labels per task."""

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Floats, check_count, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["AlwaysOneClass", "ExtremeSpammers", "Spammers"]
@@ -43,7 +44,7 @@ class Spammers(Population):
 
     def __post_init__(self) -> None:
         if self.concentration is not None:
-            check_positive("concentration", self.concentration)
+            check_number("concentration", self.concentration, SMALLEST_NUMBER)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw one row per worker and repeat it; shape (n_workers, n_classes, n_classes)."""
@@ -101,7 +102,7 @@ class AlwaysOneClass(Population):
 
     def __post_init__(self) -> None:
         if self.code is not None:
-            check_count("code", self.code, least=0)
+            check_integer("code", self.code, 0)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Put one column of ones in each matrix; shape (n_workers, n_classes, n_classes)."""

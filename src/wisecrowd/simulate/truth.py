@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import math
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.simulate._checks import Codes, Floats, check_count, check_room
+from wisecrowd.core.parameters import check_integer
+from wisecrowd.simulate._checks import Codes, Floats, check_room
 
 __all__ = ["Truth", "draw_truth"]
 
@@ -41,12 +43,13 @@ def draw_truth(
     ([1, 0, 1], ['a', 'b'])
     """
     if n_classes is not None:
-        check_count("n_classes", n_classes)
+        check_integer("n_classes", n_classes, 1)
     if truth is not None:
         if class_prior is not None:
             raise ParameterError("Give `truth` or `class_prior`: a given truth is not drawn.")
         return _encode(truth, n_tasks, classes, n_classes)
-    size = check_count("n_tasks", n_tasks)
+    check_integer("n_tasks", n_tasks, 1, math.inf)
+    size = int(cast(int, n_tasks))
     ids = None if classes is None else _as_classes(classes)
     prior = None if class_prior is None else _as_prior(class_prior)
     sizes = {

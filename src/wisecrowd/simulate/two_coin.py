@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate._checks import Floats, check_positive
+from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
 __all__ = ["TwoCoinWorkers"]
@@ -48,7 +49,7 @@ class TwoCoinWorkers(Population):
 
     def __post_init__(self) -> None:
         for name in ("a1", "b1", "a0", "b0"):
-            check_positive(name, getattr(self, name))
+            check_number(name, getattr(self, name), SMALLEST_NUMBER)
 
     def sample(self, n_workers: int, n_classes: int, rng: np.random.Generator) -> Floats:
         """Draw sensitivity and specificity of each worker; shape (n_workers, 2, 2)."""
