@@ -5,6 +5,8 @@ import json
 import pytest
 
 import wisecrowd as wc
+from wisecrowd import simulate
+from wisecrowd.core.base import Aggregator
 from wisecrowd.io.tables import read_frame
 from wisecrowd.reporting import workers
 from wisecrowd.reporting.document import Report
@@ -26,6 +28,21 @@ def test_report_is_public_and_writes_one_page(labels, tmp_path):
     assert read_manifest(tmp_path / "report.html").method == "majority-vote"
     assert repr(found) == "Report(60 tasks, 16 workers)"
     assert "wc.audit" in page or "wc.aggregate" in page  # no file: calls, not commands
+
+
+def test_a_report_takes_at_most_twenty_fits(tmp_path, monkeypatch):
+    population = 20 * simulate.OneCoinWorkers(8, 2)
+    made = simulate.crowd(300, population, simulate.PerTask(4), n_classes=3, random_state=0)
+    fitted, fit = [], Aggregator.fit
+
+    def counted(method, *given, **named):
+        fitted.append(type(method).__name__)
+        return fit(method, *given, **named)
+
+    monkeypatch.setattr(Aggregator, "fit", counted)
+    wc.report(made.labels, tmp_path / "report.html")
+    assert {"DawidSkene", "MajorityVote", "GLAD"} <= set(fitted)
+    assert len(fitted) <= 20
 
 
 def test_whole_tables_lie_beside_the_page(made, study, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.reporting.study import Study
+from wisecrowd.reporting.study import Study, is_large
 from wisecrowd.reporting.text import shown
 from wisecrowd.storage.manifest import Manifest
 
@@ -87,7 +87,7 @@ def _classes(study: Study) -> list[dict[str, Any]]:
 def _shortcuts(study: Study) -> list[str]:
     """Say what was done with less effort than usual."""
     options = study.effort
-    if not options:
+    if not is_large(study.labels):
         return []
     return [
         "There are very many labels or workers: intervals of agreement rest on "
