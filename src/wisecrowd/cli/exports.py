@@ -86,9 +86,6 @@ class Exports:
             found += [self.soft_labels]
             found += [str(ids_path(self.soft_labels))] if kind == "npy" else []
             if kind == "folder":
-                from wisecrowd.cli.main import admit_pandas
-
-                admit_pandas()
                 require_hugging_face()
         return found
 

@@ -6,8 +6,7 @@ import errno
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.machinery import ModuleSpec
-from typing import Any, cast
+from typing import cast
 
 from wisecrowd.cli.terminal import forget_output, harmless, replace_closed_streams
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
@@ -33,8 +32,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str, optional
         By default those of the process.
     """
-    if arguments is None:
-        sys.meta_path.insert(0, _NoPandas)
     given = sys.argv[1:] if arguments is None else list(arguments)
     replace_closed_streams()
     try:
@@ -66,34 +63,6 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _out_of_memory(reason: str) -> int:
     said = f" ({reason.rstrip('.')})" if reason else ""
     return _fail(f"There is not enough memory for this{said}; use less data.", BAD_DATA)
-
-
-class _NoPandas:
-    """Keeps pandas out of this process: it is found, and fails to load.
-
-    Where it is installed, pyarrow imports it at the first array, only to ask whether the array is
-    one of its series: three times the cost of NumPy for a question whose answer here is no.
-    Others, such as torch, only look for it, and must not fail by that.
-    """
-
-    @classmethod
-    def find_spec(cls, name: str, *where: object) -> ModuleSpec | None:
-        """Take charge of pandas, and of no other module."""
-        return ModuleSpec(name, cast("Any", cls)) if name == "pandas" else None
-
-    @staticmethod
-    def create_module(spec: ModuleSpec) -> None:
-        """Fail as if there were none."""
-        raise ModuleNotFoundError("The command line works without pandas.", name=spec.name)
-
-    @staticmethod
-    def exec_module(module: object) -> None:
-        """Exist, as the protocol asks; there is never a module to run."""
-
-
-def admit_pandas() -> None:
-    """Let pandas in after all, for a library that cannot do without it."""
-    sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not _NoPandas]
 
 
 def _invoke(arguments: list[str]) -> int:
