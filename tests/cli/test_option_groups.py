@@ -33,11 +33,27 @@ def sketch(name: str, size: Size = SMALL) -> None:
     typer.echo(f"{name} {size}")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Picture:
+    """A group with a group inside, and an option that must be given."""
+
+    title: Annotated[str, typer.Option("--title")]
+    size: Size
+    frame: Annotated[bool, typer.Option("--frame")] = False
+
+
+@command
+def paint(name: str, picture: Picture) -> None:
+    """Paint something."""
+    typer.echo(f"{name} {picture}")
+
+
 @pytest.fixture
 def run():
     app = typer.Typer(rich_markup_mode=None)
     app.command()(draw)
     app.command()(sketch)
+    app.command()(paint)
     return lambda *words: CliRunner().invoke(app, list(words))
 
 
@@ -49,6 +65,17 @@ def test_a_group_becomes_options_and_arrives_as_one(run):
 
 def test_the_defaults_of_a_command_are_those_of_its_instance(run):
     assert run("sketch", "cat").stdout == f"cat {SMALL}\n"
+
+
+def test_groups_may_be_nested(run):
+    given = run("paint", "cat", "--title", "A", "--frame", "--width", "5")
+    assert given.stdout == f"cat {Picture(title='A', size=Size(width=5), frame=True)}\n"
+    shown = run("paint", "--help").stdout
+    assert shown.index("--title") < shown.index("--width") < shown.index("--frame")
+
+
+def test_an_option_without_a_default_must_be_given(run):
+    assert run("paint", "cat").exit_code == 2
 
 
 def test_help_has_the_text_of_the_command_and_of_each_option(run):

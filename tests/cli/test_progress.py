@@ -7,6 +7,7 @@ import time
 import pytest
 
 from wisecrowd.cli import progress
+from wisecrowd.cli.terminal import Notes
 from wisecrowd.inference.monitor import Progress, report
 
 
@@ -44,7 +45,7 @@ def on_terminal(monkeypatch) -> Terminal:
 def test_long_work_shows_objective_and_rate(monkeypatch):
     terminal = on_terminal(monkeypatch)
     monkeypatch.setattr(progress, "DELAY", 0.01)
-    with progress.working("fitting glad", quiet=False):
+    with progress.working("fitting glad", Notes()):
         for iteration in range(1, 4):
             report(Progress(iteration, 100, -12.5))
             time.sleep(0.02)
@@ -57,7 +58,7 @@ def test_long_work_shows_objective_and_rate(monkeypatch):
 
 def test_short_work_shows_nothing(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    with progress.working("fitting glad", quiet=False):
+    with progress.working("fitting glad", Notes()):
         report(Progress(1, 100, -12.5))
     assert terminal.text == ""
 
@@ -65,10 +66,10 @@ def test_short_work_shows_nothing(monkeypatch):
 def test_quiet_and_no_terminal_start_no_thread(monkeypatch):
     terminal = on_terminal(monkeypatch)
     before = threading.active_count()
-    with progress.working("fitting glad", quiet=True):
+    with progress.working("fitting glad", Notes(quiet=True)):
         assert threading.active_count() == before
     monkeypatch.setattr(terminal, "isatty", lambda: False)
-    with progress.working("fitting glad", quiet=False):
+    with progress.working("fitting glad", Notes()):
         assert threading.active_count() == before
 
 
@@ -77,7 +78,7 @@ def test_the_bar_is_gone_when_the_work_fails(monkeypatch):
     monkeypatch.setattr(progress, "DELAY", 0.0)
 
     def interrupted_work() -> None:
-        with progress.working("fitting", quiet=False):
+        with progress.working("fitting", Notes()):
             report(Progress(1, 2, 0.0))
             report(Progress(2, 2, 0.0))
             assert terminal.drawn.wait(30)

@@ -46,13 +46,33 @@ def test_warnings_of_the_library_become_notes_and_others_stay(capsys):
         warnings.simplefilter("always", UserWarning)
         warnings.warn("seen", WisecrowdWarning, stacklevel=1)
         notes("seen")  # the same sentence in CrowdLabels.notes
-        notes.about = "glad"
         warnings.warn("slow", WisecrowdWarning, stacklevel=1)
         warnings.warn("not ours", UserWarning, stacklevel=1)
+        notes.flush(about="glad")
+        assert capsys.readouterr().err == "seen\nglad: slow\n"
     assert [str(other.message) for other in others] == ["not ours"]
-    assert capsys.readouterr().err == "seen\nglad: slow\n"
+    assert capsys.readouterr().err == ""
     with pytest.raises(WisecrowdWarning):  # the filters are back
         warnings.warn("again", WisecrowdWarning, stacklevel=1)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_pending_warnings_are_shown_before_an_error(capsys, error):
+    def interrupted_work() -> None:
+        with Notes():
+            warnings.warn("pending", WisecrowdWarning, stacklevel=1)
+            raise error
+
+    with pytest.raises(error):
+        interrupted_work()
+    assert capsys.readouterr().err == "pending\n"
+
+
+def test_warnings_come_before_the_next_note(capsys):
+    with Notes() as notes:
+        warnings.warn("first", WisecrowdWarning, stacklevel=1)
+        notes("second")
+        assert capsys.readouterr().err == "first\nsecond\n"
 
 
 def test_table_aligns_numbers_right_and_shows_gaps():

@@ -2,181 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli import exports, options
+from wisecrowd.cli import options
+from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.option_groups import command
-from wisecrowd.cli.options import Reading
+from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
-    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.base import Aggregator
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.storage.manifest import Manifest
 
 
-Method = Annotated[
-    str, typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods`.")
-]
-Workers = Annotated[
-    str | None,
-    typer.Option("--workers", metavar="FILE", help="Write the quality of every worker here."),
-]
-Gold = Annotated[
-    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
-]
-Soft = Annotated[
-    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
-]
-Calibrate = Annotated[
-    bool,
-    typer.Option(
-        "--calibrate",
-        help="Make confidences as sure as they should be, by a temperature chosen without truth.",
-    ),
-]
-Save = Annotated[
-    str | None,
-    typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
-]
+@dataclass(frozen=True, kw_only=True)
+class AggregateOptions:
+    """The options of ``wisecrowd aggregate``."""
+
+    output: options.Output = None
+    workers: options.Workers = None
+    method: options.Method = "dawid-skene"
+    parameter: options.Parameters = None
+    gold: options.Gold = None
+    soft: options.Soft = False
+    calibrate: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate",
+            help="Make confidences as sure as they should be, by a temperature chosen without "
+            "truth.",
+        ),
+    ] = False
+    exports: Exports
+    save: Annotated[
+        str | None,
+        typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
+    ] = None
+    gold_columns: options.GoldColumns = None
+    reading: Reading
+    as_json: options.Json = False
+    raw_csv: options.RawCsv = False
+    running: Running
 
 
 @command
-def aggregate(
-    context: typer.Context,
-    files: options.Files,
-    *,
-    output: options.Output = None,
-    workers: Workers = None,
-    method: Method = "dawid-skene",
-    parameter: options.Parameters = None,
-    gold: Gold = None,
-    soft: Soft = False,
-    calibrate: Calibrate = False,
-    others: exports.Exports,
-    save: Save = None,
-    gold_columns: options.GoldColumns = None,
-    reading: Reading,
-    as_json: options.Json = False,
-    raw_csv: options.RawCsv = False,
-    seed: options.Seed = None,
-    threads: options.Threads = None,
-    quiet: options.Quiet = False,
-) -> None:
+def aggregate(context: typer.Context, files: options.Files, asked: AggregateOptions) -> None:
     """Infer the label of every task, and how good every worker is.
 
     The result has one row per task: task, label, confidence, tie, n_labels.
     """
-    from wisecrowd.cli.inputs import KnownFile
-    from wisecrowd.cli.outputs import is_standard, split_output
-
-    table, document = split_output(output, as_json)
-    outputs = {"labels": table, "workers": workers, "model": save, "json": document}
-    if as_json and is_standard(workers):
-        outputs["workers"] = None
-    _run(
-        context.obj, files, reading, outputs, others,
-        method=method, parameters=parameter or [],
-        gold=KnownFile.given(gold, "--gold", gold_columns, reading), soft=soft, calibrate=calibrate,
-        as_json=as_json, raw=raw_csv, seed=seed, threads=threads, quiet=quiet,
-    )  # fmt: skip
-
-
-def _run(
-    command: list[str],
-    files: list[str],
-    reading: Reading,
-    outputs: dict[str, str | None],
-    others: exports.Exports,
-    *,
-    method: str,
-    parameters: list[str],
-    gold: KnownFile | None,
-    soft: bool,
-    calibrate: bool,
-    as_json: bool,
-    raw: bool,
-    seed: int | None,
-    threads: int | None,
-    quiet: bool,
-) -> None:
-    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
-    from wisecrowd.cli.outputs import check_outputs, is_standard
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.engines.threads import get_threads, set_threads
-    from wisecrowd.storage.manifest import Manifest
 
-    workers = outputs["workers"]
-    if not as_json and outputs["labels"] is None and workers is not None and is_standard(workers):
-        raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
-    set_threads(threads)
+    gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = [*files, *([gold.path] if gold else [])]
-    check_outputs(
-        [outputs["labels"], outputs["workers"]], [*sources, *reading.key_files],
-        folder=outputs["model"], others=[*others.places(), *filter(None, [outputs["json"]])],
-    )  # fmt: skip
-    model = configured_method(method, parameters, seed)
-    others.check(files, reading)
-    with Notes(quiet) as notes:
-        labels = read_labels(files, reading, notes)
-        known = None if gold is None else read_gold(gold, notes)
-        with working(f"fitting {method}", quiet=quiet):
+    places = _checked_places(asked, sources)
+    set_threads(asked.running.threads)
+    model = configured_method(asked.method, asked.parameter, asked.running.seed)
+    asked.exports.check(files, asked.reading)
+    with Notes(asked.running.quiet) as notes:
+        labels = read_labels(files, asked.reading, notes)
+        known = read_gold(gold, notes)
+        with working(f"fitting {asked.method}", notes):
             model.fit(labels, gold=known)
-        _note_fit(method, model, labels, seed, notes)
-        if calibrate:
-            _calibrate(model, labels, seed, notes)
-        manifest = Manifest.describe(
-            method=method,
-            parameters=model.get_params(deep=False),
-            seed=_seed_of(model),
-            inputs=source_files(sources),
-            command=["wisecrowd", *command],
-            threads=get_threads(),
-        )
-        _write(
-            model, labels, outputs, manifest, notes, soft=soft, as_json=as_json, raw=raw,
-            write_others=lambda: others.write(model, manifest, notes, files, reading),
+        _note_fit(asked.method, model, labels, asked.running.seed, notes)
+        if asked.calibrate:
+            _calibrate(model, labels, asked.running.seed, notes)
+        manifest = describe_run(
+            context, sources, method=asked.method, parameters=model.get_params(deep=False),
+            seed=_seed_of(model), threads=get_threads(),
         )  # fmt: skip
+        _write(model, labels, files, asked, places, manifest, notes)
+
+
+def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:
+    """Return where labels, workers and the JSON object go; None is standard output, or nowhere."""
+    from wisecrowd.cli.outputs import check_outputs, is_standard, split_output
+    from wisecrowd.core.exceptions import ParameterError
+
+    table, document = split_output(asked.output, asked.as_json)
+    workers = asked.workers
+    if asked.as_json and is_standard(workers):
+        workers = None
+    if not asked.as_json and table is None and workers is not None and is_standard(workers):
+        raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
+    check_outputs(
+        [table, workers], [*sources, *asked.reading.key_files], folder=asked.save,
+        others=[*asked.exports.places(), *filter(None, [document])],
+    )  # fmt: skip
+    return {"labels": table, "workers": workers, "json": document}
 
 
 def _write(
     model: Aggregator,
     labels: CrowdLabels,
-    outputs: dict[str, str | None],
+    files: list[str],
+    asked: AggregateOptions,
+    places: dict[str, str | None],
     manifest: Manifest,
     notes: Notes,
-    *,
-    soft: bool,
-    as_json: bool,
-    raw: bool,
-    write_others: Callable[[], None],
 ) -> None:
     """Write the method, the tables, and what remains of them to standard output."""
     from wisecrowd.cli.outputs import give_json, write_result
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
-    tables = {"labels": _task_table(model, soft), "workers": model.worker_columns()}
+    tables = {"labels": _task_table(model, asked.soft), "workers": model.worker_columns()}
     with together():
-        if outputs["model"] is not None:
-            model.save(outputs["model"])
-            write_manifest(outputs["model"], manifest)
-            when_complete(lambda: notes(f"saved the method in {outputs['model']}"))
-        write_others()
+        if asked.save is not None:
+            model.save(asked.save)
+            write_manifest(asked.save, manifest)
+            when_complete(lambda: notes(f"saved the method in {asked.save}"))
+        asked.exports.write(model, manifest, notes, files, asked.reading)
         for name, table in tables.items():
-            if outputs[name] is not None or (name == "labels" and not as_json):
-                write_result(table, outputs[name], manifest, notes, raw=raw)
-        if as_json:
+            if places[name] is not None or (name == "labels" and not asked.as_json):
+                write_result(table, places[name], manifest, notes, raw=asked.raw_csv)
+        if asked.as_json:
             give_json(
-                lambda: _summary(model, labels, manifest, notes, tables, outputs),
-                outputs["json"], manifest, notes,
+                lambda: _summary(model, labels, manifest, notes, tables, places),
+                places["json"], manifest, notes,
             )  # fmt: skip
 
 
@@ -251,7 +202,7 @@ def _summary(
     manifest: Manifest,
     notes: Notes,
     tables: dict[str, Any],
-    outputs: dict[str, str | None],
+    places: dict[str, str | None],
 ) -> dict[str, Any]:
     """Return the run as one object; tables that went to a file are named, not repeated."""
     from wisecrowd.cli.outputs import rows_of
@@ -272,5 +223,5 @@ def _summary(
         "notes": notes.said,
     }
     for name, table in tables.items():
-        facts[name] = outputs[name] if outputs[name] is not None else rows_of(table)
+        facts[name] = places[name] if places[name] is not None else rows_of(table)
     return facts

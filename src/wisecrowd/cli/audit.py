@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
-from wisecrowd.cli.options import Reading
+from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from wisecrowd.audit.crowd_audit import Audit
     from wisecrowd.audit.findings import Findings
     from wisecrowd.audit.pruning import Pruned
-    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.reporting.withholding import Withheld
@@ -26,106 +26,68 @@ if TYPE_CHECKING:
 
 FOUND = 1  # the exit code of --fail-on
 
-Gold = Annotated[
-    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
-]
-Folder = Annotated[
-    str | None,
-    typer.Option(
-        "-o", "--output", metavar="FOLDER", help="Write the findings and all tables here as csv."
-    ),
-]
-FailOn = Annotated[
-    str | None,
-    typer.Option(
-        "--fail-on",
-        metavar="info|low|medium|high",
-        help="Exit with code 1 if there is a finding of this severity or a higher one.",
-    ),
-]
-PruneTo = Annotated[
-    str | None,
-    typer.Option("--prune-to", metavar="FILE", help="Write the labels without spammers here."),
-]
-Prune = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--prune",
-        metavar="clones|collusion|spammers",
-        help="What --prune-to removes, in this order; copies become one worker. Repeatable.",
-    ),
-]
-Unlabelled = Annotated[
-    str,
-    typer.Option(
-        "--unlabelled",
-        metavar="refuse|spare|drop",
-        help="When pruning would leave tasks without labels: stop, spare workers, or drop tasks.",
-    ),
-]
-Parts = Annotated[
-    list[str] | None,
-    typer.Option("--part", metavar="NAME", help="Only this part of the audit; repeatable."),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class AuditOptions:
+    """The options of ``wisecrowd audit``."""
+
+    gold: options.Gold = None
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FOLDER",
+            help="Write the findings and all tables here as csv.",
+        ),
+    ] = None  # fmt: skip
+    fail_on: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-on",
+            metavar="info|low|medium|high",
+            help="Exit with code 1 if there is a finding of this severity or a higher one.",
+        ),
+    ] = None
+    prune_to: Annotated[
+        str | None,
+        typer.Option("--prune-to", metavar="FILE", help="Write the labels without spammers here."),
+    ] = None
+    prune: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--prune",
+            metavar="clones|collusion|spammers",
+            help="What --prune-to removes, in this order; copies become one worker. Repeatable.",
+        ),
+    ] = None
+    unlabelled: Annotated[
+        str,
+        typer.Option(
+            "--unlabelled",
+            metavar="refuse|spare|drop",
+            help="When pruning would leave tasks without labels: stop, spare workers, or drop "
+            "tasks.",
+        ),
+    ] = "refuse"
+    part: Annotated[
+        list[str] | None,
+        typer.Option("--part", metavar="NAME", help="Only this part of the audit; repeatable."),
+    ] = None
+    gold_columns: options.GoldColumns = None
+    reading: Reading
+    as_json: options.Json = False
+    raw_csv: options.RawCsv = False
+    running: Running
 
 
 @command
-def audit(
-    context: typer.Context,
-    files: options.Files,
-    *,
-    gold: Gold = None,
-    output: Folder = None,
-    fail_on: FailOn = None,
-    prune_to: PruneTo = None,
-    prune: Prune = None,
-    unlabelled: Unlabelled = "refuse",
-    part: Parts = None,
-    gold_columns: options.GoldColumns = None,
-    reading: Reading,
-    as_json: options.Json = False,
-    raw_csv: options.RawCsv = False,
-    seed: options.Seed = None,
-    threads: options.Threads = None,
-    quiet: options.Quiet = False,
-) -> None:
+def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> None:
     """Find spammers, colluders and other problems of a crowd.
 
     Prints the findings, most severe first; exit code 1 is for --fail-on only.
     """
-    from wisecrowd.cli.inputs import KnownFile
-
-    found = _run(
-        context.obj, files, reading, gold=KnownFile.given(gold, "--gold", gold_columns, reading),
-        folder=output, fail_on=fail_on, prune_to=prune_to,
-        prune=prune, unlabelled=unlabelled, parts=part, as_json=as_json, raw=raw_csv, seed=seed,
-        threads=threads, quiet=quiet,
-    )  # fmt: skip
-    if fail_on is not None and len(found.at_least(fail_on)):
-        raise typer.Exit(FOUND)
-
-
-def _run(
-    command: list[str],
-    files: list[str],
-    reading: Reading,
-    *,
-    gold: KnownFile | None,
-    folder: str | None,
-    fail_on: str | None,
-    prune_to: str | None,
-    prune: list[str] | None,
-    unlabelled: str,
-    parts: list[str] | None,
-    as_json: bool,
-    raw: bool,
-    seed: int | None,
-    threads: int | None,
-    quiet: bool,
-) -> Findings:
     from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
     from wisecrowd.audit.findings import check_severity
-    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.outputs import check_outputs, give_json, split_output
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
@@ -133,42 +95,40 @@ def _run(
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
-    from wisecrowd.storage.manifest import Manifest
 
-    if fail_on is not None:
-        check_severity("--fail-on", fail_on)
-    check_choice("--unlabelled", unlabelled, ("refuse", "spare", "drop"))
-    kinds = _check_pruning(prune, prune_to)
-    chosen = check_parts(parts)
-    set_threads(threads)
+    gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
+    if asked.fail_on is not None:
+        check_severity("--fail-on", asked.fail_on)
+    check_choice("--unlabelled", asked.unlabelled, ("refuse", "spare", "drop"))
+    kinds = _check_pruning(asked.prune, asked.prune_to)
+    parts = check_parts(asked.part)
+    seed = asked.running.seed or 0
+    set_threads(asked.running.threads)
     sources = [*files, *([gold.path] if gold else [])]
-    _, document = split_output(folder, as_json)
-    folder = folder if document is None else None
+    _, document = split_output(asked.output, asked.as_json)
+    folder = asked.output if document is None else None
     check_outputs(
-        [prune_to], [*sources, *reading.key_files], folder=folder, others=filter(None, [document])
-    )
-    with Notes(quiet) as notes:
-        labels = read_labels(files, reading, notes)
-        known = None if gold is None else read_gold(gold, notes)
-        with working("auditing", quiet=quiet):
-            found = audit_crowd(labels, gold=known, parts=chosen, random_state=seed or 0)
-            pruned = _prune(labels, kinds, unlabelled, seed or 0) if kinds else None
-        manifest = Manifest.describe(
-            method="audit",
-            parameters={"parts": chosen, "prune": kinds, "unlabelled": unlabelled},
-            seed=seed or 0,
-            inputs=source_files(sources),
-            command=["wisecrowd", *command],
-        )
-        withheld = None if reading.pseudonymize is None else Withheld.below(labels, FEWEST)
+        [asked.prune_to], [*sources, *asked.reading.key_files], folder=folder,
+        others=filter(None, [document]),
+    )  # fmt: skip
+    with Notes(asked.running.quiet) as notes:
+        labels = read_labels(files, asked.reading, notes)
+        known = read_gold(gold, notes)
+        with working("auditing", notes):
+            found = audit_crowd(labels, gold=known, parts=parts, random_state=seed)
+            pruned = _prune(labels, kinds, asked.unlabelled, seed) if kinds else None
+        manifest = describe_run(
+            context, sources, method="audit", seed=seed,
+            parameters={"parts": parts, "prune": kinds, "unlabelled": asked.unlabelled},
+        )  # fmt: skip
+        hidden = asked.reading.pseudonymize is not None
+        withheld = Withheld.below(labels, FEWEST) if hidden else None
+        give = partial(give_json, output=document, manifest=manifest, notes=notes)
         with together():
-            _write(found, pruned, folder, prune_to, manifest, notes, raw=raw, withheld=withheld)
-            _show(
-                found, pruned, prune_to, notes, withheld=withheld,
-                give=partial(give_json, output=document, manifest=manifest, notes=notes)
-                if as_json else None,
-            )  # fmt: skip
-    return found.findings
+            _write(found, pruned, folder, asked, manifest, notes, withheld)
+            _show(found, pruned, asked, notes, withheld, give)
+    if asked.fail_on is not None and len(found.findings.at_least(asked.fail_on)):
+        raise typer.Exit(FOUND)
 
 
 def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
@@ -201,12 +161,10 @@ def _write(
     audit: Audit,
     pruned: Pruned | None,
     folder: str | None,
-    prune_to: str | None,
+    asked: AuditOptions,
     manifest: Manifest,
     notes: Notes,
-    *,
-    raw: bool,
-    withheld: Withheld | None = None,
+    withheld: Withheld | None,
 ) -> None:
     from wisecrowd.cli.outputs import write_result
     from wisecrowd.io.tables import write_table
@@ -225,14 +183,17 @@ def _write(
             # A folder of csv files only is one of ours: anything else in it must not be lost.
             with atomic_directory(folder, is_own_entry=_is_csv) as place:
                 for name, table in tables.items():
-                    write_table(str(place / f"{name}.csv"), table, neutralise_formulas=not raw)
+                    write_table(
+                        str(place / f"{name}.csv"), table, neutralise_formulas=not asked.raw_csv
+                    )
             write_manifest(folder, manifest)
             names = ", ".join(f"{name}.csv" for name in tables)
             when_complete(lambda: notes(f"wrote {folder} ({names})"))
         if pruned is not None:
             write_result(
-                pruned.labels.to_dict(), prune_to, manifest, notes, raw=raw, estimates=False
-            )
+                pruned.labels.to_dict(), asked.prune_to, manifest, notes, raw=asked.raw_csv,
+                estimates=False,
+            )  # fmt: skip
 
 
 def _is_csv(entry: Path) -> bool:
@@ -242,11 +203,10 @@ def _is_csv(entry: Path) -> bool:
 def _show(
     audit: Audit,
     pruned: Pruned | None,
-    prune_to: str | None,
+    asked: AuditOptions,
     notes: Notes,
-    *,
-    give: Callable[[Callable[[], dict[str, Any]]], None] | None,
-    withheld: Withheld | None = None,
+    withheld: Withheld | None,
+    give: Callable[[Callable[[], dict[str, Any]]], None],
 ) -> None:
     """Give the findings as JSON where that is asked for, else print them."""
     from wisecrowd.cli.outputs import is_standard, print_text
@@ -256,9 +216,9 @@ def _show(
         notes(f"{name} left out: {reason}")
     if pruned is not None:
         notes(_pruned_note(pruned))
-    if give is not None:
+    if asked.as_json:
         give(lambda: _document(audit, pruned, notes, withheld))
-    elif prune_to is None or not is_standard(prune_to):
+    elif asked.prune_to is None or not is_standard(asked.prune_to):
         findings = audit.findings if withheld is None else withheld.findings(audit.findings)
         when_complete(lambda: print_text(_findings_text(findings)))
     if withheld is not None and withheld.workers:
@@ -291,23 +251,15 @@ def _shareable(document: dict[str, Any], audit: Audit, withheld: Withheld) -> di
 
 def _findings_text(findings: Findings) -> str:
     """One block per finding: severity and kind, then what was seen and what to do."""
-    import textwrap
-
-    from wisecrowd.cli.terminal import harmless, terminal_width
+    from wisecrowd.cli.terminal import harmless, indented
 
     if not len(findings):
         return "nothing found\n"
-    width = terminal_width()
     lines = []
     for found in findings:
         lines.append(f"{found.severity:<6}  {found.id}  (score {found.score:.3g})")
         for sentence in (found.explanation, found.remedy):
-            lines += textwrap.wrap(
-                harmless(sentence),
-                width=max(40, min(width, 100)) if width is not None else 100_000,
-                initial_indent="        ",
-                subsequent_indent="        ",
-            )
+            lines += indented(harmless(sentence), 8)
     return "\n".join(lines) + "\n"
 
 

@@ -2,61 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wisecrowd.cli import options
-from wisecrowd.cli.compare_learning import Sources, check_parameters, read_problem, run_methods
+from wisecrowd.cli.compare_learning import FeatureFiles, check_parameters, read_problem, run_methods
 from wisecrowd.cli.option_groups import command
-from wisecrowd.cli.options import Reading
+from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
-    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.metrics.against_truth import Truth
 
 
-@command
-def compare(
-    context: typer.Context,
-    files: options.Files,
-    *,
-    truth: options.Truth = None,
-    output: options.Output = None,
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions:
+    """The options of ``wisecrowd compare``."""
+
+    truth: options.Truth = None
+    output: options.Output = None
     methods: Annotated[
         str | None,
         typer.Option("--methods", metavar="A,B,...", help="Only these; by default all."),
-    ] = None,
-    features: Annotated[
-        str | None,
-        typer.Option(
-            "--features", metavar="FILE", help="Compare the methods that learn from features."
-        ),
-    ] = None,
-    ids: Annotated[
-        str | None,
-        typer.Option("--ids", metavar="FILE", help="The task of each row of the features."),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="FILE", help="Features of new tasks to score on ..."),
-    ] = None,
-    test_truth: Annotated[
-        str | None,
-        typer.Option("--test-truth", metavar="FILE", help="... and their true classes."),
-    ] = None,
-    parameter: options.Parameters = None,
-    truth_columns: options.TruthColumns = None,
-    reading: Reading,
-    as_json: options.Json = False,
-    seed: options.Seed = None,
-    threads: options.Threads = None,
-    quiet: options.Quiet = False,
-) -> None:
+    ] = None
+    learning: FeatureFiles
+    parameter: options.Parameters = None
+    truth_columns: options.TruthColumns = None
+    reading: Reading
+    as_json: options.Json = False
+    running: Running
+
+
+@command
+def compare(context: typer.Context, files: options.Files, asked: CompareOptions) -> None:
     """Run every method and score it.
 
     With --truth: how right labels and probabilities are. Without: how far a method agrees with the
@@ -66,67 +46,42 @@ def compare(
     budget (-p epochs=20 and the like go to all), and ranked by --test-truth, --truth or, without
     either, by the held-out likelihood.
     """
-    from wisecrowd.cli.inputs import KnownFile
-
-    if features is None and (ids or test or test_truth or parameter):
-        from wisecrowd.core.exceptions import ParameterError
-
-        raise ParameterError("--ids, --test, --test-truth and -p go with --features; give it too.")
-    learning = None if features is None else Sources(features, ids, test, test_truth)
-    _compare(
-        context.obj, files, KnownFile.given(truth, "--truth", truth_columns, reading), output,
-        reading, learning, parameter or [],
-        methods=methods, as_json=as_json, seed=seed or 0, threads=threads, quiet=quiet,
-    )  # fmt: skip
-
-
-def _compare(
-    command: list[str],
-    files: list[str],
-    truth: KnownFile | None,
-    output: str | None,
-    reading: Reading,
-    learning: Sources | None,
-    parameters: list[str],
-    *,
-    methods: str | None,
-    as_json: bool,
-    seed: int,
-    threads: int | None,
-    quiet: bool,
-) -> None:
-    from wisecrowd.cli.inputs import read_labels, read_truth, source_files
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
+    from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.comparing import compare_methods, scores_of
     from wisecrowd.engines.threads import set_threads
-    from wisecrowd.storage.manifest import Manifest
 
-    sources = [*files, *([truth.path] if truth else []), *(learning.paths() if learning else [])]
-    set_threads(threads)
-    table, document = split_output(output, as_json)
-    check_outputs([table], [*sources, *reading.key_files], others=filter(None, [document]))
-    chosen = _chosen(methods, "learning" if learning else "aggregation")
-    if learning is not None:
+    learning, parameters, seed = asked.learning, asked.parameter or [], asked.running.seed or 0
+    learning.check(parameters)
+    truth = KnownFile.given(asked.truth, "--truth", asked.truth_columns, asked.reading)
+    sources = [*files, *([truth.path] if truth else []), *learning.paths()]
+    set_threads(asked.running.threads)
+    places = split_output(asked.output, asked.as_json)
+    table, document = places
+    check_outputs([table], [*sources, *asked.reading.key_files], others=filter(None, [document]))
+    chosen = _chosen(asked.methods, "aggregation" if learning.features is None else "learning")
+    if learning.features is not None:
         check_parameters(chosen, parameters)
-    with Notes(quiet) as notes:
-        data = read_labels(files, reading, notes)
-        if learning is not None:
-            problem = read_problem(learning, data, truth, reading, notes)
+    with Notes(asked.running.quiet) as notes:
+        data = read_labels(files, asked.reading, notes)
+        if learning.features is not None:
+            problem = read_problem(learning, data, truth, asked.reading, notes)
             rows = run_methods(problem, chosen, parameters, seed, notes)
             known, scores = problem.truth, problem.scores
         else:
             known = None if truth is None else read_truth(truth, data.tasks, notes)
-            rows = compare_methods(data, known, chosen, seed, partial(_working, notes))
+            rows = compare_methods(
+                data, known, chosen, seed,
+                lambda name, i, n: working(f"{name} ({i} of {n})", notes, about=name),
+            )  # fmt: skip
             scores = list(scores_of(known))
-        manifest = Manifest.describe(
-            method="compare",
+        manifest = describe_run(
+            context, sources, method="compare", seed=seed,
             parameters={"methods": chosen, **({"all": parameters} if parameters else {})},
-            seed=seed,
-            inputs=source_files(sources),
-            command=["wisecrowd", *command],
-        )
-        _show(rows, scores, known, (table, document), as_json, manifest, notes)
+        )  # fmt: skip
+        _show(rows, scores, known, places, asked.as_json, manifest, notes)
 
 
 def _chosen(methods: str | None, kind: str) -> list[str]:
@@ -139,19 +94,6 @@ def _chosen(methods: str | None, kind: str) -> list[str]:
     if not names:
         raise ParameterError("--methods names no method; leave it out to compare all.")
     return list(dict.fromkeys(kebab_case(get_method(name, kind).__name__) for name in names))
-
-
-@contextmanager
-def _working(notes: Notes, name: str, number: int, count: int) -> Iterator[None]:
-    """Show which method is at work, and name it in what it warns of."""
-    from wisecrowd.cli.progress import working
-
-    notes.about = name
-    try:
-        with working(f"{name} ({number} of {count})", quiet=notes.quiet):
-            yield
-    finally:
-        notes.about = ""
 
 
 def _show(

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+from wisecrowd.core.exceptions import ParameterError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,14 +25,32 @@ WITH_TRUTH = ("train_accuracy",)
 WITH_TEST = ("test_accuracy", "test_log_loss")
 
 
-@dataclass(frozen=True)
-class Sources:
-    """The files that features come with."""
+@dataclass(frozen=True, kw_only=True)
+class FeatureFiles:
+    """The files of features, as the options name them."""
 
-    features: str
-    ids: str | None = None
-    test: str | None = None
-    test_truth: str | None = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            "--features", metavar="FILE", help="Compare the methods that learn from features."
+        ),
+    ] = None
+    ids: options.Ids = None
+    test: Annotated[
+        str | None,
+        typer.Option("--test", metavar="FILE", help="Features of new tasks to score on ..."),
+    ] = None
+    test_truth: Annotated[
+        str | None,
+        typer.Option("--test-truth", metavar="FILE", help="... and their true classes."),
+    ] = None
+
+    def check(self, parameters: list[str]) -> None:
+        """Refuse what is of no use without features."""
+        if self.features is None and (self.ids or self.test or self.test_truth or parameters):
+            raise ParameterError(
+                "--ids, --test, --test-truth and -p go with --features; give it too."
+            )
 
     def paths(self) -> list[str]:
         """Return those that are given."""
@@ -51,7 +74,7 @@ class Problem:
 
 
 def read_problem(
-    sources: Sources,
+    files: FeatureFiles,
     labels: CrowdLabels,
     truth: KnownFile | None,
     reading: Reading,
@@ -63,13 +86,12 @@ def read_problem(
     from wisecrowd.io.features import read_features, read_ids
     from wisecrowd.learning.comparison import aligned
 
-    table = read_features(sources.features)
-    tasks = table.tasks if sources.ids is None else read_ids(sources.ids)
+    assert files.features is not None
+    table = read_features(files.features)
+    tasks = table.tasks if files.ids is None else read_ids(files.ids)
     X, rows = aligned(table.X, labels, tasks)
     known = None if truth is None else read_truth(truth, rows.tasks, notes)
-    return Problem(
-        X, rows, known, read_validation(sources.test, sources.test_truth, "--test", reading)
-    )
+    return Problem(X, rows, known, read_validation(files.test, files.test_truth, "--test", reading))
 
 
 def run_methods(
@@ -81,14 +103,11 @@ def run_methods(
 
     rows = []
     for number, name in enumerate(chosen, start=1):
-        notes.about = name
         try:
-            with working(f"{name} ({number} of {len(chosen)})", quiet=notes.quiet):
+            with working(f"{name} ({number} of {len(chosen)})", notes, about=name):
                 rows.append({"method": name, **_scores(name, problem, parameters, seed)})
         except WisecrowdError as error:
             rows.append({"method": name, "reason": str(error)})
-        finally:
-            notes.about = ""
     first = problem.scores[0]
     return sorted(rows, key=lambda row: -row[first] if first in row else 1e300)
 
@@ -125,7 +144,6 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
 
 def check_parameters(chosen: list[str], parameters: list[str]) -> None:
     """Refuse a parameter that none of the methods has."""
-    from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.registry import get_method
     from wisecrowd.core.wording import suggestion
 

@@ -36,19 +36,16 @@ def convert(
     Columns: task, worker, label and what else is known. Rows are sorted by task and worker; by
     default none is dropped, but for what an export itself marks as skipped or rejected.
     """
-    from wisecrowd.cli.inputs import read_labels, source_files
+    from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.io.tables import read_gold
     from wisecrowd.storage.atomic import together
-    from wisecrowd.storage.manifest import Manifest
 
     check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
     with Notes(quiet) as notes:
         labels = read_labels([source], reading, notes)
-        manifest = Manifest.describe(
-            inputs=source_files([source]), command=["wisecrowd", *context.obj]
-        )
+        manifest = describe_run(context, [source])
         known = None
         if gold is not None:
             known = read_gold(

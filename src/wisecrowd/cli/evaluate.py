@@ -2,59 +2,60 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
     from wisecrowd.metrics.against_truth import Truth
 
+Labels = Annotated[
+    str, typer.Argument(metavar="LABELS", help="Any table with a task and a label column.")
+]
 
-def evaluate(
-    context: typer.Context,
-    labels: Annotated[
-        str, typer.Argument(metavar="LABELS", help="Any table with a task and a label column.")
-    ],
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateOptions:
+    """The options of ``wisecrowd evaluate``."""
+
     truth: Annotated[
         str, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
-    ],
-    output: options.Output = None,
-    truth_columns: options.TruthColumns = None,
-    task: options.TaskColumn = None,
-    label: options.LabelColumn = None,
-    as_json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+    ]
+    output: options.Output = None
+    truth_columns: options.TruthColumns = None
+    task: options.TaskColumn = None
+    label: options.LabelColumn = None
+    as_json: options.Json = False
+    quiet: options.Quiet = False
+
+
+@command
+def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
     """Score a file of labels against the truth.
 
     Probabilities are scored too where the file has them: columns p_CLASS give log loss, Brier score
     and calibration error (ECE), a confidence column alone gives these for two classes, and the
     calibration error for more.
     """
-    from wisecrowd.cli.inputs import KnownFile, read_result, read_truth, source_files
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.storage.manifest import Manifest
 
-    table, document = split_output(output, as_json)
-    check_outputs([table], [labels, truth], others=filter(None, [document]))
-    with Notes(quiet) as notes:
-        result = read_result(labels, task, label, notes)
-        known = read_truth(
-            KnownFile(truth, "--truth", truth_columns, Reading(task=task, label=label)),
-            result.tasks,
-            notes,
-        )
+    places = split_output(asked.output, asked.as_json)
+    check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
+    reading = Reading(task=asked.task, label=asked.label)
+    with Notes(asked.quiet) as notes:
+        result = read_result(labels, asked.task, asked.label, notes)
+        file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
+        known = read_truth(file, result.tasks, notes)
         scores = _scores(result, known)
-        manifest = Manifest.describe(
-            method="evaluate",
-            inputs=source_files([labels, truth]),
-            command=["wisecrowd", *context.obj],
-        )
-        _show(scores, known, len(result.tasks), (table, document), as_json, manifest, notes)
+        manifest = describe_run(context, [labels, asked.truth], method="evaluate")
+        _show(scores, known, len(result.tasks), places, asked.as_json, manifest, notes)
 
 
 def _scores(result: Any, truth: Truth) -> dict[str, float]:

@@ -13,8 +13,11 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.metrics.against_truth import Truth
 
 if TYPE_CHECKING:
+    import typer
+
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.storage.manifest import Manifest
 
 
 PROBABILITY = "p_"  # in front of a class: the column of its probability
@@ -44,13 +47,21 @@ def source_files(paths: list[str]) -> list[str]:
     return list(dict.fromkeys(str(path) for path in files if path.is_file()))
 
 
+def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Manifest:
+    """Return the manifest of a command: what was typed, the files it read, and more facts."""
+    from wisecrowd.storage.manifest import Manifest
+
+    inputs = source_files(sources) if sources else []
+    return Manifest.describe(inputs=inputs, command=["wisecrowd", *context.obj], **facts)
+
+
 def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
     """Read annotations as the options say, and note what was recognised, dropped or merged."""
     from wisecrowd.io.tables import read
 
     key = _key_of(reading)
     shown = files[0] if len(files) == 1 else f"{len(files)} files"
-    with working(f"reading {shown}", quiet=notes.quiet):
+    with working(f"reading {shown}", notes):
         labels = read(
             files[0] if len(files) == 1 else files,
             format=reading.format,
@@ -149,9 +160,9 @@ class KnownFile(NamedTuple):
         return {"task": names[0], "label": names[1]}
 
 
-def read_gold(file: KnownFile, notes: Notes | None = None) -> dict[Any, Any]:
-    """Read known classes as a mapping from task to class; the fit checks them."""
-    return dict(zip(*file.pairs(notes), strict=True))
+def read_gold(file: KnownFile | None, notes: Notes | None = None) -> dict[Any, Any] | None:
+    """Return known classes by task, None without a file; the fit checks them."""
+    return None if file is None else dict(zip(*file.pairs(notes), strict=True))
 
 
 def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> Truth:

@@ -28,14 +28,14 @@ def methods(
     if as_json:
         print_json({"methods": [asdict(method) for method in found]})
         return
-    width = terminal_width()
     if long:
         blocks = [
-            _described(method.name, [method.summary, method.use, method.reference], width)
+            _described(method.name, [method.summary, method.use, method.reference])
             for method in found
         ]
         print_text("\n".join(blocks))
         return
+    width = terminal_width()
     longest = max(len(method.name) for method in found)
     lines = [f"{method.name:<{longest}}  {method.summary}" for method in found]
     print_text("".join(f"{_cut(line, width)}\n" for line in lines))
@@ -47,16 +47,11 @@ def _cut(line: str, width: int | None) -> str:
     return line if fits else line[: max(width or 0, 20) - 1].rstrip() + "…"
 
 
-def _described(name: str, sentences: list[str], width: int | None) -> str:
+def _described(name: str, sentences: list[str]) -> str:
     """Return a method's name and, indented below it, one paragraph per sentence."""
-    import textwrap
+    from wisecrowd.cli.terminal import indented
 
     lines = [name]
     for sentence in filter(None, sentences):
-        lines += textwrap.wrap(
-            sentence,
-            width=max(40, min(width, 100)) if width is not None else 100_000,
-            initial_indent="    ",
-            subsequent_indent="    ",
-        )
+        lines += indented(sentence, 4)
     return "\n".join(lines) + "\n"

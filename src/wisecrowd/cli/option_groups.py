@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from typing import Any, get_type_hints
 
@@ -13,8 +13,8 @@ Command = Callable[..., None]
 def command(function: Command) -> Command:
     """Expand the option groups among a command's parameters into their options.
 
-    A group is a dataclass whose fields are annotated with ``typer.Option``. Their defaults are
-    those of the parameter's default, an instance of the group, or else those of the group.
+    A group is a dataclass whose fields are annotated with ``typer.Option``, or are groups again.
+    The defaults are those of the group, or of an instance of it that is the parameter's default.
 
     Examples
     --------
@@ -28,21 +28,13 @@ def command(function: Command) -> Command:
     a.csv item auto
     """
     hints = get_type_hints(function, include_extras=True)
-    groups: dict[str, Any] = {}
-    expanded = []
+    expanded: list[Parameter] = []
     for parameter in signature(function).parameters.values():
-        annotation = hints[parameter.name]
-        if isinstance(annotation, type) and is_dataclass(annotation):
-            groups[parameter.name] = annotation
-            given = parameter.default is not Parameter.empty
-            expanded += _options(annotation, parameter.default if given else annotation())
-        else:
-            expanded.append(_named(parameter.name, parameter.default, annotation))
+        expanded += _options(parameter.name, parameter.default, hints[parameter.name])
 
     def run(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        function(**given)
+        own = signature(function).parameters
+        function(**{name: _argument(name, hints[name], given) for name in own})
 
     made: Any = run  # typer reads the name, the help, and the options from these
     made.__name__, made.__doc__ = function.__name__, function.__doc__
@@ -51,13 +43,25 @@ def command(function: Command) -> Command:
     return run
 
 
-def _options(group: Any, default: Any) -> list[Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [
-        _named(field.name, getattr(default, field.name), hints[field.name])
-        for field in fields(group)
-    ]
+def _options(name: str, default: Any, annotation: Any) -> list[Parameter]:
+    """Return the options of a parameter: those of its fields if it is a group, else itself."""
+    if not is_dataclass(annotation):
+        return [Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)]
+    hints = get_type_hints(annotation, include_extras=True)
+    found = []
+    for field in fields(annotation):
+        value = field.default if default is Parameter.empty else getattr(default, field.name)
+        found += _options(
+            field.name, Parameter.empty if value is MISSING else value, hints[field.name]
+        )
+    return found
 
 
-def _named(name: str, default: Any, annotation: Any) -> Parameter:
-    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+def _argument(name: str, annotation: Any, given: dict[str, Any]) -> Any:
+    """Return the value of a parameter: of a group, an instance with all its fields."""
+    if not is_dataclass(annotation):
+        return given[name]
+    hints = get_type_hints(annotation, include_extras=True)
+    group: Any = annotation
+    return group(**{field.name: _argument(field.name, hints[field.name], given)
+                    for field in fields(annotation)})  # fmt: skip

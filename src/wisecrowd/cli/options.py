@@ -40,6 +40,22 @@ GoldColumns = Annotated[
         "--gold-columns", metavar="TASK,LABEL", help="What the columns of --gold are called."
     ),
 ]
+Gold = Annotated[
+    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
+]
+Method = Annotated[
+    str, typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods`.")
+]
+Workers = Annotated[
+    str | None,
+    typer.Option("--workers", metavar="FILE", help="Write the quality of every worker here."),
+]
+Soft = Annotated[
+    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
+]
+Ids = Annotated[
+    str | None, typer.Option("--ids", metavar="FILE", help="The task of each row of the features.")
+]
 TaskColumn = Annotated[
     str | None, typer.Option("--task", metavar="COLUMN", help="Column of the task.")
 ]
@@ -253,3 +269,12 @@ class Reading(Source):
     def key_files(self) -> list[str]:
         """The file of the key, which no output may overwrite and no manifest describes."""
         return [] if self.pseudonymize is None else [self.pseudonymize]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """How a command runs, as the options say it."""
+
+    seed: Seed = None
+    threads: Threads = None
+    quiet: Quiet = False

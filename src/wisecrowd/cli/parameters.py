@@ -16,7 +16,7 @@ _WORDS = {"none": None, "null": None, "true": True, "false": False}
 
 
 def configured_method(
-    name: str, given: Sequence[str], seed: int | None, kind: str = "aggregation"
+    name: str, given: Sequence[str] | None, seed: int | None, kind: str = "aggregation"
 ) -> Aggregator:
     """Return the method with the parameters of the command line.
 
@@ -24,7 +24,7 @@ def configured_method(
     ----------
     name : str
         Command-line name of the method.
-    given : sequence of str
+    given : sequence of str, optional
         ``name=value`` each.
     seed : int, optional
         Becomes ``random_state`` where the method, or one inside it, has one.
@@ -40,7 +40,7 @@ def configured_method(
 
     signature = inspect.signature(get_method(name, kind).__init__).parameters
     values: dict[str, Any] = {}
-    for text in given:
+    for text in given or ():
         key, equals, value = text.partition("=")
         key = key.strip()
         if not equals or not key:

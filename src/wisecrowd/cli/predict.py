@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wisecrowd.cli import exports, options
+from wisecrowd.cli import options
+from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
@@ -17,69 +19,38 @@ Model = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that tra
 Features = Annotated[
     str, typer.Argument(metavar="FEATURES", help="One row per task, as for train.")
 ]
-Crowd = Annotated[
-    str | None,
-    typer.Option(
-        "--answers", metavar="FILE", help="Labels of these tasks by workers of the training."
-    ),
-]
-Ids = Annotated[
-    str | None, typer.Option("--ids", metavar="FILE", help="The task of each row of the features.")
-]
-Soft = Annotated[
-    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictOptions:
+    """The options of ``wisecrowd predict``."""
+
+    output: options.Output = None
+    answers: Annotated[
+        str | None,
+        typer.Option(
+            "--answers", metavar="FILE", help="Labels of these tasks by workers of the training."
+        ),
+    ] = None
+    ids: options.Ids = None
+    soft: options.Soft = False
+    exports: Exports
+    reading: Reading
+    as_json: options.Json = False
+    raw_csv: options.RawCsv = False
+    quiet: options.Quiet = False
 
 
 @command
 def predict(
-    context: typer.Context,
-    model: Model,
-    features: Features,
-    *,
-    output: options.Output = None,
-    answers: Crowd = None,
-    ids: Ids = None,
-    soft: Soft = False,
-    others: exports.Exports,
-    reading: Reading,
-    as_json: options.Json = False,
-    raw_csv: options.RawCsv = False,
-    quiet: options.Quiet = False,
+    context: typer.Context, model: Model, features: Features, asked: PredictOptions
 ) -> None:
     """Predict the class of every row of the features.
 
     The result has one row per task: task, label, confidence. With --answers the prediction is that
     of features and labels together.
     """
-    if answers is None and reading != Reading():
-        from wisecrowd.core.exceptions import ParameterError
-
-        option = next(iter(reading.options()), "--pseudonymize")
-        raise ParameterError(f"{option} says how --answers is read; give --answers too.")
-    _run(
-        context.obj, model, features, reading, output, others,
-        answers=answers, ids=ids, soft=soft, as_json=as_json, raw=raw_csv, quiet=quiet,
-    )  # fmt: skip
-
-
-def _run(
-    command: list[str],
-    model: str,
-    features: str,
-    reading: Reading,
-    output: str | None,
-    others: exports.Exports,
-    *,
-    answers: str | None,
-    ids: str | None,
-    soft: bool,
-    as_json: bool,
-    raw: bool,
-    quiet: bool,
-) -> None:
-    from wisecrowd.api import load
-    from wisecrowd.cli.inputs import read_labels, source_files
+    from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import (
         check_outputs,
         give_json,
@@ -88,43 +59,58 @@ def _run(
         write_result,
     )
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.exceptions import DataError
     from wisecrowd.io.features import read_features, read_ids
     from wisecrowd.storage.atomic import together
-    from wisecrowd.storage.manifest import Manifest
 
-    target, document = split_output(output, as_json)
-    sources = [features, *filter(None, (answers, ids))]
+    _require_answers(asked)
+    target, document = split_output(asked.output, asked.as_json)
+    sources = [features, *filter(None, (asked.answers, asked.ids))]
     check_outputs(
-        [target],
-        [*sources, *reading.key_files],
-        others=[*others.places(), *filter(None, [document])],
-    )
-    with Notes(quiet) as notes:
-        method = load(model)
-        if not hasattr(method, "_log_probas"):
-            raise DataError(
-                f"The model at {model} takes labels and no features; use it in Python: "
-                "wisecrowd.load(FOLDER).predict_proba(labels)."
-            )
+        [target], [*sources, *asked.reading.key_files],
+        others=[*asked.exports.places(), *filter(None, [document])],
+    )  # fmt: skip
+    with Notes(asked.quiet) as notes:
+        method = _load(model)
         table = read_features(features)
-        tasks = table.tasks if ids is None else read_ids(ids)
-        crowd = None if answers is None else read_labels([answers], reading, notes)
+        tasks = table.tasks if asked.ids is None else read_ids(asked.ids)
+        crowd = None
+        if asked.answers is not None:
+            crowd = read_labels([asked.answers], asked.reading, notes)
         probas = method.predict_proba(table.X, crowd, tasks=tasks)
-        result = _table(method, probas, tasks, soft)
-        manifest = Manifest.describe(
-            method="predict", parameters={"model": model}, inputs=source_files(sources),
-            command=["wisecrowd", *command],
-        )  # fmt: skip
+        result = _table(method, probas, tasks, asked.soft)
+        manifest = describe_run(context, sources, method="predict", parameters={"model": model})
         with together():
-            others.write(_soft_labels(method, probas, result), manifest, notes)
-            if target is not None or not as_json:
-                write_result(result, target, manifest, notes, raw=raw)
-            if as_json:
+            asked.exports.write(_soft_labels(method, probas, result), manifest, notes)
+            if target is not None or not asked.as_json:
+                write_result(result, target, manifest, notes, raw=asked.raw_csv)
+            if asked.as_json:
                 found = rows_of(result) if target is None else target
                 give_json(
                     lambda: {"predictions": found, "notes": notes.said}, document, manifest, notes
                 )
+
+
+def _require_answers(asked: PredictOptions) -> None:
+    """Refuse options that say how answers are read where there are none."""
+    from wisecrowd.core.exceptions import ParameterError
+
+    if asked.answers is None and asked.reading != Reading():
+        option = next(iter(asked.reading.options()), "--pseudonymize")
+        raise ParameterError(f"{option} says how --answers is read; give --answers too.")
+
+
+def _load(model: str) -> Any:
+    """Load a method that predicts from features."""
+    from wisecrowd.api import load
+    from wisecrowd.core.exceptions import DataError
+
+    method = load(model)
+    if not hasattr(method, "_log_probas"):
+        raise DataError(
+            f"The model at {model} takes labels and no features; use it in Python: "
+            "wisecrowd.load(FOLDER).predict_proba(labels)."
+        )
+    return method
 
 
 def _soft_labels(method: Any, probas: Any, table: dict[str, Any]) -> SoftLabels:

@@ -9,26 +9,37 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from wisecrowd.cli.terminal import harmless
+from wisecrowd.cli.terminal import Notes, harmless
 from wisecrowd.inference.monitor import Progress, reporting
 
 DELAY = 2.0  # seconds without a bar
 
 
 @contextmanager
-def working(what: str, *, quiet: bool) -> Iterator[None]:
+def working(what: str, notes: Notes, about: str = "") -> Iterator[None]:
     """Show a bar while the block runs, if it runs for long and standard error is a terminal.
 
     Parameters
     ----------
     what : str
         The activity, such as "reading answers.csv".
-    quiet : bool
-        Show nothing.
+    notes : Notes
+        Shows what the block warns of when it ends; without a bar if it is quiet.
+    about : str, optional
+        Put in front of warnings, for instance the method that runs.
     """
-    if quiet or not sys.stderr.isatty():
-        yield
-        return
+    try:
+        if notes.quiet or not sys.stderr.isatty():
+            yield
+        else:
+            with _bar(what):
+                yield
+    finally:
+        notes.flush(about)
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[None]:
     bar = Bar(what)
     try:
         with reporting(bar.update):

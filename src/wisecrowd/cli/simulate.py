@@ -2,36 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from wisecrowd.cli import options
-
-_EXAMPLE = "40*one-coin:8,2 + 10*spammers"
-
+from wisecrowd.cli.option_groups import command
 
 Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Where answers.csv, truth.csv go.")]
-Tasks = Annotated[int, typer.Option("--tasks", min=1, metavar="N", help="Tasks.")]
-Workers = Annotated[str, typer.Option("--workers", metavar="CROWD", help="Who labels; see --list.")]
-NWorkers = Annotated[
-    int | None,
-    typer.Option("--n-workers", min=1, metavar="N", help="Where CROWD does not say how many."),
-]
-Graph = Annotated[
-    str, typer.Option("--assignment", metavar="GRAPH", help="Who labels what; see --list.")
-]
-Difficulty = Annotated[
-    str | None, typer.Option("--difficulty", metavar="D", help="How hard tasks are; see --list.")
-]
-Classes = Annotated[
-    str, typer.Option("--classes", metavar="K|A,B,C", help="How many classes, or their names.")
-]
-ClassPrior = Annotated[
-    str | None, typer.Option("--class-prior", metavar="P,P,...", help="How common each class is.")
-]
-Seed = Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed.")]
-List = Annotated[
+
+Names = Annotated[
     bool,
     typer.Option(
         "--list", is_eager=True, help="List the names.", callback=lambda on: _list_names(on)
@@ -39,20 +20,39 @@ List = Annotated[
 ]
 
 
-def simulate(
-    context: typer.Context,
-    folder: Folder,
-    tasks: Tasks = 1000,
-    workers: Workers = _EXAMPLE,
-    n_workers: NWorkers = None,
-    assignment: Graph = "per-task:5",
-    difficulty: Difficulty = None,
-    classes: Classes = "2",
-    class_prior: ClassPrior = None,
-    seed: Seed = 0,
-    names: List = False,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions:
+    """The options of ``wisecrowd simulate``."""
+
+    tasks: Annotated[int, typer.Option("--tasks", min=1, metavar="N", help="Tasks.")] = 1000
+    workers: Annotated[
+        str, typer.Option("--workers", metavar="CROWD", help="Who labels; see --list.")
+    ] = "40*one-coin:8,2 + 10*spammers"
+    n_workers: Annotated[
+        int | None,
+        typer.Option("--n-workers", min=1, metavar="N", help="Where CROWD does not say how many."),
+    ] = None
+    assignment: Annotated[
+        str, typer.Option("--assignment", metavar="GRAPH", help="Who labels what; see --list.")
+    ] = "per-task:5"
+    difficulty: Annotated[
+        str | None,
+        typer.Option("--difficulty", metavar="D", help="How hard tasks are; see --list."),
+    ] = None
+    classes: Annotated[
+        str, typer.Option("--classes", metavar="K|A,B,C", help="How many classes, or their names.")
+    ] = "2"
+    class_prior: Annotated[
+        str | None,
+        typer.Option("--class-prior", metavar="P,P,...", help="How common each class is."),
+    ] = None
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed.")] = 0
+    names: Names = False
+    quiet: options.Quiet = False
+
+
+@command
+def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> None:
     """Simulate a crowd whose truth is known.
 
     Writes answers.csv, truth.csv and SOURCE.md into a folder.
@@ -60,33 +60,31 @@ def simulate(
     CROWD composes populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
     """
     from wisecrowd import simulate as simulator
+    from wisecrowd.cli.inputs import describe_run
     from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.storage.atomic import together
-    from wisecrowd.storage.manifest import Manifest, write_manifest
+    from wisecrowd.storage.manifest import write_manifest
 
     check_outputs([], [], folder=folder)
     crowd = simulator.crowd(
-        tasks,
-        workers,
-        assignment,
-        n_workers=n_workers,
-        **_classes(classes),
-        class_prior=None if class_prior is None else _numbers(class_prior),
-        difficulty=difficulty,
-        random_state=seed,
+        asked.tasks,
+        asked.workers,
+        asked.assignment,
+        n_workers=asked.n_workers,
+        **_classes(asked.classes),
+        class_prior=None if asked.class_prior is None else _numbers(asked.class_prior),
+        difficulty=asked.difficulty,
+        random_state=asked.seed,
     )
-    manifest = Manifest.describe(
-        method="simulate",
-        parameters=crowd.settings,
-        seed=seed,
-        command=["wisecrowd", *context.obj],
+    manifest = describe_run(
+        context, [], method="simulate", parameters=crowd.settings, seed=asked.seed
     )
     with together():
         crowd.write(folder)
         write_manifest(folder, manifest)
     labels = crowd.labels
-    Notes(quiet)(
+    Notes(asked.quiet)(
         f"wrote {folder}: {labels.n_annotations} labels by {labels.n_workers} workers of "
         f"{labels.n_tasks} tasks, {labels.n_classes} classes; true worker accuracy "
         f"{crowd.worker_accuracy.mean():.3f} on average"

@@ -11,8 +11,7 @@ import textwrap
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 
@@ -56,7 +55,9 @@ def harmless_lines(text: str) -> str:
 class Notes:
     """What the user should know besides the result, on standard error; nothing when quiet.
 
-    As a context manager it also turns the library's warnings into notes. Nothing is said twice.
+    As a context manager it records warnings. Those of the library become notes at the next note,
+    at :meth:`flush`, or at the end of the block, also when the block ends with an error. Warnings
+    of other libraries are shown at the end of the block. Nothing is said twice.
 
     Parameters
     ----------
@@ -64,54 +65,50 @@ class Notes:
 
     Attributes
     ----------
+    quiet : bool
+        Whether nothing is shown.
     said : list of str
         Everything so far, also when quiet.
-    about : str
-        Put in front of warnings, for instance the method that runs.
     """
 
     def __init__(self, quiet: bool = False) -> None:
-        self._quiet = quiet
-        self._catcher = warnings.catch_warnings()
+        self.quiet = quiet
         self.said: list[str] = []
-        self.about = ""
-
-    @property
-    def quiet(self) -> bool:
-        """Whether nothing is shown."""
-        return self._quiet
+        self._recorder = warnings.catch_warnings(record=True)
+        self._recorded: list[warnings.WarningMessage] = []
 
     def __call__(self, text: str) -> None:
         """Show a note, unless it was shown before."""
+        self.flush()
+        self._say(text)
+
+    def flush(self, about: str = "") -> None:
+        """Show the recorded warnings of the library, with what they are about in front."""
+        recorded, self._recorded[:] = list(self._recorded), []
+        for one in recorded:
+            if issubclass(one.category, WisecrowdWarning):
+                self._say(f"{about}: {one.message}" if about else str(one.message))
+            else:
+                self._recorded.append(one)
+
+    def _say(self, text: str) -> None:
         if text in self.said:
             return
         self.said.append(text)
-        if not self._quiet:
+        if not self.quiet:
             with suppress(OSError):  # notes are a courtesy: no reason to fail
                 print(harmless(text), file=sys.stderr)
 
     def __enter__(self) -> Self:
-        self._catcher.__enter__()
+        self._recorded = self._recorder.__enter__()
         warnings.filterwarnings("always", category=WisecrowdWarning)
-        self._show_others = warnings.showwarning
-        warnings.showwarning = self._show_warning
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._catcher.__exit__(kind, error, traceback)
-
-    def _show_warning(
-        self, message: Warning | str, category: type[Warning], *place: Any, **more: Any
-    ) -> None:
-        if issubclass(category, WisecrowdWarning):
-            self(f"{self.about}: {message}" if self.about else str(message))
-        else:
-            self._show_others(message, category, *place, **more)
+    def __exit__(self, *error: object) -> None:
+        self._recorder.__exit__(None, None, None)
+        self.flush()
+        for one in self._recorded:
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
 
 
 def text_table(
@@ -165,6 +162,17 @@ def _cell(value: object) -> str:
 def terminal_width() -> int | None:
     """Return the width of the terminal, or None when the output goes elsewhere."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def indented(text: str, indent: int) -> list[str]:
+    """Return text as indented lines: folded to the width of the terminal, else one line."""
+    width = terminal_width()
+    return textwrap.wrap(
+        text,
+        width=max(40, min(width, 100)) if width is not None else 100_000,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * indent,
+    )
 
 
 def replace_closed_streams() -> None:

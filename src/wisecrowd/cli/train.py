@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
-    from wisecrowd.cli.inputs import KnownFile
+    from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.learning.base import CrowdClassifier
     from wisecrowd.storage.manifest import Manifest
@@ -23,163 +24,127 @@ Features = Annotated[
         help="One row per task: .npy, or a table of numbers with the task in one column.",
     ),
 ]
-Method = Annotated[
-    str,
-    typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods --learning`."),
-]
-Model = Annotated[
-    str, typer.Option("-o", "--output", metavar="FOLDER", help="Where to save the model.")
-]
-Ids = Annotated[
-    str | None,
-    typer.Option("--ids", metavar="FILE", help="The task of each row of the features."),
-]
-Gold = Annotated[
-    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
-]
-FromCrowd = Annotated[
-    bool,
-    typer.Option(
-        "--valid-from-crowd", help="Choose the epoch by the labels of held-out tasks: no gold."
-    ),
-]
-ValidFeatures = Annotated[
-    str | None, typer.Option("--valid", metavar="FILE", help="Features to choose the epoch by ...")
-]
-ValidTruth = Annotated[
-    str | None, typer.Option("--valid-truth", metavar="FILE", help="... and their true classes.")
-]
-Labels = Annotated[
-    str | None,
-    typer.Option("--labels", metavar="FILE", help="Write the labels of the training tasks here."),
-]
-Workers = Annotated[
-    str | None,
-    typer.Option("--workers", metavar="FILE", help="Write the quality of every worker here."),
-]
-Epochs = Annotated[int | None, typer.Option("--epochs", min=1, metavar="N")]
-Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on where an interrupted training stood.")
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions:
+    """The options of ``wisecrowd train``."""
+
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FOLDER", help="Where to save the model.")
+    ]
+    method: Annotated[
+        str,
+        typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods --learning`."),
+    ] = "agg-net"
+    parameter: options.Parameters = None
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1, metavar="N")] = None
+    ids: options.Ids = None
+    gold: options.Gold = None
+    from_crowd: Annotated[
+        bool,
+        typer.Option(
+            "--valid-from-crowd", help="Choose the epoch by the labels of held-out tasks: no gold."
+        ),
+    ] = False
+    valid: Annotated[
+        str | None,
+        typer.Option("--valid", metavar="FILE", help="Features to choose the epoch by ..."),
+    ] = None
+    valid_truth: Annotated[
+        str | None,
+        typer.Option("--valid-truth", metavar="FILE", help="... and their true classes."),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", metavar="FILE", help="Write the labels of the training tasks here."
+        ),
+    ] = None
+    workers: options.Workers = None
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on where an interrupted training stood.")
+    ] = False
+    gold_columns: options.GoldColumns = None
+    reading: Reading
+    as_json: options.PrintJson = False
+    raw_csv: options.RawCsv = False
+    seed: options.Seed = None
+    quiet: options.Quiet = False
+
+    def parameters(self) -> list[str]:
+        """Return the parameters of the method, those with an option of their own included."""
+        epochs = [] if self.epochs is None else [f"epochs={self.epochs}"]
+        return [*(self.parameter or []), *epochs, *["selection=crowd"] * self.from_crowd]
 
 
 @command
 def train(
-    context: typer.Context,
-    features: Features,
-    files: options.Files,
-    output: Model,
-    *,
-    method: Method = "agg-net",
-    parameter: options.Parameters = None,
-    epochs: Epochs = None,
-    ids: Ids = None,
-    gold: Gold = None,
-    from_crowd: FromCrowd = False,
-    valid: ValidFeatures = None,
-    valid_truth: ValidTruth = None,
-    labels: Labels = None,
-    workers: Workers = None,
-    resume: Resume = False,
-    gold_columns: options.GoldColumns = None,
-    reading: Reading,
-    as_json: options.PrintJson = False,
-    raw_csv: options.RawCsv = False,
-    seed: options.Seed = None,
-    quiet: options.Quiet = False,
+    context: typer.Context, features: Features, files: options.Files, asked: TrainOptions
 ) -> None:
     """Train a classifier on features and the crowd's raw labels.
 
     Without --ids the tasks must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps the
     best model so far; --resume goes on after a crash, to the same weights.
     """
-    from wisecrowd.cli.inputs import KnownFile
-
-    parameters = list(parameter or [])
-    parameters += [] if epochs is None else [f"epochs={epochs}"]
-    parameters += ["selection=crowd"] if from_crowd else []
-    tables = {"labels": labels, "workers": workers}
-    _run(
-        context.obj, features, files, reading, output, tables,
-        method=method, parameters=parameters, ids=ids,
-        gold=KnownFile.given(gold, "--gold", gold_columns, reading),
-        valid=(valid, valid_truth), resume=resume, as_json=as_json, raw=raw_csv, seed=seed,
-        quiet=quiet,
-    )  # fmt: skip
-
-
-def _run(
-    command: list[str],
-    features: str,
-    files: list[str],
-    reading: Reading,
-    output: str,
-    tables: dict[str, str | None],
-    *,
-    method: str,
-    parameters: list[str],
-    ids: str | None,
-    gold: KnownFile | None,
-    valid: tuple[str | None, str | None],
-    resume: bool,
-    as_json: bool,
-    raw: bool,
-    seed: int | None,
-    quiet: bool,
-) -> None:
-    from wisecrowd.cli.inputs import read_gold, read_labels, source_files
-    from wisecrowd.cli.outputs import check_outputs, print_json, write_result
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
+    from wisecrowd.cli.main import INTERRUPTED
+    from wisecrowd.cli.outputs import check_outputs, print_json
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.io.features import read_features, read_ids
-    from wisecrowd.storage.atomic import together, when_complete
-    from wisecrowd.storage.manifest import Manifest, write_manifest
 
-    known = None if gold is None else gold.path
-    given = [features, *files, *filter(None, (ids, known, *valid))]
-    check_outputs(list(tables.values()), [*given, *reading.key_files], folder=output)
-    model: Any = configured_method(method, parameters, seed, "learning")
-    checkpoint = _checkpoint_of(output)
+    gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
+    extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
+    sources = [features, *files, *extra]
+    check_outputs(
+        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output
+    )
+    model: Any = configured_method(asked.method, asked.parameters(), asked.seed, "learning")
+    checkpoint = _checkpoint_of(asked.output)
     if "checkpoint" in model.get_params() and model.checkpoint is None:
         model.checkpoint = str(checkpoint)
-    with Notes(quiet) as notes:
-        labels = read_labels(files, reading, notes)
+    with Notes(asked.quiet) as notes:
+        labels = read_labels(files, asked.reading, notes)
         table = read_features(features)
-        tasks = table.tasks if ids is None else read_ids(ids)
-        with working(f"training {method}", quiet=quiet):
+        tasks = table.tasks if asked.ids is None else read_ids(asked.ids)
+        with working(f"training {asked.method}", notes):
             model.fit(
-                table.X, labels, tasks=tasks, resume=resume,
-                gold=None if gold is None else read_gold(gold, notes),
-                valid=read_validation(*valid, reading=reading),
+                table.X, labels, tasks=tasks, resume=asked.resume, gold=read_gold(gold, notes),
+                valid=read_validation(asked.valid, asked.valid_truth, reading=asked.reading),
             )  # fmt: skip
-        notes(_outcome(method, model, labels))
+        notes(_outcome(asked.method, model, labels))
         if "checkpoint" in model.get_params():
             model.checkpoint = None  # where this run kept it says nothing to the next
-        manifest = Manifest.describe(
-            method=method,
-            parameters=model.get_params(deep=False),
+        manifest = describe_run(
+            context, sources, method=asked.method, parameters=model.get_params(deep=False),
             seed=model.random_state,
-            inputs=source_files(given),
-            command=["wisecrowd", *command],
-        )
-        found = {"labels": model.task_columns(), "workers": model.worker_columns()}
-        with together():
-            model.save(output)
-            write_manifest(output, manifest)
-            when_complete(lambda: notes(f"saved the model in {output}"))
-            for name, path in tables.items():
-                if path is not None:
-                    write_result(found[name], path, manifest, notes, raw=raw)
-        if as_json:
-            print_json(_summary(model, labels, manifest, notes.said, output))
+        )  # fmt: skip
+        _write(model, asked, manifest, notes)
+        if asked.as_json:
+            print_json(_summary(model, labels, manifest, notes.said, asked.output))
         if model.converged_:
             for left in checkpoint.parent.glob(f"{checkpoint.name}*"):
                 left.unlink(missing_ok=True)
     if not model.converged_:
-        from wisecrowd.cli.main import INTERRUPTED
-
         raise typer.Exit(INTERRUPTED)
+
+
+def _write(model: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
+    """Write the model, and the tables that were asked for."""
+    from wisecrowd.cli.outputs import write_result
+    from wisecrowd.storage.atomic import together, when_complete
+    from wisecrowd.storage.manifest import write_manifest
+
+    tables = [(asked.labels, model.task_columns()), (asked.workers, model.worker_columns())]
+    with together():
+        model.save(asked.output)
+        write_manifest(asked.output, manifest)
+        when_complete(lambda: notes(f"saved the model in {asked.output}"))
+        for path, table in tables:
+            if path is not None:
+                write_result(table, path, manifest, notes, raw=asked.raw_csv)
 
 
 def _checkpoint_of(output: str) -> Any:
@@ -197,7 +162,7 @@ def read_validation(
     reading: Reading | None = None,
 ) -> Any:
     """Return the features and true classes that two options name, or None without them."""
-    from wisecrowd.cli.inputs import KnownFile, read_gold
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.core.exceptions import DataError, ParameterError
     from wisecrowd.io.features import read_features
 
@@ -206,7 +171,8 @@ def read_validation(
     if features is None or truth is None:
         raise ParameterError(f"{option} and {option}-truth belong together; give both.")
     table = read_features(features)
-    known = read_gold(KnownFile(truth, f"{option}-truth", reading=reading or Reading()))
+    file = KnownFile(truth, f"{option}-truth", reading=reading or Reading())
+    known = dict(zip(*file.pairs(), strict=True))
     tasks = map(str, range(len(table.X))) if table.tasks is None else table.tasks.tolist()
     rows = [(row, known[task]) for row, task in enumerate(tasks) if task in known]
     if not rows:
