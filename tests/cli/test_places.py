@@ -39,10 +39,10 @@ def test_an_empty_name_is_refused(cli, answers, written, command, parameter, emp
     given = [parameter.opts[-1], empty] if named else []
     for other in build_command().commands[command].params:
         if other.opts[-1].startswith("-"):
-            if other.required and other is not parameter:
+            if other.required and other.name != parameter.name:
                 given += [other.opts[-1], "x"]
         else:
-            given.append(empty if other is parameter else str(answers))
+            given.append(empty if other.name == parameter.name else str(answers))
     code, out, err = cli(command, *given)
     assert (code, out) == (2, "")
     called = parameter.opts[-1] if named else parameter.metavar

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 
 from wisecrowd.aggregation import CommunityBCC, DawidSkene, MajorityVote
-from wisecrowd.core import concurrency
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import ConcurrentFitError, ParameterError, WisecrowdError
 from wisecrowd.core.labels import CrowdLabels
@@ -29,6 +29,20 @@ begun, may_go_on = threading.Event(), threading.Event()
 VOTES = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]])
 
 
+def is_free(method: object) -> bool:
+    """Whether another thread may fit the method."""
+
+    def enter() -> bool:
+        try:
+            with exclusive_fit(method):
+                return True
+        except ConcurrentFitError:
+            return False
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(enter).result()
+
+
 @pytest.fixture
 def busy():
     """A method that another thread is fitting."""
@@ -41,7 +55,7 @@ def busy():
         yield method
         may_go_on.set()
         running.result()
-    assert not concurrency._FITTING
+    assert is_free(method)
     assert method.labels_.tolist() == [0, 1, 0]
 
 
@@ -67,7 +81,7 @@ def test_a_fit_that_failed_or_was_interrupted_releases_the_method(error):
     method = Failing()
     with pytest.raises(error):
         method.fit(VOTES)
-    assert not concurrency._FITTING
+    assert is_free(method)
     with ThreadPoolExecutor(1) as pool, pytest.raises(error):
         pool.submit(method.fit, VOTES).result()
 
@@ -76,18 +90,29 @@ def test_bad_parameters_release_too():
     method = DawidSkene(max_iter=0)
     with pytest.raises(ParameterError):
         method.fit(VOTES)
-    assert not concurrency._FITTING
+    assert is_free(method)
     assert method.set_params(max_iter=5).fit(VOTES).n_iter_ >= 1
 
 
 def test_one_thread_may_enter_twice():
-    method = object()
+    method = MajorityVote()
     with exclusive_fit(method):
         with exclusive_fit(method):
             pass
-        with ThreadPoolExecutor(1) as pool, pytest.raises(ConcurrentFitError):
-            pool.submit(exclusive_fit(method).__enter__).result()
-    assert not concurrency._FITTING
+        assert not is_free(method)
+    assert is_free(method)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+def test_a_forked_process_is_not_blocked_by_a_thread_that_it_does_not_have(busy):
+    child = os.fork()
+    if child == 0:
+        try:
+            with exclusive_fit(busy):
+                os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_different_methods_in_different_threads_give_what_they_give_alone():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -33,7 +32,6 @@ EXIT_CODES = (
 )
 
 
-@cache
 def build_command() -> Any:
     """Return the whole command line as typer runs it."""
     app = typer.Typer(

@@ -9,11 +9,16 @@ from contextlib import contextmanager
 
 from wisecrowd.core.exceptions import ConcurrentFitError
 
-# Which thread fits the object of which id. Kept here, not on the object: a lock cannot be pickled
-# or copied. An object that is being fitted is alive, so its id is its own.
-_FITTING: dict[int, int] = {}
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_FITTING.clear)  # other threads do not exist there
+
+class _FitLock:
+    """The lock of one method; a copy of the method has a new one, also if it is made by pickle."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.process = os.getpid()
+
+    def __reduce__(self) -> tuple[type[_FitLock], tuple[()]]:
+        return _FitLock, ()
 
 
 @contextmanager
@@ -29,24 +34,22 @@ def exclusive_fit(method: object) -> Iterator[None]:
 
     Examples
     --------
-    >>> method = object()
+    >>> from wisecrowd.aggregation import DawidSkene
+    >>> method = DawidSkene()
     >>> with exclusive_fit(method):
     ...     with exclusive_fit(method):
     ...         print("twice in one thread")
     twice in one thread
     """
-    key, thread = id(method), threading.get_ident()
-    if _FITTING.get(key) == thread:
-        yield
-        return
+    held: _FitLock = vars(method).setdefault("_fit_lock", _FitLock())
+    if held.process != os.getpid():  # the thread that held it does not exist in a forked process
+        held = vars(method)["_fit_lock"] = _FitLock()
+    if not held.lock.acquire(blocking=False):
+        raise ConcurrentFitError(
+            f"This {type(method).__name__} is being fitted in another thread; give every thread a "
+            "copy of its own, by sklearn.base.clone or copy.deepcopy."
+        )
     try:
-        if _FITTING.setdefault(key, thread) != thread:
-            name = type(method).__name__
-            raise ConcurrentFitError(
-                f"This {name} is being fitted in another thread; give every thread a copy of its "
-                "own, by sklearn.base.clone or copy.deepcopy."
-            )
         yield
     finally:
-        if _FITTING.get(key) == thread:
-            del _FITTING[key]
+        held.lock.release()

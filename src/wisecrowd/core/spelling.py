@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 
-_FOR_A_SHELL: ContextVar[bool] = ContextVar("wisecrowd_for_a_shell", default=False)
+from wisecrowd.core.settings import current_settings, with_settings
 
 
-@contextmanager
-def shell_spelling() -> Iterator[None]:
+def shell_spelling() -> AbstractContextManager[None]:
     """Let messages name options as the command line spells them, inside the ``with`` block."""
-    token = _FOR_A_SHELL.set(True)
-    try:
-        yield
-    finally:
-        _FOR_A_SHELL.reset(token)
+    return with_settings(for_shell=True)
 
 
 def spelled(python: str, shell: str) -> str:
     """Return a remedy as whoever reads it would type it: in Python or in a shell."""
-    return shell if _FOR_A_SHELL.get() else python
+    return shell if current_settings().for_shell else python
 
 
 def option(name: str, value: str) -> str:

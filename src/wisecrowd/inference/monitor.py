@@ -11,10 +11,11 @@ Examples
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+
+from wisecrowd.core.settings import current_settings, with_settings
 
 
 @dataclass(frozen=True)
@@ -26,21 +27,13 @@ class Progress:
     objective: float | None = None
 
 
-_listener: ContextVar[Callable[[Progress], None] | None] = ContextVar("listener", default=None)
-
-
-@contextmanager
-def reporting(listener: Callable[[Progress], None]) -> Iterator[None]:
+def reporting(listener: Callable[[Progress], None]) -> AbstractContextManager[None]:
     """Send the progress of every fit inside the ``with`` block to ``listener``."""
-    token = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(token)
+    return with_settings(listener=listener)
 
 
 def report(progress: Progress) -> None:
     """Tell the listener, if there is one."""
-    listener = _listener.get()
+    listener = current_settings().listener
     if listener is not None:
         listener(progress)

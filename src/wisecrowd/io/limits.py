@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import asdict, dataclass, fields, replace
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.memory import readable_bytes
+from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.spelling import spelled
 
 SMALL = 256 << 20  # below this many decoded bytes no ratio is suspicious
@@ -40,13 +40,9 @@ class Limits:
     ratio: int = 200
 
 
-_DEFAULT = Limits()
-_CURRENT: ContextVar[Limits] = ContextVar("limits", default=_DEFAULT)
-
-
 def current_limits() -> Limits:
     """Return the limits that hold now."""
-    return _CURRENT.get()
+    return current_settings().limits or Limits()
 
 
 @contextmanager
@@ -66,11 +62,9 @@ def limits(**changes: float) -> Iterator[Limits]:
     >>> current_limits().rows
     2000000000
     """
-    token = _CURRENT.set(changed(_CURRENT.get(), changes))
-    try:
-        yield _CURRENT.get()
-    finally:
-        _CURRENT.reset(token)
+    new = changed(current_limits(), changes)
+    with with_settings(limits=new):
+        yield new
 
 
 def changed(base: Limits, changes: dict[str, float]) -> Limits:

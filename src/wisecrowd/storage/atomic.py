@@ -13,12 +13,12 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Literal, TextIO, overload
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.storage.renaming import replace_directory, replace_file
 from wisecrowd.storage.streams import descriptor_of, is_stream
 
@@ -55,7 +55,10 @@ class _Set:
     afterwards: list[Callable[[], None]] = field(default_factory=list)
 
 
-_open_set: ContextVar[_Set | None] = ContextVar("_open_set", default=None)
+def _open_set() -> _Set | None:
+    """Return the set of outputs that is open, if there is one."""
+    waiting: _Set | None = current_settings().outputs
+    return waiting
 
 
 @contextmanager
@@ -80,13 +83,13 @@ def together() -> Iterator[None]:
     >>> (folder / "labels.csv").exists()
     True
     """
-    if _open_set.get() is not None:
+    if _open_set() is not None:
         yield
         return
     waiting = _Set()
-    token = _open_set.set(waiting)
     try:
-        yield
+        with with_settings(outputs=waiting):
+            yield
         for member in waiting.members:
             member.take_place()
     except BaseException:
@@ -94,15 +97,13 @@ def together() -> Iterator[None]:
             with suppress(OSError):
                 member.remove()
         raise
-    finally:
-        _open_set.reset(token)
     for action in waiting.afterwards:
         action()
 
 
 def when_complete(action: Callable[[], None]) -> None:
     """Run ``action`` once all outputs of the set are in place: at once if there is no set."""
-    waiting = _open_set.get()
+    waiting = _open_set()
     if waiting is None:
         action()
     else:
@@ -111,7 +112,7 @@ def when_complete(action: Callable[[], None]) -> None:
 
 def written_at(path: str | os.PathLike[str]) -> Path:
     """Return where the content of an output is now, which may wait for the rest of its set."""
-    waiting = _open_set.get()
+    waiting = _open_set()
     target = Path(os.path.realpath(path))
     for member in reversed(waiting.members if waiting is not None else []):
         if member.target == target:
@@ -120,7 +121,7 @@ def written_at(path: str | os.PathLike[str]) -> Path:
 
 
 def _finish(complete: _Complete) -> None:
-    waiting = _open_set.get()
+    waiting = _open_set()
     if waiting is None:
         complete.take_place()
     else:
@@ -248,12 +249,8 @@ def atomic_directory(
             _check_replaceable(shown, target, is_own_entry)
             temporary.mkdir()
         # What is written into the directory is complete at once; the directory itself may wait.
-        token = _open_set.set(None)
-        try:
-            with _clear_room_errors(shown):
-                yield temporary
-        finally:
-            _open_set.reset(token)
+        with with_settings(outputs=None), _clear_room_errors(shown):
+            yield temporary
         with clear_write_errors(shown):
             for entry in temporary.rglob("*"):
                 if entry.is_file():

@@ -1,0 +1,59 @@
+"""Settings that hold inside a ``with`` block: the only context variable of the package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What holds inside a ``with`` block. One module reads and changes each of them.
+
+    Attributes
+    ----------
+    for_shell : bool
+        Messages name options as the command line spells them (:mod:`wisecrowd.core.spelling`).
+    limits : Limits or None
+        How much a file may decode to (:mod:`wisecrowd.io.limits`).
+    listener : callable or None
+        Gets the progress of fits (:mod:`wisecrowd.inference.monitor`).
+    outputs : set of outputs or None
+        Files that appear under their names together (:mod:`wisecrowd.storage.atomic`).
+    """
+
+    for_shell: bool = False
+    limits: Any = None
+    listener: Callable[[Any], None] | None = None
+    outputs: Any = None
+
+
+_DEFAULT = Settings()
+_CURRENT: ContextVar[Settings] = ContextVar("wisecrowd_settings", default=_DEFAULT)
+
+
+def current_settings() -> Settings:
+    """Return the settings that hold now."""
+    return _CURRENT.get()
+
+
+@contextmanager
+def with_settings(**changes: Any) -> Iterator[None]:
+    """Change settings inside a ``with`` block.
+
+    Examples
+    --------
+    >>> with with_settings(for_shell=True):
+    ...     current_settings().for_shell
+    True
+    >>> current_settings().for_shell
+    False
+    """
+    token = _CURRENT.set(replace(_CURRENT.get(), **changes))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
