@@ -39,8 +39,8 @@ GROUPS = {
     "validation": [
         SOURCE / "core" / f"{name}.py"
         for name in (
-            "validation", "parameters", "columns", "encoding", "duplicates", "task_prior", "gold",
-            "matrix", "data_guards", "spelling", "twins",
+            "validation", "parameters", "columns", "ids/encoding", "duplicates", "task_prior",
+            "gold", "matrix", "data_guards", "spelling", "ids/lookalike_ids",
         )
     ],
 }  # fmt: skip

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameters import check_choice, check_integer
 from wisecrowd.core.validation import as_crowd_labels

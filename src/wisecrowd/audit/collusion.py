@@ -12,8 +12,8 @@ from wisecrowd.aggregation.dawid_skene import DawidSkene
 from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.cautions import unwatched
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids, suggestion

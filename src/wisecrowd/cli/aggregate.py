@@ -151,8 +151,8 @@ def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: 
     """Replace the probabilities of the fit by those at the temperature that suits it."""
     from wisecrowd.audit.part import NotApplicable
     from wisecrowd.audit.temperature import find_temperature
-    from wisecrowd.core.encoding import lookup
     from wisecrowd.core.exceptions import DataError
+    from wisecrowd.core.ids.encoding import lookup
     from wisecrowd.core.memory import require_memory
     from wisecrowd.core.result import confidence_of
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import lookup
+from wisecrowd.core.ids.encoding import lookup
 
 HEADINGS = {
     "accuracy": "accuracy",

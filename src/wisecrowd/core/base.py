@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.cautions import Caution, is_watched
 from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, DoubtWarning, ParameterError, WisecrowdWarning
 from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.guards import cautions_of, not_converged
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import (

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.core.order import SortedAnnotations, sort_annotations
+from wisecrowd.core.ids.packed_sort import SortedAnnotations, sort_annotations
 from wisecrowd.core.spelling import option
 from wisecrowd.core.wording import Places
 

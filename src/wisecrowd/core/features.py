@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import is_missing
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, stable_order
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import as_crowd_labels

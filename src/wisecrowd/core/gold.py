@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import is_missing
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.truth_columns import find_truth_columns

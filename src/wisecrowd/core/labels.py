@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.order import stable_order as stable_order
+from wisecrowd.core.ids.packed_sort import stable_order as stable_order
 from wisecrowd.core.wording import describe_ids as describe_ids
 
 Codes = NDArray[np.int32]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import as_arrow, is_missing, unmasked
 from wisecrowd.core.columns import find_columns, listed
-from wisecrowd.core.encoding import Encoded, IdColumn, encode
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.ids.encoding import Encoded, IdColumn, encode
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import LEAST_ROWS, looks_long
 from wisecrowd.core.validation import labels_from_arrays, values_of

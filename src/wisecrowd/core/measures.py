@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import as_arrow
-from wisecrowd.core.encoding import Encoded, encode
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import Encoded, encode
 from wisecrowd.core.wording import Places
 
 Floats = NDArray[np.float64]

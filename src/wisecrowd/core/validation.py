@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.columns import OPTIONAL_ROLES, find_columns
 from wisecrowd.core.duplicates import DUPLICATES, arrange
-from wisecrowd.core.encoding import Encoded, encode, lookup
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import as_gold, as_pairs
+from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.kinds import LABELS, check_kind, require_classes
 from wisecrowd.core.labels import ANNOTATION_COLUMNS, CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.measures import as_numbers, as_texts, as_timestamps, as_weights
 from wisecrowd.core.spelling import option
-from wisecrowd.core.twins import warn_of_twins
 from wisecrowd.core.wording import Places, describe_ids, suggestion
 
 __all__ = [
@@ -219,7 +219,7 @@ def labels_from_arrays(
     if type != LABELS and classes is None:
         given_labels = label_codes if abstained is None else np.where(abstained, -1, label_codes)
         require_classes(task_codes, given_labels, class_ids, places)
-    notes = (*notes, *warn_of_twins(task_ids, worker_ids, class_ids))
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, class_ids))
     extra = _measures({**columns, "weight": weight}, places)
     kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
     codes, rows = (task_codes, worker_codes, label_codes), None

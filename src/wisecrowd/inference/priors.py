@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids

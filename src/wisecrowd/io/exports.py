@@ -186,7 +186,7 @@ def as_hugging_face(fit: Any) -> Any:
     datasets = require_hugging_face()
     import pyarrow as pa
 
-    from wisecrowd.core.encoding import lookup
+    from wisecrowd.core.ids.encoding import lookup
     from wisecrowd.io.writing import as_column
 
     result = SoftLabels.of(fit)

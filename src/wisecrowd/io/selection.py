@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import Encoded
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.encoding import Encoded
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import HUMAN, MODEL, NoLabelsError, listed

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles, labels_from_arrays

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.features import as_features, as_targets, is_dataset
 from wisecrowd.core.gold import as_gold
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of

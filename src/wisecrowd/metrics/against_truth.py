@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.result import dense_rows as dense_rows
 from wisecrowd.core.wording import suggestion

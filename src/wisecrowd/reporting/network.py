@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.encoding import lookup
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.encoding import lookup
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.wording import suggestion
 from wisecrowd.reporting.text import shorten, shown
 

@@ -202,7 +202,7 @@ def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ())
 
 def flags_by_worker(study: Study) -> Mapping[int, list[str]]:
     """Return for each worker (by code) the kinds of finding that name it."""
-    from wisecrowd.core.encoding import lookup
+    from wisecrowd.core.ids.encoding import lookup
 
     flags: dict[int, list[str]] = {}
     for found in study.audit.findings.at_least("low"):

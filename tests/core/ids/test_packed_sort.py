@@ -5,8 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd.core import order
-from wisecrowd.core.order import bits_for, dense_codes, recode, sort_annotations, stable_order
+from wisecrowd.core.ids import packed_sort
+from wisecrowd.core.ids.packed_sort import (
+    bits_for,
+    dense_codes,
+    recode,
+    sort_annotations,
+    stable_order,
+)
 
 
 @pytest.mark.parametrize(
@@ -30,14 +36,14 @@ def test_stable_order_of_codes_too_wide_for_one_key():
 @pytest.mark.parametrize("block", [3, 1 << 16])
 @pytest.mark.parametrize("key_bits", [63, 5])  # with 5 bits nothing fits: the two-pass way
 def test_annotations_are_sorted_by_task_worker_and_row(monkeypatch, block, key_bits):
-    monkeypatch.setattr(order, "_BLOCK", block)
+    monkeypatch.setattr(packed_sort, "_BLOCK", block)
     rng = np.random.default_rng(0)
     n, sizes = 500, (17, 5, 3)
     task, worker, label = (rng.integers(0, size, n).astype(np.int32) for size in sizes)
     expected = np.lexsort((np.arange(n), worker, task))
     if key_bits == 5:
-        monkeypatch.setattr(order, "_KEY_BITS", 10)
-        monkeypatch.setattr(order, "stable_order", lambda c, _: np.argsort(c, kind="stable"))
+        monkeypatch.setattr(packed_sort, "_KEY_BITS", 10)
+        monkeypatch.setattr(packed_sort, "stable_order", lambda c, _: np.argsort(c, kind="stable"))
     result = sort_annotations(task.copy(), worker.copy(), label.copy(), sizes)
     assert result.task.tolist() == task[expected].tolist()
     assert result.worker.tolist() == worker[expected].tolist()
@@ -56,8 +62,8 @@ def test_sorted_annotations_stay_as_they_are():
     "values",
     [
         [3, 1, 3, 2],  # a table
-        [-5, 10**12, -5, 7],  # too far apart for a table: sorting
-        [-(2**63), 2**63 - 1, 0],  # too far apart for a key
+        [-5, 10**12, -5, 7],  # too far apart for a table
+        [-(2**63), 2**63 - 1, 0],
         [5],
     ],
 )
@@ -78,10 +84,10 @@ def test_dense_codes_keep_the_type(dtype):
 
 
 def test_dense_codes_of_a_narrow_type_do_not_overflow():
-    values = np.array([-128, 127, 0], dtype=np.int8)
-    codes, distinct = dense_codes(values)
-    assert distinct.tolist() == [-128, 0, 127]
-    assert codes.tolist() == [0, 2, 1]
+    for low, high in ((-128, 127), (-100, 100)):
+        codes, distinct = dense_codes(np.array([low, high, 45], dtype=np.int8))
+        assert distinct.tolist() == [low, 45, high]
+        assert codes.tolist() == [0, 2, 1]
 
 
 def test_dense_codes_leave_their_input_unless_told():

@@ -18,7 +18,10 @@ _BLOCK = 1 << 16
 
 
 def recode(codes: Codes, code_of: Codes) -> Codes:
-    """Replace every code in place by its new one; ``code_of[-1]`` serves code -1."""
+    """Replace every code in place by its new one; ``code_of[-1]`` serves code -1.
+
+    Block by block, because NumPy makes a 64-bit copy of the codes that it indexes with.
+    """
     for start in range(0, len(codes), _BLOCK):
         block = slice(start, start + _BLOCK)
         codes[block] = code_of[codes[block]]
@@ -124,8 +127,7 @@ def dense_codes(
 ) -> tuple[Codes, NDArray[np.integer[Any]]]:
     """Return the codes of integers and the distinct integers in ascending order.
 
-    With ``overwrite`` an int32 array may become the codes itself: fresh memory costs more than the
-    work on it.
+    With ``overwrite`` an int32 array becomes the codes itself, which saves memory.
 
     Examples
     --------
@@ -137,49 +139,16 @@ def dense_codes(
     if n == 0:
         return np.empty(0, np.int32), values
     low, high = int(values.min()), int(values.max())
-    if high > np.iinfo(np.int64).max:  # unsigned, where differences are not
+    if high - low >= max(4 * n, 1 << 16) or high > np.iinfo(np.int64).max:
         distinct, codes = np.unique(values, return_inverse=True)
         return codes.astype(np.int32), distinct
-    span = high - low + 1
-    if span <= max(4 * n, 1 << 16):
-        return _codes_by_table(values, low, span, overwrite=overwrite)
-    row_bits = bits_for(n)
-    if bits_for(span) + row_bits <= _KEY_BITS and low > -(2**62) and high < 2**62:
-        return _codes_by_sorting(values, low, row_bits)
-    distinct, codes = np.unique(values, return_inverse=True)
-    return codes.astype(np.int32), distinct
-
-
-def _codes_by_table(
-    values: NDArray[np.integer[Any]], low: int, span: int, *, overwrite: bool
-) -> tuple[Codes, NDArray[np.integer[Any]]]:
-    n = len(values)
+    is_present = np.zeros(high - low + 1, dtype=bool)
     blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
-    present = np.zeros(span, dtype=bool)
     for block in blocks:
-        present[values[block] - low] = True
-    distinct = np.flatnonzero(present)
-    code_of = np.cumsum(present, dtype=np.int32)
-    code_of -= 1
+        is_present[np.subtract(values[block], low, dtype=np.int64)] = True
+    code_of = np.cumsum(is_present, dtype=np.int32) - 1
     in_place = overwrite and values.dtype == np.int32
     codes: Codes = values.view(np.int32) if in_place else np.empty(n, dtype=np.int32)
     for block in blocks:
-        codes[block] = code_of[values[block] - low]
-    return codes, (distinct + low).astype(values.dtype, copy=False)
-
-
-def _codes_by_sorting(
-    values: NDArray[np.integer[Any]], low: int, row_bits: int
-) -> tuple[Codes, NDArray[np.integer[Any]]]:
-    key = values.astype(np.int64)
-    key -= low
-    key <<= row_bits
-    key |= np.arange(len(values), dtype=np.int64)
-    key.sort()
-    rows = key & ((1 << row_bits) - 1)
-    key >>= row_bits
-    is_first = np.ones(len(key), dtype=bool)
-    np.not_equal(key[1:], key[:-1], out=is_first[1:])
-    codes = np.empty(len(key), dtype=np.int32)
-    codes[rows] = np.cumsum(is_first, dtype=np.int32) - 1
-    return codes, (key[is_first] + low).astype(values.dtype, copy=False)
+        codes[block] = code_of[np.subtract(values[block], low, dtype=np.int64)]
+    return codes, (np.flatnonzero(is_present) + low).astype(values.dtype, copy=False)

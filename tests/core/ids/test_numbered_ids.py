@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd.core.numbered import Shape, find_shape, leading_words, parse, text_order, texts_of
+from wisecrowd.core.ids import encoding
+from wisecrowd.core.ids.encoding import IdColumn, encode
+from wisecrowd.core.ids.numbered_ids import Shape, find_shape, parse, texts_of
 
 TEXTS = st.sampled_from([pa.string(), pa.large_string()])
 
@@ -85,33 +86,23 @@ def test_leading_zeros_are_reported():
 
 
 @given(
-    st.sets(st.integers(0, 10**12)),
+    st.sets(st.integers(0, 10**12), min_size=1),
     st.sampled_from(["", "t", "é"]),
     st.sampled_from(["", ".png", "a", "é", "-"]),
 )
-def test_unpadded_ids_sort_like_text(numbers, prefix, suffix):
-    values = np.array(sorted(numbers), dtype=np.int64)
-    shape = Shape(prefix.encode(), suffix.encode())
-    order = text_order(values, shape)
-    texts = texts_of(values, shape, None).to_pylist()
-    if prefix or suffix:
-        assert [texts[i] for i in order] == sorted(texts)
-    else:
-        assert order is None  # bare integers sort by value
+def test_unpadded_ids_sort_like_text_and_bare_integers_by_value(numbers, prefix, suffix):
+    texts = [f"{prefix}{number}{suffix}" for number in numbers]
+    column = IdColumn("task")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoding, "_TRY_NUMBERED", 1)
+        column.add(pa.array(texts))
+    expected = sorted(texts) if prefix or suffix else [str(number) for number in sorted(numbers)]
+    encoded = column.finish()
+    assert encoded.vocabulary.tolist() == expected
+    assert encoded.vocabulary[encoded.codes].tolist() == texts
 
 
 @pytest.mark.parametrize("suffix", ["", "-", "a"])
 def test_short_numbers_that_begin_longer_ones(suffix):
-    values = np.array([0, 1, 10, 19, 100, 109, 190, 191, 199])
-    texts = [f"t{value}{suffix}" for value in values]
-    order = text_order(values, Shape(b"t", suffix.encode()))
-    assert [texts[i] for i in order] == sorted(texts)
-
-
-@given(st.lists(st.text(), min_size=1), TEXTS)
-def test_leading_words_sort_like_text(texts, arrow_type):
-    words = leading_words(pa.array(texts, arrow_type)).tolist()
-    for a, word_a in zip(texts, words, strict=True):
-        for b, word_b in zip(texts, words, strict=True):
-            if a.encode() <= b.encode():
-                assert word_a <= word_b
+    texts = [f"t{value}{suffix}" for value in (0, 1, 10, 19, 100, 109, 190, 191, 199)]
+    assert encode(texts * 200, "task").vocabulary.tolist() == sorted(texts)

@@ -1,7 +1,7 @@
 """Turn columns of ids into int32 codes and a sorted vocabulary, without one object per row.
 
-Arrow's hash table or :mod:`wisecrowd.core.numbered` does the work per row; everything else touches
-distinct values only.
+Arrow's ``dictionary_encode`` or :mod:`wisecrowd.core.ids.numbered_ids` does the work per row;
+everything else touches distinct values only.
 """
 
 from __future__ import annotations
@@ -25,13 +25,11 @@ from wisecrowd.core.arrow import (
     to_one_type,
 )
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.numbered import Shape, find_shape, leading_words, parse, text_order, texts_of
-from wisecrowd.core.order import dense_codes, recode
-from wisecrowd.core.short_text import WordTable, short_words
+from wisecrowd.core.ids.numbered_ids import BARE, Shape, find_shape, parse, texts_of
+from wisecrowd.core.ids.packed_sort import dense_codes, recode
 
 MAX_IDS = np.iinfo(np.int32).max
 _TEXTS = 1 << 16  # so many texts are made at once
-_SORT_WORDS = 20_000  # distinct texts from which on sorting their beginnings first pays
 _TRY_NUMBERED = 1000  # rows from which on looking for numbered ids pays
 
 
@@ -65,8 +63,8 @@ def encode(values: Any, role: str) -> Encoded:
 class IdColumn:
     """Collects the ids of one column chunk by chunk and encodes them.
 
-    Numbered text (see :mod:`wisecrowd.core.numbered`) is kept as integers and text with few
-    distinct values as codes, so that a file can be read without ever holding its text.
+    Numbered text (see :mod:`wisecrowd.core.ids.numbered_ids`) is kept as integers, and text with
+    few distinct values as codes, so that a file can be read without ever holding its text.
     """
 
     def __init__(self, role: str) -> None:
@@ -176,16 +174,12 @@ class _Numbered:
     def finish(self) -> Encoded:
         assert self._shape is not None
         codes, distinct = dense_codes(self._numbers.values(), overwrite=True)
-        order = text_order(distinct, self._shape) if self._width() is None else None
-        if order is not None:
-            code_of = np.empty(len(order), dtype=np.int32)
-            code_of[order] = np.arange(len(order), dtype=np.int32)
-            codes, distinct = recode(codes, code_of), distinct[order]
+        if self._width() is None and self._shape != BARE:  # t10 stands before t9
+            return _sorted_vocabulary(codes, texts_of(distinct, self._shape, None), "")
         vocabulary = np.empty(len(distinct), dtype=object)
         for start in range(0, len(distinct), _TEXTS):
             block = slice(start, start + _TEXTS)
-            texts = texts_of(distinct[block], self._shape, self._width())
-            vocabulary[block] = texts.to_numpy(zero_copy_only=False)
+            vocabulary[block] = _objects(texts_of(distinct[block], self._shape, self._width()))
         return Encoded(codes, vocabulary)
 
 
@@ -196,37 +190,18 @@ class _Repeated:
         self._codes = _Growing()
         self._parts: list[int] = []
         self._code_of: dict[str | None, int] = {}
-        self._table: WordTable | None = None
 
     def add(self, chunk: Any) -> bool:
         if not is_text(chunk.type):
             return False
-        words = short_words(chunk)
-        codes = None if words is None or self._table is None else self._table.codes(words)
-        if codes is None:
-            codes = self._general_codes(chunk)
-            if codes is None:
-                return False
-            if words is not None:
-                self._learn()
-        self._codes.extend(codes)
-        self._parts.append(len(chunk))
-        return True
-
-    def _general_codes(self, chunk: Any) -> NDArray[np.int32] | None:
         encoded = chunk.dictionary_encode()
         if len(encoded.dictionary) > max(len(chunk) // 8, 1000):
-            return None  # nearly all distinct: hashing the whole at once is cheaper
+            return False  # nearly all distinct: hashing the whole at once is cheaper
         code_of = self._code_of
         codes = [code_of.setdefault(x, len(code_of)) for x in encoded.dictionary.to_pylist()]
-        return np.array([*codes, -1], dtype=np.int32)[indices_of(encoded)]
-
-    def _learn(self) -> None:
-        """Make the table of short words anew from everything seen so far."""
-        import pyarrow as pa
-
-        known = short_words(pa.array(list(self._code_of), pa.large_string()))
-        self._table = None if known is None else WordTable(known)
+        self._codes.extend(np.array([*codes, -1], dtype=np.int32)[indices_of(encoded)])
+        self._parts.append(len(chunk))
+        return True
 
     def texts(self) -> Iterator[Any]:
         import pyarrow as pa
@@ -375,34 +350,14 @@ def _text_order(distinct: Any) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     sample = [text for text in distinct[:100].to_pylist() if text]
-    if not all(text.removeprefix("-").isdigit() for text in sample):
-        return _code_point_order(distinct)  # a cast that fails at every value takes long
-    try:
-        numbers = pc.cast(distinct, pa.int64())
-        if pc.all(pc.equal(pc.cast(numbers, distinct.type), distinct)).as_py() is not False:
-            return np.asarray(np.argsort(numbers.to_numpy(zero_copy_only=False), kind="stable"))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        pass  # not integers: the ordinary case
-    return _code_point_order(distinct)
-
-
-def _code_point_order(distinct: Any) -> NDArray[np.int64]:
-    """Sort by the first eight bytes after what all share, and fully only where those tie."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if len(distinct) < _SORT_WORDS or distinct.null_count:
-        order = pc.sort_indices(distinct).to_numpy(zero_copy_only=False)
-        return np.asarray(order, dtype=np.int64)
-    key = leading_words(distinct)
-    order = np.argsort(key).astype(np.int64, copy=False)
-    same = key[order[1:]] == key[order[:-1]]
-    tied = np.append(same, False) | np.append(False, same)
-    if tied.any():
-        rows = order[tied]
-        inner = pc.sort_indices(distinct.take(pa.array(rows))).to_numpy(zero_copy_only=False)
-        order[tied] = rows[inner]
-    return order
+    if all(text.removeprefix("-").isdigit() for text in sample):  # a cast that fails takes long
+        try:
+            numbers = pc.cast(distinct, pa.int64())
+            if pc.all(pc.equal(pc.cast(numbers, distinct.type), distinct)).as_py() is not False:
+                return np.asarray(np.argsort(numbers.to_numpy(zero_copy_only=False), kind="stable"))
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            pass  # not integers: the ordinary case
+    return np.asarray(pc.sort_indices(distinct).to_numpy(), dtype=np.int64)
 
 
 def lookup(values: Any, vocabulary: NDArray[Any]) -> NDArray[np.int32]:

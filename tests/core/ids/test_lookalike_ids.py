@@ -6,11 +6,11 @@ import warnings
 import numpy as np
 import pytest
 
-from wisecrowd.core.confusables import skeletons
 from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.ids.confusables import skeletons
+from wisecrowd.core.ids.lookalike_ids import _BLOCK, equal_numbers, lookalike_pairs
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import shell_spelling
-from wisecrowd.core.twins import _BLOCK, equal_numbers, twins
 from wisecrowd.io.tables import read
 
 
@@ -40,7 +40,7 @@ def ids(*texts):
     ],
 )
 def test_pairs_that_look_the_same(texts, expected):
-    assert twins(ids(*texts), by_case=True) == expected
+    assert lookalike_pairs(ids(*texts), by_case=True) == expected
 
 
 @pytest.mark.parametrize(
@@ -61,8 +61,8 @@ def test_pairs_that_look_the_same(texts, expected):
     ],
     ids=lambda texts: texts[0],
 )
-def test_words_of_any_alphabet_are_no_twins(texts):
-    assert twins(ids(*texts), by_case=True) == []
+def test_words_of_any_alphabet_are_no_lookalikes(texts):
+    assert lookalike_pairs(ids(*texts), by_case=True) == []
 
 
 def test_no_two_letters_of_an_alphabet_look_the_same():
@@ -75,17 +75,17 @@ def test_no_two_letters_of_an_alphabet_look_the_same():
 
 
 def test_case_counts_only_where_it_is_asked_for():
-    assert twins(ids("aB", "ab"), by_case=False) == []
-    assert twins(ids("ab", "ab "), by_case=False) == [("ab", "ab ")]
+    assert lookalike_pairs(ids("aB", "ab"), by_case=False) == []
+    assert lookalike_pairs(ids("ab", "ab "), by_case=False) == [("ab", "ab ")]
 
 
-def test_twins_in_different_blocks_are_found():
+def test_lookalikes_in_different_blocks_are_found():
     many = ids("t ", *(f"t{i}" for i in range(_BLOCK)), "t")
-    assert twins(many, by_case=False) == [("t ", "t")]
+    assert lookalike_pairs(many, by_case=False) == [("t ", "t")]
 
 
-def test_numbers_have_no_twins():
-    assert twins(np.arange(5), by_case=True) == []
+def test_numbers_have_no_lookalikes():
+    assert lookalike_pairs(np.arange(5), by_case=True) == []
 
 
 def test_the_warning_names_pairs_and_the_remedy_and_is_kept_as_a_note():

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wisecrowd.core import encoding
 from wisecrowd.core.arrow import as_arrow, unmasked
-from wisecrowd.core.encoding import Encoded, IdColumn, encode, lookup
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids import encoding
+from wisecrowd.core.ids.encoding import Encoded, IdColumn, encode, lookup
 
 
 def decoded(encoded: Encoded) -> list:
@@ -202,9 +202,8 @@ def texts_in_chunks(*chunks):
 
 @pytest.fixture
 def eager(monkeypatch):
-    """Look for numbered ids, and sort by leading words, in tiny columns too."""
+    """Look for numbered ids in tiny columns too."""
     monkeypatch.setattr(encoding, "_TRY_NUMBERED", 1)
-    monkeypatch.setattr(encoding, "_SORT_WORDS", 1)
     monkeypatch.setattr(encoding, "_TEXTS", 2)
 
 
@@ -239,7 +238,6 @@ def test_any_text_in_any_chunks(values, data):
     column = IdColumn("task")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(encoding, "_TRY_NUMBERED", 1)
-        patch.setattr(encoding, "_SORT_WORDS", 1)
         for begin, end in zip([0, *cuts], [*cuts, len(values)], strict=True):
             column.add(pa.array(values[begin:end], pa.string()))
         encoded = column.finish()
@@ -254,6 +252,13 @@ def test_mostly_distinct_text_is_kept_whole():
     encoded = texts_in_chunks(texts[:2500], texts[2500:])
     assert decoded(encoded) == texts
     assert encoded.vocabulary.tolist() == sorted(set(texts))
+
+
+def test_a_column_learns_new_labels_on_the_way():
+    chunks = [["cat", "dog"] * 10, ["dog", "cat"], ["cow", "cat"], ["a longer label"], ["cow", ""]]
+    encoded = texts_in_chunks(*chunks)
+    assert decoded(encoded) == [value or None for chunk in chunks for value in chunk]
+    assert encoded.vocabulary.tolist() == ["a longer label", "cat", "cow", "dog"]
 
 
 def test_chunks_of_integers_and_floats_are_numbers():

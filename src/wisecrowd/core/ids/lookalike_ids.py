@@ -1,8 +1,7 @@
 """Ids that look the same and are not: ``cat`` and ``cat ``, ``Cat`` and ``cat``, é in two codings.
 
-Invisible characters and letters of another alphabet (:mod:`wisecrowd.core.confusables`) count too.
-
-They are legal, and nearly always one id written in two ways, so the user is told.
+Invisible characters and letters of another alphabet (:mod:`wisecrowd.core.ids.confusables`) count
+too. Such ids are legal, but nearly always one id written in two ways, so the user is warned.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.confusables import skeletons
 from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.ids.confusables import skeletons
 from wisecrowd.core.spelling import spelled
 
 _BLOCK = 1 << 16  # so many texts are looked at together
@@ -28,7 +27,7 @@ _LOOKS = (
 )
 
 
-def warn_of_twins(
+def warn_of_lookalikes(
     tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[str, ...]:
     """Warn of ids that look the same: by spaces, Unicode form, letters or, not of tasks, case.
@@ -38,7 +37,7 @@ def warn_of_twins(
     sentences = []
     for what, ids, by_case in (("tasks", tasks, False), ("workers", workers, True),
                                ("classes", classes, True)):  # fmt: skip
-        pairs = twins(ids, by_case=by_case)
+        pairs = lookalike_pairs(ids, by_case=by_case)
         if pairs:
             sentences.append(_sentence(what, pairs))
     pairs = equal_numbers(classes)
@@ -49,13 +48,13 @@ def warn_of_twins(
     return tuple(sentences)
 
 
-def twins(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
+def lookalike_pairs(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]]:
     """Return pairs of texts that differ by spaces, Unicode form, case or look-alike characters.
 
     Examples
     --------
     >>> import numpy as np
-    >>> twins(np.array(["cat", "cat ", "dog"], dtype=object), by_case=True)
+    >>> lookalike_pairs(np.array(["cat", "cat ", "dog"], dtype=object), by_case=True)
     [('cat', 'cat ')]
     """
     import pyarrow as pa

@@ -1,0 +1,1 @@
+"""Ids of tasks, workers and classes: encoded as integers, sorted, and checked for look-alikes."""
