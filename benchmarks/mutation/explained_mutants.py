@@ -30,7 +30,7 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("families/rank_one_fit.py", "1e-300)", "1.0)", "a floor below all curvatures that occur"),
     ("families/grouped_confusion.py", "8 * (6 * J * K * K", "7 * J", "a bound on memory"),
     ("core/columns.py", "close[0]", "close[ -1]", "there is one"),
-    ("core/encoding.py", "else -1", "- 2", "any negative code is none"),
+    ("core/ids/encoding.py", "else -1", "- 2", "any negative code is none"),
     ("core/validation.py", "np.int32(-1)", "- 2", "any negative code is none"),
 )
 

@@ -115,7 +115,11 @@ _NOTHING = (np.empty(0, np.int32), np.empty(0, object))
 
 
 class _Growing:
-    """An integer array that grows at its end."""
+    """An integer array that grows at its end.
+
+    A list of chunks, put together at the end, takes 1.25 times the memory of the whole ingest
+    (benchmarks/ingest.py, 10^7 rows grouped by task).
+    """
 
     def __init__(self) -> None:
         self._data: NDArray[Any] = np.empty(1 << 12, dtype=np.int32)
@@ -184,7 +188,11 @@ class _Numbered:
 
 
 class _Repeated:
-    """Text that repeats itself, as codes into the distinct values seen so far."""
+    """Text that repeats itself, as codes into the distinct values seen so far.
+
+    Keeping such text, as :class:`_Plain` does, takes 1.2 times the memory of the whole ingest
+    (10^7 rows, random ids of 24 characters for tasks and of 12 for workers).
+    """
 
     def __init__(self) -> None:
         self._codes = _Growing()

@@ -1,9 +1,13 @@
-"""Orders of integer codes, by sorting one packed 64-bit key instead of many columns.
+"""Orders and codes of integers, by sorting one packed 64-bit key instead of many columns.
 
 NumPy sorts plain 64-bit integers with vector instructions, several times faster than it computes an
-``argsort`` or than a counting sort with its scattered memory access. So the codes and the row
-number are packed into one key, and what belongs to a row travels with it.
+``argsort``. So the codes and the row number are packed into one key, and what belongs to a row
+travels with it.
 """
+
+# Measured with benchmarks/ingest.py, 10^7 rows in random order read to codes: np.lexsort takes 2.5
+# times the time and 1.25 times the memory; a packed key of (task, worker, row), after which the
+# columns are gathered, takes 1.17 times the time and 1.3 times the memory.
 
 from __future__ import annotations
 
@@ -140,8 +144,10 @@ def dense_codes(
         return np.empty(0, np.int32), values
     low, high = int(values.min()), int(values.max())
     if high - low >= max(4 * n, 1 << 16) or high > np.iinfo(np.int64).max:
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes.astype(np.int32), distinct
+        distinct, inverse = np.unique(values, return_inverse=True)
+        return inverse.astype(np.int32), distinct
+    # A table: by Arrow's dictionary_encode the ingest takes 1.4 times, by np.unique 1.6 times as
+    # long (measured as above).
     is_present = np.zeros(high - low + 1, dtype=bool)
     blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
     for block in blocks:
