@@ -20,7 +20,7 @@ from benchmarks.speed.memory import PEAK
 from wisecrowd import learning
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.io.tables import read, read_truth
-from wisecrowd.learning.comparison import aligned, held_out_likelihood
+from wisecrowd.learning.training.held_out_scoring import aligned, held_out_likelihood
 
 Make = Callable[..., learning.TwoStage]
 

@@ -14,8 +14,8 @@ import torch
 import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.learning import DeepBP, DeepMF
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.loop import train
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.trainer import train
 from wisecrowd.nn.backbones import MLP
 
 torch.set_num_threads(1)

@@ -122,10 +122,10 @@ def _load(name: str, command: list[str], folder: Path) -> None:
     if name == "train":
         import torch
 
-        import wisecrowd.learning.neural
+        import wisecrowd.learning.training.neural_classifier
 
         torch.set_num_threads(1)  # the pool of threads would not survive a fork
-        wisecrowd.learning.neural.RARELY = 0.0  # a checkpoint after every epoch
+        wisecrowd.learning.training.neural_classifier.RARELY = 0.0  # a checkpoint after every epoch
     scratch = folder.parent / "scratch"
     shutil.copytree(folder, scratch)
     with contextlib.chdir(scratch):

@@ -26,8 +26,8 @@ BASES = (
     "wisecrowd.families.confusion:ConfusionEM",
     "wisecrowd.families.variational:VariationalConfusion",
     "wisecrowd.families.moment_fit:PairMethod",
-    "wisecrowd.learning.neural:NeuralClassifier",
-    "wisecrowd.learning.alternating:AlternatingClassifier",
+    "wisecrowd.learning.training.neural_classifier:NeuralClassifier",
+    "wisecrowd.learning.training.alternating:AlternatingClassifier",
 )
 
 

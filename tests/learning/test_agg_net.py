@@ -12,7 +12,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import AggNet
 from wisecrowd.learning.agg_net import PosteriorModel
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 
 def crowd(n=80, n_workers=4, seed=0):

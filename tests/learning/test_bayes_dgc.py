@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import BayesDGC, DeepMF
 from wisecrowd.learning.bayes_dgc import NaturalGradientModel
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 PRIOR = 2.0 + 3.0 * np.eye(3)
 

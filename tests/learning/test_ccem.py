@@ -9,7 +9,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import CCEM
 from wisecrowd.learning.ccem import CoupledModel
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.nn.heads import SoftmaxConfusion
 
 

@@ -11,7 +11,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import CoNAL
 from wisecrowd.learning.conal import CommonNoiseModel
 from wisecrowd.learning.crowd_layer import LayerModel
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 
 def crowd(n=40, seed=0):

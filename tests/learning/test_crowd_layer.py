@@ -12,7 +12,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import CrowdLayer
 from wisecrowd.learning.crowd_layer import KINDS, LayerModel
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 
 def crowd(n=40, seed=0):

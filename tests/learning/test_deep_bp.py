@@ -15,7 +15,7 @@ from wisecrowd.aggregation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.priors import OneCoin
 from wisecrowd.learning import DeepBP, DeepMF
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 
 class Fixed(nn.Module):

@@ -10,8 +10,8 @@ from torch import nn
 from wisecrowd.aggregation import MeanField
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import DeepMF
-from wisecrowd.learning.coupled import forecast
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.label_model import forecast
 from wisecrowd.nn.objectives import coupled_cross_entropy
 
 

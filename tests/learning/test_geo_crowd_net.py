@@ -10,8 +10,8 @@ from torch import nn
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import GeoCrowdNet
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.geo_crowd_net import GeoModel
+from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.nn.heads import SoftmaxConfusion
 
 

@@ -9,8 +9,8 @@ from torch import nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import InstanceConfusion, TraceRegularized
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.instance_model import InstanceModel, InstanceNetwork, posterior_of
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 LINEAR = {"module": "linear", "lr": 0.1, "crowd_lr": 0.1, "batch_size": 128}
 

@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import MBEM, AggNet
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.mbem import BootstrappedModel, judge, training_plan
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 SMALL = {"module": "linear", "epochs": 6, "lr": 0.1}
 

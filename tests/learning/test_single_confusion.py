@@ -9,9 +9,9 @@ from torch import nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import SingleConfusion, TraceRegularized
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.single_confusion import ChannelModel
-from wisecrowd.learning.trace_regularized import TraceModel
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TraceModel
 from wisecrowd.nn.heads import SoftplusConfusion
 
 

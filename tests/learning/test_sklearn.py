@@ -6,7 +6,7 @@ import pytest
 from sklearn.utils.estimator_checks import check_estimator
 
 from wisecrowd import learning
-from wisecrowd.learning.base import CrowdClassifier
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
 
 # What cannot apply, and why. Everything else must pass.
 IMPOSSIBLE = {

@@ -13,9 +13,9 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import CCEM, GeoCrowdNet, TraceRegularized
 from wisecrowd.learning.ccem import CoupledModel
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.geo_crowd_net import GeoModel
-from wisecrowd.learning.trace_regularized import TraceModel
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TraceModel
 from wisecrowd.nn.heads import SoftmaxConfusion, SoftplusConfusion
 
 

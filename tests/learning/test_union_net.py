@@ -8,7 +8,7 @@ from torch import nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import UnionNet
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.union_net import UnionModel
 
 

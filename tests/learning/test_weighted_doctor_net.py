@@ -8,8 +8,8 @@ from torch import nn
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import DoctorNet, WeightedDoctorNet
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.doctor_net import Doctors
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.worker_heads import Doctors
 from wisecrowd.learning.weighted_doctor_net import WeightedDoctorModel
 
 

@@ -84,7 +84,7 @@ def read_problem(
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.cli.train import read_validation
     from wisecrowd.io.features import read_features, read_ids
-    from wisecrowd.learning.comparison import aligned
+    from wisecrowd.learning.training.held_out_scoring import aligned
 
     assert files.features is not None
     table = read_features(files.features)
@@ -116,7 +116,7 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
     import numpy as np
 
     from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.learning.comparison import held_out_likelihood
+    from wisecrowd.learning.training.held_out_scoring import held_out_likelihood
     from wisecrowd.metrics.against_truth import label_scores
 
     def fresh() -> Any:

@@ -14,7 +14,7 @@ from wisecrowd.cli.options import Reading
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
-    from wisecrowd.learning.base import CrowdClassifier
+    from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
     from wisecrowd.storage.manifest import Manifest
 
 Features = Annotated[

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import MOST_STARTS, check_integer, check_number
-from wisecrowd.learning.coupled import forecast
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.model import TargetModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.targets import confusion_from, soft_votes
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.label_model import forecast
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.targets import confusion_from, soft_votes
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -15,11 +15,11 @@ from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.dirichlet import divergence, expected_log
-from wisecrowd.learning.coupled import softmax, vote_scores
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.targets import soft_votes
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.label_model import softmax, vote_scores
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.targets import soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 
 Floats = NDArray[np.float64]

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_number
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import ConfusionModel
-from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import ConfusionModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import SoftmaxConfusion
 from wisecrowd.nn.objectives import coupled_cross_entropy

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_choice, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import ConfusionModel, CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.starts import HEADS, check_start, confusion_head
+from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import ConfusionModel, CrowdModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead
 from wisecrowd.nn.penalties import feature_volume, outlier_size
@@ -129,7 +129,7 @@ class OutlierModel(ConfusionModel):
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the penalised loss of a batch."""
-        outliers = self.outliers.index_select(0, edges_of(batch))
+        outliers = self.outliers.index_select(0, batch.edges())
         outliers = outliers - outliers.mean(dim=1, keepdim=True)
         own = self.head.table().index_select(0, batch.worker)  # (E, K, L)
         f = log_probas.exp().index_select(0, batch.task)
@@ -138,10 +138,3 @@ class OutlierModel(ConfusionModel):
         loss = batch.mean(-chosen.log())
         size = outlier_size(outliers, batch.task, len(batch), power=self.power)
         return loss + self.outlier_penalty * size + self.penalty * feature_volume(log_probas)
-
-
-def edges_of(batch: CrowdBatch) -> Tensor:
-    """Return (E,) the annotations' numbers in the whole data."""
-    if batch.edge is None:
-        raise ValueError("This batch does not say which annotations of the data it has.")
-    return batch.edge

@@ -11,10 +11,9 @@ from torch.nn import functional
 
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.trunk_model import TrunkModel
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel, TrunkModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.trunks import feature_width
 

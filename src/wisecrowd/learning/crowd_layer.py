@@ -11,10 +11,9 @@ from torch.nn import functional
 
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.trace_regularized import tasks_per_label
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
 
 KINDS = ("matrix", "vector", "bias", "vector+bias", "scalar")
@@ -132,7 +131,7 @@ class LayerModel(CrowdModel):
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy after the second softmax."""
         loss = batch.mean(self._losses(log_probas, batch))
-        return loss / tasks_per_label(batch) if self.per_task else loss
+        return loss / batch.tasks_per_label() if self.per_task else loss
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) how likely each label is."""

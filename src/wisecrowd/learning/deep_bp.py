@@ -18,12 +18,16 @@ from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
 from wisecrowd.inference.loop import Run
 from wisecrowd.inference.priors import as_worker_prior
-from wisecrowd.learning.alternating import AlternatingClassifier, AlternatingModel, clip_probas
-from wisecrowd.learning.base import Learned, Training
-from wisecrowd.learning.coupled import forecast
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.known_tasks import recall, remember, remembered
-from wisecrowd.learning.neural import as_array
+from wisecrowd.learning.training.alternating import (
+    AlternatingClassifier,
+    AlternatingModel,
+    clip_probas,
+)
+from wisecrowd.learning.training.crowd_classifier import Learned, Training
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.known_tasks import recall, remember, remembered
+from wisecrowd.learning.training.label_model import forecast
+from wisecrowd.learning.training.neural_classifier import as_array
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,8 @@ from wisecrowd.aggregation.mean_field import MeanField
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.alternating import AlternatingClassifier, clip_probas
-from wisecrowd.learning.coupled import softmax, vote_scores
+from wisecrowd.learning.training.alternating import AlternatingClassifier, clip_probas
+from wisecrowd.learning.training.label_model import softmax, vote_scores
 
 Floats = NDArray[np.float64]
 

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import nn
 
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.nn.backbones import make_backbone
-from wisecrowd.nn.batches import CrowdBatch
-
-AT_ONCE = 2**23  # probabilities of all heads that are in memory at a time when predicting
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
+from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,114 +52,7 @@ class DoctorNet(NeuralClassifier):
     """
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
-        trunk, width = split_head(make_backbone(self.module, shape, n_classes), n_classes)
-        return Doctors(trunk, width, n_workers, n_classes)
+        return make_doctors(self.module, shape, n_classes, n_workers)
 
     def _build(self, network: nn.Module, data: CrowdData) -> DoctorModel:
         return DoctorModel(network, data)
-
-
-def split_head(network: nn.Module, n_classes: int) -> tuple[nn.Module, int]:
-    """Return a classifier without its last linear layer, and the width of what is left.
-
-    One that does not end in such a layer is kept whole: its logits are then what heads see.
-
-    Examples
-    --------
-    >>> split_head(nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)), 3)[1]
-    8
-    """
-    name, last = list(network.named_modules())[-1]
-    if not isinstance(last, nn.Linear) or last.out_features != n_classes:
-        return network, n_classes
-    if not name:
-        return nn.Identity(), int(last.in_features)
-    owner, _, attribute = name.rpartition(".")
-    setattr(network.get_submodule(owner), attribute, nn.Identity())
-    return network, int(last.in_features)
-
-
-class Doctors(nn.Module):
-    """A trunk with one linear head per worker; the output is their weighted mean, as logs.
-
-    Parameters
-    ----------
-    trunk : module
-        From features to (B, width).
-    width, n_workers, n_classes : int
-
-    Attributes
-    ----------
-    head : linear layer from width to n_workers × n_classes
-    log_weight : (J,)
-        Logarithms of how much each worker is asked; they sum to one as weights.
-    """
-
-    log_weight: Tensor
-
-    def __init__(self, trunk: nn.Module, width: int, n_workers: int, n_classes: int) -> None:
-        super().__init__()
-        self.trunk, self.n_workers, self.n_classes = trunk, n_workers, n_classes
-        self.head = nn.Linear(width, n_workers * n_classes)
-        equal = torch.zeros(n_workers).log_softmax(dim=0)
-        self.register_buffer("log_weight", equal)
-
-    def ask_only(self, active: Tensor) -> None:
-        """Weigh the workers of a (J,) mask equally, and others not at all."""
-        scores = torch.where(active, 0.0, -torch.inf)
-        self.log_weight.copy_(scores.log_softmax(dim=0))
-
-    def of_edges(self, hidden: Tensor, task: Tensor, worker: Tensor) -> Tensor:
-        """Return (E, K) log-probabilities: what each annotation's worker says of its task."""
-        weight = self.head.weight.reshape(self.n_workers, self.n_classes, -1)
-        bias = self.head.bias.reshape(self.n_workers, self.n_classes)
-        seen = hidden.index_select(0, task).unsqueeze(2)  # (E, width, 1)
-        logits = torch.bmm(weight.index_select(0, worker), seen).squeeze(2)
-        return functional.log_softmax(logits + bias.index_select(0, worker), dim=1)
-
-    def of_all(self, hidden: Tensor) -> Tensor:
-        """Return (B, J, K) log-probabilities: what every worker says of every task."""
-        logits = self.head(hidden).reshape(-1, self.n_workers, self.n_classes)
-        return functional.log_softmax(logits, dim=2)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """(B, ...) to (B, K) log-probabilities of the weighted mean."""
-        size = max(1, AT_ONCE // (self.n_workers * self.n_classes))
-        weight = self.log_weight[:, None]
-        parts = [
-            torch.logsumexp(self.of_all(part) + weight, dim=1) for part in self.trunk(x).split(size)
-        ]
-        return torch.cat(parts)
-
-
-class DoctorModel(CrowdModel):
-    """Every head learns from its worker's labels alone; known classes teach all of them."""
-
-    network: Doctors
-
-    def __init__(self, network: nn.Module, data: CrowdData) -> None:
-        super().__init__(network)
-        self.network.ask_only(torch.from_numpy(data.labels.labels_per_worker > 0))
-
-    def loss(self, batch: CrowdBatch) -> Tensor:
-        """Return what the loop minimises."""
-        return self.loss_of(self.network.trunk(batch.x), batch)
-
-    def loss_of(self, hidden: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return the cross entropy of each label under its worker's head."""
-        loss = batch.mean(-self.own_log_probas(hidden, batch))
-        if batch.gold is not None and (batch.gold >= 0).any():
-            means = torch.logsumexp(
-                self.network.of_all(hidden) + self.network.log_weight[:, None], dim=1
-            )
-            loss = loss + functional.nll_loss(means, batch.gold, ignore_index=-1)
-        return loss
-
-    def own_log_probas(self, hidden: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is under its worker's head."""
-        each = self.network.of_edges(hidden, batch.task, batch.worker)
-        return each.gather(1, batch.label[:, None]).squeeze(1)
-
-    def label_log_probas(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is: the heads are a model of the workers."""
-        return self.own_log_probas(self.network.trunk(batch.x), batch)

@@ -8,10 +8,10 @@ from typing import Any
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_choice, check_number
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import ConfusionModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.starts import HEADS, check_start, confusion_head
+from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import ConfusionModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead, gather_rows
 from wisecrowd.nn.objectives import coupled_cross_entropy

@@ -12,18 +12,18 @@ from wisecrowd.core.features import as_targets
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved
-from wisecrowd.learning.base import Floats, Learned, Training
-from wisecrowd.learning.data import CrowdData
 from wisecrowd.learning.instance_model import (
     AnchorModel,
     InstanceModel,
     InstanceNetwork,
     posterior_of,
 )
-from wisecrowd.learning.known_tasks import recall, remember, remembered
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.starts import check_start, confusion_head
+from wisecrowd.learning.training.confusion_init import check_start, confusion_head
+from wisecrowd.learning.training.crowd_classifier import Floats, Learned, Training
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.known_tasks import recall, remember, remembered
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -12,13 +12,11 @@ from torch.nn import functional
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.anchors import neighbour_rows
-from wisecrowd.learning.base import Floats
-from wisecrowd.learning.coinnet import edges_of
-from wisecrowd.learning.coupled import softmax
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.neural import as_array
-from wisecrowd.learning.trace_regularized import TraceModel, tasks_per_label
-from wisecrowd.learning.trunk_model import TrunkModel
+from wisecrowd.learning.training.crowd_classifier import Floats
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import TraceModel, TrunkModel
+from wisecrowd.learning.training.label_model import softmax
+from wisecrowd.learning.training.neural_classifier import as_array
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead
 from wisecrowd.nn.instance_heads import InstanceConfusionHead
@@ -117,7 +115,7 @@ class InstanceModel(TrunkModel):
         loss = coupled_cross_entropy(log_probas, label_columns(log_tables, batch), batch)
         trace = log_tables.diagonal(dim1=1, dim2=2).exp().sum(dim=1)
         size = batch.mean(trace * self.share.index_select(0, batch.worker))
-        return loss + self.penalty * tasks_per_label(batch) * size
+        return loss + self.penalty * batch.tasks_per_label() * size
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) how likely each label is."""
@@ -181,7 +179,7 @@ class AnchorModel(TraceModel):
         """Return the loss of a batch in its stage."""
         if not self.counted:
             return super().crowd_loss(log_probas, batch)
-        rows = self.log_rows.index_select(0, edges_of(batch))
+        rows = self.log_rows.index_select(0, batch.edges())
         return coupled_cross_entropy(log_probas, rows, batch)
 
     @torch.no_grad()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,20 +12,24 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.core.registry import get_method
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.base import Training
-from wisecrowd.learning.coupled import softmax, vote_scores
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.weighted_vote import WeightedVote, class_order, start_weights
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.learning.training.crowd_classifier import Training
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.label_model import softmax, vote_scores
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.targets import confusion_from, soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.divergences import DIVERGENCES, information_gain
 
 Floats = NDArray[np.float64]
+LARGEST_LEAD = 10.0  # in logits, of a vote at the start: a surer one has no gradient left
 COLLAPSED = 0.99  # a classifier that gives one class so much on average has learned nothing
 FEW_TASKS = 50  # of which a tenth says nothing about the rest
 MOST_PAIRS = 1000  # about so many tasks say what the vote is worth: their pairs are compared
@@ -132,17 +137,17 @@ class MaxMIG(NeuralClassifier):
         if self.aggregator is not None:
             vote = self.aggregator(*sizes)
         else:
-            vote = WeightedVote(start_weights(self.start, data, self.floor))
+            vote = VoteLayer(start_weights(self.start, data, self.floor))
         return InformationModel(network, vote, sizes[1], self.divergence, self.learn_prior)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
         assert isinstance(model, InformationModel)
-        if isinstance(model.vote, WeightedVote):
+        if isinstance(model.vote, VoteLayer):
             model.name_classes(class_order(model.vote, data.labels))
         log_h = log_probas_of(model.network, data.features, device=data.device)
         known: dict[str, Any] = {"prior": np.exp(as_array(model.log_prior()))}
         self._vote: Any = None  # that of an earlier fit is not kept
-        if isinstance(model.vote, WeightedVote):
+        if isinstance(model.vote, VoteLayer):
             known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
         else:
             self._vote = model.vote.cpu().eval()
@@ -232,8 +237,81 @@ class InformationModel(CrowdModel):
     @torch.no_grad()
     def scale_evidence(self, scale: float) -> None:
         """Multiply the weights of the vote, if they are known to be weights."""
-        if isinstance(self.vote, WeightedVote):
+        if isinstance(self.vote, VoteLayer):
             self.vote.weight.mul_(scale)
+
+
+class VoteLayer(nn.Module):
+    r"""Logits :math:`\sum_j W_j[\cdot, y_{ij}]`; the weights are stored by (worker, label)."""
+
+    def __init__(self, weight: Floats) -> None:
+        super().__init__()
+        by_label = np.ascontiguousarray(weight.transpose(0, 2, 1))  # (J, L, K)
+        self.weight = nn.Parameter(torch.tensor(by_label, dtype=torch.float32))
+
+    def forward(self, batch: CrowdBatch) -> Tensor:
+        """Return (B, K)."""
+        n_labels, n_classes = self.weight.shape[1:]
+        rows = self.weight.reshape(-1, n_classes).index_select(
+            0, batch.worker * n_labels + batch.label
+        )
+        return batch.per_task(rows if batch.weight is None else rows * batch.weight[:, None])
+
+
+def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
+    """Return (J, K, L) weights: log confusion matrices, zero for workers without labels.
+
+    They are scaled down where many workers would make the vote too sure to change its mind.
+    """
+    labels = data.labels
+    if isinstance(start, str) and start == "votes":
+        probas = telling_votes(data)
+    else:
+        # A copy: the user's own object stays as it is.
+        method = get_method(start)() if isinstance(start, str) else copy.deepcopy(start)
+        if not isinstance(method, Aggregator):
+            raise ParameterError(
+                f"start is {start!r}; give 'votes', or an aggregation method or its name."
+            )
+        known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
+        gold = {labels.tasks[t]: value for t, value in known.items()} or None
+        fitted = method.fit(labels, gold=gold)
+        probas = fitted.probas_
+        probas = probas.toarray() if hasattr(probas, "toarray") else probas
+    weight = np.log(confusion_from(probas, labels, 1e-10) + floor)
+    weight[labels.labels_per_worker == 0] = 0.0
+    scores = np.sort(vote_scores(weight, labels)[labels.labels_per_task > 0], axis=1)
+    lead = float(np.median(scores[:, -1] - scores[:, -2])) if labels.n_classes > 1 else 0.0
+    return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
+
+
+def telling_votes(data: CrowdData) -> Floats:
+    """Return (N, K) shares of votes that count by how much they tell.
+
+    That is minus the log of how often its worker gives the label: who always says the same says
+    nothing. Else a naive majority would make its class one that is possible everywhere.
+    """
+    labels = data.labels
+    n_workers, n_classes = labels.n_workers, labels.n_classes
+    cell = labels.worker.astype(np.int64) * n_classes + labels.label
+    counts = np.bincount(cell, labels.weight, n_workers * n_classes).reshape(n_workers, n_classes)
+    # workers with few labels are taken to use them as all do
+    expected = counts + n_classes * counts.sum(axis=0) / max(counts.sum(), 1e-300)
+    often = expected / expected.sum(axis=1, keepdims=True)
+    told = 0.01 - safe_log(often).reshape(-1)[cell]  # a little, so that no task is without votes
+    told = told if labels.weight is None else told * labels.weight
+    return soft_votes(CrowdData(data.features, replace(labels, weight=told), data.gold))
+
+
+def class_order(vote: VoteLayer, labels: CrowdLabels) -> Tensor:
+    """Return the order in which labels speak for the class of their own name the most."""
+    from scipy.optimize import linear_sum_assignment
+
+    weight = as_array(vote.weight)  # (J, L, K)
+    cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
+    counts = np.bincount(cell, labels.weight, weight.shape[0] * weight.shape[1])
+    speaks = np.einsum("jl,jlc->lc", counts.reshape(weight.shape[:2]), weight)
+    return torch.from_numpy(linear_sum_assignment(speaks, maximize=True)[1])
 
 
 class Ordered(nn.Module):

@@ -14,10 +14,10 @@ from wisecrowd.core.parameters import MOST_STARTS, check_flag, check_integer, ch
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.model import TargetModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.targets import confusion_from, soft_votes, with_gold
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
+from wisecrowd.learning.training.targets import confusion_from, soft_votes, with_gold
 
 Floats = NDArray[np.float64]
 

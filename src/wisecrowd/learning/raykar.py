@@ -18,8 +18,8 @@ from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import dirichlet_update, known_mixture
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import as_row_prior
-from wisecrowd.learning.base import CrowdClassifier, Learned, Training
-from wisecrowd.learning.targets import expected_counts, soft_votes, with_gold
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
+from wisecrowd.learning.training.targets import expected_counts, soft_votes, with_gold
 
 Floats = NDArray[np.float64]
 

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_choice, check_number
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.starts import HEADS, check_start, start_table
-from wisecrowd.learning.trace_regularized import TraceModel
+from wisecrowd.learning.training.confusion_init import HEADS, check_start, start_table
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TraceModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead
 

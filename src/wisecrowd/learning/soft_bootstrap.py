@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.result import choose_labels
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import TargetModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.targets import soft_votes
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
+from wisecrowd.learning.training.targets import soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.objectives import posterior_cross_entropy
 

@@ -5,17 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import ConfusionModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.starts import HEADS, check_start, confusion_head
-from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.heads import ConfusionHead, gather_rows
-from wisecrowd.nn.objectives import coupled_cross_entropy
-from wisecrowd.nn.penalties import mean_trace
+from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TraceModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -84,28 +80,3 @@ class TraceRegularized(NeuralClassifier):
     def _build(self, network: nn.Module, data: CrowdData) -> TraceModel:
         head = confusion_head(self.head, data.labels, self.start)
         return TraceModel(network, head, self.penalty, self.log_trace)
-
-
-class TraceModel(ConfusionModel):
-    """Coupled cross entropy plus the mean trace."""
-
-    def __init__(
-        self, network: nn.Module, head: ConfusionHead, penalty: float, log_trace: bool = False
-    ) -> None:
-        super().__init__(network, head)
-        self.penalty, self.log_trace = penalty, log_trace
-
-    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return the penalised loss of a batch."""
-        log_table = self.head.log()
-        rows = gather_rows(log_table, batch.worker, batch.label)
-        loss = coupled_cross_entropy(log_probas, rows, batch)
-        size = mean_trace(log_table if self.log_trace else log_table.exp())
-        return loss + self.penalty * tasks_per_label(batch) * size
-
-
-def tasks_per_label(batch: CrowdBatch) -> Tensor | float:
-    """Return what turns a mean over tasks into a mean over annotations."""
-    if batch.weight is None:
-        return len(batch) / max(len(batch.task), 1)
-    return len(batch) / batch.weight.sum().clamp_min(1e-12)

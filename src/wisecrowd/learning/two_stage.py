@@ -16,10 +16,10 @@ from wisecrowd.core.parameters import check_choice, check_flag
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import TargetModel
-from wisecrowd.learning.neural import NeuralClassifier
-from wisecrowd.learning.targets import with_gold
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import TargetModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
+from wisecrowd.learning.training.targets import with_gold
 
 Floats = NDArray[np.float64]
 TARGETS = ("soft", "hard")

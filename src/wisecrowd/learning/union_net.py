@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wisecrowd.core.parameters import check_number
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.neural import NeuralClassifier
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import gather_rows
 from wisecrowd.nn.objectives import coupled_cross_entropy

@@ -10,14 +10,14 @@ from torch import Tensor, nn
 
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.doctor_net import DoctorModel, DoctorNet
-from wisecrowd.learning.neural import as_array
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 from wisecrowd.nn.batches import CrowdBatch
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class WeightedDoctorNet(DoctorNet):
+class WeightedDoctorNet(NeuralClassifier):
     r"""Doctor Net with learned weights: workers whom the others' labels confirm are asked more.
 
     .. math::
@@ -69,6 +69,9 @@ class WeightedDoctorNet(DoctorNet):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_flag("exclude_self", self.exclude_self)
+
+    def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
+        return make_doctors(self.module, shape, n_classes, n_workers)
 
     def _build(self, network: nn.Module, data: CrowdData) -> WeightedDoctorModel:
         return WeightedDoctorModel(network, data, self.exclude_self)

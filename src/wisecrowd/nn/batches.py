@@ -56,6 +56,18 @@ class CrowdBatch:
             return losses.sum() / max(len(losses), 1)
         return (losses * self.weight).sum() / self.weight.sum().clamp_min(1e-12)
 
+    def tasks_per_label(self) -> Tensor | float:
+        """Return the factor that turns a mean over tasks into one over annotations."""
+        if self.weight is None:
+            return len(self) / max(len(self.task), 1)
+        return len(self) / self.weight.sum().clamp_min(1e-12)
+
+    def edges(self) -> Tensor:
+        """Return ``edge`` (E,), which a batch of the training data has."""
+        if self.edge is None:
+            raise ValueError("This batch does not say which annotations of the data it has.")
+        return self.edge
+
     def to(self, device: Any) -> CrowdBatch:
         """Return the batch on a device."""
         moved = {part.name: getattr(self, part.name) for part in fields(self)}

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.base import CrowdClassifier
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
 from wisecrowd.storage.methods import load
 from wisecrowd.testing.crowds import named_columns, simulated
 from wisecrowd.testing.foundation import (

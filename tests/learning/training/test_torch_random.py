@@ -10,7 +10,7 @@ import torch
 import wisecrowd as wc
 from wisecrowd.core.exceptions import ConcurrentFitError
 from wisecrowd.learning import AggNet, CrowdLayer
-from wisecrowd.learning.torch_random import own_random_numbers
+from wisecrowd.learning.training.torch_random import own_random_numbers
 from wisecrowd.testing.crowds import simulated
 
 LABELS = simulated(60, 6, 2).labels

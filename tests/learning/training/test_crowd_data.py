@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 import wisecrowd as wc
-from wisecrowd.learning.data import CrowdData
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 
 def data():

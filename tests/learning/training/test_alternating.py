@@ -16,7 +16,7 @@ from wisecrowd.inference.mixed_priors import Discrete, Mixture
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.inference.priors import OneCoin, TwoCoin
 from wisecrowd.learning import DeepBP, DeepMF
-from wisecrowd.learning.alternating import clip_probas
+from wisecrowd.learning.training.alternating import clip_probas
 
 BOTH = pytest.mark.parametrize("method", [DeepMF, DeepBP])
 
@@ -144,7 +144,7 @@ def test_known_classes_stay_and_teach(method):
 @BOTH
 def test_the_clip_is_chosen_without_gold(method, monkeypatch):
     """A network that knows is listened to, one that talks at random is not."""
-    monkeypatch.setattr("wisecrowd.learning.alternating.CLIPS", (0.95,))
+    monkeypatch.setattr("wisecrowd.learning.training.alternating.CLIPS", (0.95,))
     options = {"module": Fixed(), "clip": "auto", "epochs": 2}
     _, labels, truth = crowd(n=200, n_classes=2, n_workers=40, missing=0.95, right=0.5)
     assert method(**options).fit(4 * np.eye(2)[truth], labels).clip_ == 0.95

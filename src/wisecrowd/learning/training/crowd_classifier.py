@@ -25,7 +25,7 @@ from wisecrowd.core.result import choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
 from wisecrowd.core.wording import describe_ids, suggestion
 from wisecrowd.families.confusion import accuracy_of, safe_log
-from wisecrowd.learning.coupled import fit_confusion, forecast, label_log_probas
+from wisecrowd.learning.training.label_model import fit_confusion, forecast, label_log_probas
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

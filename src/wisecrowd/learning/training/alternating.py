@@ -28,11 +28,11 @@ from wisecrowd.core.parameters import (
 )
 from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.base import Learned, Training
-from wisecrowd.learning.data import CrowdData, log_probas_of
-from wisecrowd.learning.model import CrowdModel, TargetModel
-from wisecrowd.learning.neural import NeuralClassifier, as_array
-from wisecrowd.learning.targets import with_gold
+from wisecrowd.learning.training.crowd_classifier import Learned, Training
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel, TargetModel
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
 
 Floats = NDArray[np.float64]

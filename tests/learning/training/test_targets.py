@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import wisecrowd as wc
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.targets import confusion_from, expected_counts, soft_votes
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.targets import confusion_from, expected_counts, soft_votes
 
 
 def data(weight=None, gold=(-1, -1, -1)):

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.coupled import fit_confusion, label_log_probas
-from wisecrowd.learning.data import CrowdData, Features, log_probas_of
-from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
 
 
 def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:

@@ -15,8 +15,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.learning.loop import Options, State, make_optimizer
-from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
 from wisecrowd.storage.atomic import atomic_write
 
 FORMAT = "wisecrowd-checkpoint-1"
@@ -26,7 +26,7 @@ FORMAT = "wisecrowd-checkpoint-1"
 class Resumed:
     """Where an interrupted training stood."""
 
-    state: State
+    state: TrainingState
     optimizer: torch.optim.Optimizer
     best: dict[str, Tensor]
 
@@ -36,7 +36,7 @@ def save_checkpoint(
     fingerprint: str,
     model: CrowdModel,
     optimizer: torch.optim.Optimizer,
-    state: State,
+    state: TrainingState,
     best: dict[str, Tensor],
 ) -> None:
     """Write everything that the next epoch depends on, the random state included."""
@@ -64,7 +64,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], fingerprint: str, model: CrowdModel, options: Options
+    path: str | os.PathLike[str], fingerprint: str, model: CrowdModel, options: TrainerOptions
 ) -> Resumed | None:
     """Put a model and the random state back to where the checkpoint was; None if there is none.
 
@@ -92,7 +92,7 @@ def load_checkpoint(
         torch.set_rng_state(tensors["random"])
         if torch.cuda.is_available() and "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"])
-        state = State(**{**header["state"], "interrupted": False})
+        state = TrainingState(**{**header["state"], "interrupted": False})
         return Resumed(state, optimizer, _under("best.", tensors))
     except DataError:
         raise

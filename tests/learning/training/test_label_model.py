@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.coupled import fit_confusion, forecast, label_log_probas
-from wisecrowd.learning.targets import confusion_from, expected_counts
+from wisecrowd.learning.training.label_model import fit_confusion, forecast, label_log_probas
+from wisecrowd.learning.training.targets import confusion_from, expected_counts
 
 
 def problem(n=40, n_workers=3, n_classes=2, seed=0):

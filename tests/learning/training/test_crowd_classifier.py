@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from wisecrowd.core.exceptions import DataError, NotFittedError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import Raykar
-from wisecrowd.learning.base import CrowdClassifier, Learned
-from wisecrowd.learning.coupled import forecast
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned
+from wisecrowd.learning.training.label_model import forecast
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,8 +11,8 @@ from wisecrowd.core.clones import vote_table
 from wisecrowd.core.labels import CrowdLabels
 
 if TYPE_CHECKING:  # the data of a network need torch, what is counted here does not
-    from wisecrowd.learning.base import Training
-    from wisecrowd.learning.data import CrowdData
+    from wisecrowd.learning.training.crowd_classifier import Training
+    from wisecrowd.learning.training.crowd_data import CrowdData
 
 Floats = NDArray[np.float64]
 

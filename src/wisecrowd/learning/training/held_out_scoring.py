@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from wisecrowd.core.features import as_features, as_targets, is_dataset
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.base import CrowdClassifier
-from wisecrowd.learning.coupled import fit_confusion, label_log_probas
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
+from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
 
 Floats = NDArray[np.float64]
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.base import CrowdClassifier, Learned, Training
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]

@@ -7,10 +7,10 @@ from torch import nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning.ccem import CoupledModel
-from wisecrowd.learning.coupled import fit_confusion
-from wisecrowd.learning.data import CrowdData, Features, log_probas_of
-from wisecrowd.learning.model import CrowdModel
-from wisecrowd.learning.selection import crowd_score, gold_score, held_out
+from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.epoch_selection import crowd_score, gold_score, held_out
+from wisecrowd.learning.training.label_model import fit_confusion
 from wisecrowd.nn.heads import SoftmaxConfusion
 
 

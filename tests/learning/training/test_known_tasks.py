@@ -7,7 +7,7 @@ import pytest
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import DeepBP, InstanceConfusion
-from wisecrowd.learning.known_tasks import find_tasks, label_keys
+from wisecrowd.learning.training.known_tasks import find_tasks, label_keys
 
 
 def crowd(n=40, seed=0):

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
@@ -24,7 +24,7 @@ TOO_LARGE = 1e5  # and so has a weight, also where the loss has a bound
 
 
 @dataclass(frozen=True)
-class Options:
+class TrainerOptions:
     """How to train; the fields are parameters of ``NeuralClassifier``."""
 
     epochs: int
@@ -40,7 +40,7 @@ class Options:
 
 
 @dataclass
-class State:
+class TrainingState:
     """Where training stands: enough to go on from."""
 
     epoch: int = 0
@@ -57,22 +57,23 @@ def train(
     model: CrowdModel,
     data: CrowdData,
     rows: Tensor,
-    options: Options,
+    options: TrainerOptions,
     *,
     score: Callable[[], float] | None = None,
-    state: State | None = None,
+    state: TrainingState | None = None,
     optimizer: torch.optim.Optimizer | None = None,
     best: dict[str, Tensor] | None = None,
-    after_epoch: Callable[[State, torch.optim.Optimizer, dict[str, Tensor]], None] | None = None,
+    after_epoch: Callable[[TrainingState, torch.optim.Optimizer, dict[str, Tensor]], None]
+    | None = None,
     sample: Callable[[], Tensor] | None = None,
-) -> State:
+) -> TrainingState:
     """Train a model in place and leave it in its best state.
 
     Parameters
     ----------
     model, data, rows
         What is trained, on which data, on which of its rows.
-    options : Options
+    options : TrainerOptions
     score : callable, optional
         Quality of the model as it is, higher is better; without it the last epoch is the best.
     state, optimizer, best : optional
@@ -82,7 +83,7 @@ def train(
     sample : callable, optional
         Draws the rows of an epoch; by default all of them in random order.
     """
-    state = State() if state is None else state
+    state = TrainingState() if state is None else state
     optimizer = make_optimizer(model, options) if optimizer is None else optimizer
     best = _copy(model) if best is None else best
     good = _copy(model)  # the last state that had not diverged
@@ -114,9 +115,9 @@ def _epoch(
     model: CrowdModel,
     data: CrowdData,
     rows: Tensor,
-    options: Options,
+    options: TrainerOptions,
     optimizer: torch.optim.Optimizer,
-    state: State,
+    state: TrainingState,
 ) -> float:
     """Run over the rows once; return the mean loss, or one that is not finite at once."""
     model.train()
@@ -140,7 +141,7 @@ def _epoch(
     return total / max(len(rows), 1)
 
 
-def _diverged(model: CrowdModel, state: State, loss: float) -> str:
+def _diverged(model: CrowdModel, state: TrainingState, loss: float) -> str:
     """Return what to change if training has diverged, and nothing otherwise."""
     size = _largest(model)
     if not math.isfinite(loss) or loss > TOO_MUCH * max(1.0, abs(state.first_loss)):
@@ -163,8 +164,8 @@ def _largest(model: nn.Module) -> float:
 
 def _judge(
     model: CrowdModel,
-    state: State,
-    options: Options,
+    state: TrainingState,
+    options: TrainerOptions,
     loss: float,
     score: Callable[[], float] | None,
 ) -> None:
@@ -181,7 +182,7 @@ def _judge(
     state.history.append(record)
 
 
-def make_optimizer(model: CrowdModel, options: Options) -> torch.optim.Optimizer:
+def make_optimizer(model: CrowdModel, options: TrainerOptions) -> torch.optim.Optimizer:
     """Return an optimiser with two groups: the network, and what belongs to the crowd."""
     crowd = model.crowd_parameters()
     of_crowd = {id(p) for p in crowd}
@@ -201,7 +202,9 @@ def make_optimizer(model: CrowdModel, options: Options) -> torch.optim.Optimizer
     return kind(groups, lr=options.lr, fused=fused)
 
 
-def _set_rate(optimizer: torch.optim.Optimizer, options: Options, step: int, total: int) -> None:
+def _set_rate(
+    optimizer: torch.optim.Optimizer, options: TrainerOptions, step: int, total: int
+) -> None:
     factor = rate_factor(options.schedule, step, total)
     for group in optimizer.param_groups:
         group.setdefault("highest_lr", group["lr"])

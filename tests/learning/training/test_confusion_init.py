@@ -8,7 +8,7 @@ import pytest
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.starts import check_start, confusion_head, start_table
+from wisecrowd.learning.training.confusion_init import check_start, confusion_head, start_table
 
 VOTES = np.random.default_rng(0).integers(3, size=(30, 4))
 LABELS = CrowdLabels.from_matrix(VOTES)

@@ -11,9 +11,15 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.learning.ccem import CoupledModel
-from wisecrowd.learning.data import CrowdData
-from wisecrowd.learning.loop import Options, State, make_optimizer, rate_factor, train
-from wisecrowd.learning.model import CrowdModel
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.trainer import (
+    TrainerOptions,
+    TrainingState,
+    make_optimizer,
+    rate_factor,
+    train,
+)
 from wisecrowd.nn.heads import SoftmaxConfusion
 
 DEFAULTS = {
@@ -24,7 +30,7 @@ DEFAULTS = {
 
 
 def options(**changes):
-    return Options(**{**DEFAULTS, **changes})
+    return TrainerOptions(**{**DEFAULTS, **changes})
 
 
 def problem(n=20):
@@ -223,5 +229,5 @@ def test_rows_are_seen_once_per_epoch_in_another_order():
 
 def test_it_goes_on_from_a_state():
     model, data, rows = problem()
-    state = train(model, data, rows, options(epochs=6), state=State(epoch=4))
+    state = train(model, data, rows, options(epochs=6), state=TrainingState(epoch=4))
     assert (state.epoch, len(state.history)) == (6, 2)

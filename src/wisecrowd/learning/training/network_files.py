@@ -10,7 +10,7 @@ from safetensors.torch import load as from_bytes
 from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.learning.torch_random import own_random_numbers
+from wisecrowd.learning.training.torch_random import own_random_numbers
 
 FILE = "network.safetensors"
 

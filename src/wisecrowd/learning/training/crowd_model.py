@@ -1,0 +1,165 @@
+"""CrowdModel: what the loop trains, a classifier and what a method puts around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.targets import with_gold
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import ConfusionHead, gather_rows
+from wisecrowd.nn.objectives import (
+    coupled_cross_entropy,
+    label_log_probas,
+    posterior_cross_entropy,
+)
+from wisecrowd.nn.penalties import mean_trace
+from wisecrowd.nn.trunks import logits_and_features
+
+
+class CrowdModel(nn.Module):
+    """A network from features to logits, and a loss over annotations.
+
+    A method defines ``crowd_loss``. Everything that changes while training is a parameter or a
+    buffer, so that a checkpoint holds it.
+    """
+
+    def __init__(self, network: nn.Module) -> None:
+        super().__init__()
+        self.network = network
+
+    def log_probas(self, x: Tensor) -> Tensor:
+        """Return (B, K): log f(x)."""
+        return functional.log_softmax(self.network(x), dim=1)
+
+    def loss(self, batch: CrowdBatch) -> Tensor:
+        """Return what the loop minimises; known classes count as much as the crowd's labels."""
+        log_probas = self.log_probas(batch.x)
+        return with_gold_loss(self.crowd_loss(log_probas, batch), log_probas, batch)
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the loss of a batch, given log f(x) of its tasks, (B, K)."""
+        raise TypeError(f"{type(self).__name__} must define crowd_loss.")
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Do what comes before an epoch, such as the E-step of an EM method."""
+
+    def confusion(self) -> Tensor | None:
+        """Return the (J, K, K) confusion matrices, if the model has them."""
+        return None
+
+    def label_log_probas(self, batch: CrowdBatch) -> Tensor | None:
+        """Return (E,) how likely each label is, or None: the matrices are then fitted to f."""
+        table = self.confusion()
+        if table is None:
+            return None
+        rows = table.clamp_min(1e-30).log()[batch.worker, :, batch.label]
+        return label_log_probas(self.log_probas(batch.x), rows, batch)
+
+    def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
+        """Return how well tasks not trained on fit, or None: by how likely their labels are."""
+        return None
+
+    def evidence_scale(self, data: CrowdData, unseen: Tensor) -> float:
+        """Return what the workers' evidence is worth on tasks that were not trained on."""
+        return 1.0
+
+    def scale_evidence(self, scale: float) -> None:
+        """Make the workers' evidence count so much; a model without a use for it does nothing."""
+
+    def crowd_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters outside the network: another rate of learning, no decay."""
+        own = {id(p) for p in self.network.parameters()}
+        return [p for p in self.parameters() if id(p) not in own]
+
+
+def with_gold_loss(loss: Tensor, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+    """Add the cross entropy to the known classes of a batch, where it has some."""
+    if batch.gold is not None and (batch.gold >= 0).any():
+        loss = loss + functional.nll_loss(log_probas, batch.gold, ignore_index=-1)
+    return loss
+
+
+class ConfusionModel(CrowdModel):
+    """A classifier whose workers each have a confusion matrix as parameters."""
+
+    def __init__(self, network: nn.Module, head: ConfusionHead) -> None:
+        super().__init__(network)
+        self.head = head
+
+    def confusion(self) -> Tensor:
+        """Return the (J, K, K) confusion matrices."""
+        return self.head.table()
+
+
+class TraceModel(ConfusionModel):
+    """Coupled cross entropy plus the mean trace."""
+
+    def __init__(
+        self, network: nn.Module, head: ConfusionHead, penalty: float, log_trace: bool = False
+    ) -> None:
+        super().__init__(network, head)
+        self.penalty, self.log_trace = penalty, log_trace
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        log_table = self.head.log()
+        rows = gather_rows(log_table, batch.worker, batch.label)
+        loss = coupled_cross_entropy(log_probas, rows, batch)
+        size = mean_trace(log_table if self.log_trace else log_table.exp())
+        return loss + self.penalty * batch.tasks_per_label() * size
+
+
+class TargetModel(CrowdModel):
+    """A classifier trained on class probabilities that are made anew between epochs.
+
+    Attributes
+    ----------
+    targets : (N, K)
+        What cross entropy pulls the classifier to; rows without any mass do not count.
+    """
+
+    targets: Tensor
+
+    def __init__(self, network: nn.Module, targets: Tensor) -> None:
+        super().__init__(network)
+        self.register_buffer("targets", targets.to(torch.float32))
+
+    def set_targets(self, probas: NDArray[np.float64], data: CrowdData) -> None:
+        """Replace the targets; tasks with gold keep it."""
+        self.targets.copy_(torch.from_numpy(with_gold(probas, data)))
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the cross entropy to the targets."""
+        targets = self.targets.index_select(0, batch.rows)
+        return posterior_cross_entropy(log_probas, targets, batch.task_weight)
+
+
+class TrunkModel(CrowdModel):
+    """A classifier with a loss over annotations that also reads the network's features.
+
+    A method defines ``feature_loss``; the network runs once per task.
+    """
+
+    @property
+    def backbone(self) -> nn.Module:
+        """The network from features to logits."""
+        return self.network
+
+    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return (B, K) log f(x) and (B, d) features."""
+        logits, features = logits_and_features(self.backbone, x)
+        return functional.log_softmax(logits, dim=1), features
+
+    def loss(self, batch: CrowdBatch) -> Tensor:
+        """Return what the loop minimises; known classes count as much as the crowd's labels."""
+        log_probas, features = self.outputs(batch.x)
+        return with_gold_loss(self.feature_loss(log_probas, features, batch), log_probas, batch)
+
+    def feature_loss(self, log_probas: Tensor, features: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the loss of a batch, given log f(x), (B, K), and features, (B, d)."""
+        raise TypeError(f"{type(self).__name__} must define feature_loss.")
