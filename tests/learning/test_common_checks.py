@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from wisecrowd import learning
-from wisecrowd.testing.learners import LEARNER_CHECKS
+from wisecrowd.learning.training.crowd_classifier import Training
+from wisecrowd.testing.learners import LEARNER_CHECKS, features_and_labels
 
 FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
 # Options under which a method has another posterior than by default.
@@ -28,3 +30,14 @@ CASES = [
 def test_learner(name, options, check):
     few = {} if name == "Raykar" else FEW
     check(lambda: getattr(learning, name)(**{**few, **options}))
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [*CASES, pytest.param("DeepMF", {"clip": "auto"}, id="DeepMF auto")]
+)
+def test_the_fit_itself_writes_nothing_on_the_learner(name, options):
+    method = getattr(learning, name)(**{**({} if name == "Raykar" else FEW), **options})
+    X, labels = features_and_labels()
+    before = dict(vars(method))
+    method._fit(Training(X, labels, np.full(len(X), -1)))
+    assert vars(method) == before

@@ -9,8 +9,15 @@ from torch import nn
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning import InstanceConfusion, TraceRegularized
-from wisecrowd.learning.instance_model import InstanceModel, InstanceNetwork, posterior_of
+from wisecrowd.learning.instance_confusion import (
+    AnchorModel,
+    InstanceModel,
+    neighbour_rows,
+    posterior_of,
+    rows_of,
+)
 from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.nn.instance_heads import InstanceNetwork
 
 LINEAR = {"module": "linear", "lr": 0.1, "crowd_lr": 0.1, "batch_size": 128}
 
@@ -64,7 +71,7 @@ def test_the_loss_and_the_posterior_are_the_formula():
         joint[i] = joint[i] * table[:, y]
     expected = entropy / 36 + 0.3 * trace.mean() / 3
     torch.testing.assert_close(model.loss(batch), expected)
-    posterior = posterior_of(*model.rows_of(data), data.labels)
+    posterior = posterior_of(*rows_of(model.network, data), data.labels)
     np.testing.assert_allclose(
         posterior, (joint / joint.sum(dim=1, keepdim=True)).detach(), rtol=1e-4, atol=1e-6
     )
@@ -147,3 +154,62 @@ def test_rows_after_the_fit_belong_to_the_variant():
     model.variant = "head"
     with pytest.raises(TypeError, match="variant was changed"):
         model.predict_proba(X, votes)
+
+
+def test_the_mean_confusion_is_the_mean_over_the_tasks_a_worker_labelled():
+    model, data, _ = make(4)
+    batch = data.batch(torch.arange(4))
+    tables = model.network.tables(batch)[1].exp().detach()
+    for j in range(3):
+        expected = tables[batch.worker == j].mean(dim=0)
+        np.testing.assert_allclose(model.mean_confusion(data)[j], expected, atol=1e-6)
+
+
+def test_before_counting_anchors_use_the_workers_tables():
+    X, votes, _ = crowd(6)
+    data = CrowdData(X, CrowdLabels.from_matrix(votes), np.full(6, -1))
+    table = np.tile([[0.9, 0.1], [0.2, 0.8]], (3, 1, 1))
+    network = nn.Linear(2, 2)
+    nn.init.zeros_(network.weight)
+    nn.init.zeros_(network.bias)  # f is uniform
+    model = AnchorModel(network, data, InstanceConfusion(variant="anchor", start=table))
+    results = model.results(data)
+    np.testing.assert_allclose(results["confusion"], table, atol=1e-6)
+    joint = np.prod(np.where(votes[:, :, None] == 0, [0.9, 0.2], [0.1, 0.8]), axis=1)
+    expected = joint / joint.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(results["probas"], expected, atol=1e-6)
+    np.testing.assert_allclose(results["task_output"], 0.5, atol=1e-6)
+
+
+@pytest.mark.parametrize("at_once", [7, 1024])
+def test_rows_are_shrunken_counts_over_the_nearest_anchors(monkeypatch, at_once):
+    monkeypatch.setattr("wisecrowd.learning.instance_confusion._NEIGHBOURHOODS_AT_ONCE", at_once)
+    rng = np.random.default_rng(0)
+    n, n_workers, k = 40, 5, 3
+    votes = np.where(rng.random((n, n_workers)) < 0.5, rng.integers(k, size=(n, n_workers)), -1)
+    votes[:, 0] = 0
+    labels = CrowdLabels.from_matrix(votes, missing=-1, classes=range(k))
+    features, probas = rng.normal(size=(n, 2)), rng.dirichlet(np.full(k, 0.3), n)
+    table = rng.dirichlet(np.ones(k), (n_workers, k))
+    found = neighbour_rows(
+        features, probas, labels, table, threshold=0.7, n_neighbours=9, shrinkage=2.0
+    )
+    clear = np.flatnonzero(probas.max(axis=1) >= 0.7)
+    kind = probas.argmax(axis=1)
+    for e, (i, j, y) in enumerate(zip(labels.task, labels.worker, labels.label, strict=True)):
+        distance = np.linalg.norm(features[clear] - features[i], axis=1)
+        near = [a for a in clear[np.argsort(distance)][:9] if a != i and votes[a, j] >= 0]
+        for c in range(k):
+            total = sum(kind[a] == c for a in near)
+            same = sum(kind[a] == c and votes[a, j] == y for a in near)
+            assert found[e, c] == pytest.approx((same + 2 * table[j, c, y]) / (total + 2))
+
+
+def test_without_anchors_rows_are_the_workers_own():
+    labels = CrowdLabels.from_matrix(np.array([[0, 1], [1, 1]]))
+    table = np.random.default_rng(0).dirichlet(np.ones(2), (2, 2))
+    found = neighbour_rows(
+        np.zeros((2, 1)), np.full((2, 2), 0.5), labels, table,
+        threshold=0.9, n_neighbours=5, shrinkage=1.0,
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, table[labels.worker, :, labels.label])

@@ -19,7 +19,7 @@ from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import softmax, vote_scores
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
-from wisecrowd.learning.training.targets import soft_votes
+from wisecrowd.learning.training.targets import expected_counts, soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 
 Floats = NDArray[np.float64]
@@ -154,24 +154,21 @@ class NaturalGradientModel(CrowdModel):
         row = torch.full((K, K), options.elsewhere).fill_diagonal_(options.diagonal).double()
         self.register_buffer("alpha_prior", torch.full((K,), options.class_alpha).double())
         self.register_buffer("beta_prior", row.expand(labels.n_workers, K, K).clone())
-        votes = torch.from_numpy(soft_votes(data))
-        counts = self._counts(votes, *_codes(data))
+        counts = torch.from_numpy(expected_counts(soft_votes(data), labels))
         self.register_buffer("alpha", self.get_buffer("alpha_prior").clone())
         self.register_buffer("beta", self.get_buffer("beta_prior") + counts)
         self.register_buffer("step", torch.zeros((), dtype=torch.long))
         self.register_buffer("log_mean", torch.zeros(K).double())
         self.register_buffer("elbo", torch.full((options.epochs,), torch.nan).double())
 
-    def _counts(
-        self, q: Tensor, task: Tensor, worker: Tensor, label: Tensor, weight: Tensor | None
-    ) -> Tensor:
-        """Return (J, K, L) expected counts of some annotations."""
+    def _counts(self, q: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return (J, K, L) expected counts of the annotations of a batch."""
         n_workers, n_classes, n_labels = self.get_buffer("beta_prior").shape
-        mass = q.double().index_select(0, task)
-        if weight is not None:
-            mass = mass * weight[:, None]
+        mass = q.double().index_select(0, batch.task)
+        if batch.weight is not None:
+            mass = mass * batch.weight[:, None]
         total = mass.new_zeros(n_workers * n_labels, n_classes)
-        total.index_add_(0, worker * n_labels + label, mass)
+        total.index_add_(0, batch.worker * n_labels + batch.label, mass)
         return total.reshape(n_workers, n_labels, n_classes).transpose(1, 2)
 
     def _posterior(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
@@ -205,7 +202,7 @@ class NaturalGradientModel(CrowdModel):
     def _natural_step(self, q: Tensor, batch: CrowdBatch) -> None:
         rate = float((self.step + 1) ** -self.forgetting) if self.forgetting else 1.0
         scale = self.n_tasks / max(len(batch), 1)
-        counts = self._counts(q, batch.task, batch.worker, batch.label, batch.weight)
+        counts = self._counts(q, batch)
         self.alpha += rate * (self.get_buffer("alpha_prior") + scale * q.sum(dim=0) - self.alpha)
         self.beta += rate * (self.get_buffer("beta_prior") + scale * counts - self.beta)
         self.step += 1
@@ -253,12 +250,3 @@ class NaturalGradientModel(CrowdModel):
 def _known(data: CrowdData) -> NDArray[np.bool_]:
     """Return (N,): which tasks anything is known of, by labels or gold."""
     return np.asarray((data.labels.labels_per_task > 0) | (data.gold >= 0))
-
-
-def _codes(data: CrowdData) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    labels = data.labels
-    task, worker, label = (
-        torch.from_numpy(np.array(codes, dtype=np.int64))
-        for codes in (labels.task, labels.worker, labels.label)
-    )
-    return task, worker, label, None if labels.weight is None else torch.tensor(labels.weight)

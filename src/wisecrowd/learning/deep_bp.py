@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -23,7 +23,6 @@ from wisecrowd.learning.training.alternating import (
     AlternatingModel,
     clip_probas,
 )
-from wisecrowd.learning.training.crowd_classifier import Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
 from wisecrowd.learning.training.label_model import forecast
@@ -95,10 +94,10 @@ class DeepBP(AlternatingClassifier):
         return WarmBeliefPropagation(prior=self.prior, max_iter=rounds, tol=tol)
 
     def _build(self, network: nn.Module, data: CrowdData) -> BeliefModel:
-        return BeliefModel(network, data, self._inference(), self._cap(), self)
+        return BeliefModel(network, data, self._inference(), self)
 
-    def _fit(self, training: Training) -> Learned:
-        return remember(training, super()._fit(training))
+    def _evidence(self, final: Any, data: CrowdData, log_f: Floats) -> dict[str, Any]:
+        return remember(data, log_f)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         prior = safe_log(clip_probas(np.exp(log_probas), self.clip_))
@@ -131,10 +130,9 @@ class BeliefModel(AlternatingModel):
     messages: Tensor
 
     def __init__(
-        self, network: nn.Module, data: CrowdData, method: WarmBeliefPropagation, clip: float,
-        options: DeepBP,
-    ) -> None:  # fmt: skip
-        super().__init__(network, data, method, clip, options)
+        self, network: nn.Module, data: CrowdData, method: WarmBeliefPropagation, options: DeepBP
+    ) -> None:
+        super().__init__(network, data, method, options)
         self.propagation = method
         edges = find_edges(data.labels)
         coin = as_worker_prior(method.prior).coin and edges.single

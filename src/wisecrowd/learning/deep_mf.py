@@ -13,6 +13,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.alternating import AlternatingClassifier, clip_probas
+from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.label_model import softmax, vote_scores
 
 Floats = NDArray[np.float64]
@@ -74,7 +75,7 @@ class DeepMF(AlternatingClassifier):
             prior=self.prior, class_prior="uniform", max_iter=rounds, tol=tol, accelerate=False
         )
 
-    def _evidence(self, final: Any) -> dict[str, Any]:
+    def _evidence(self, final: Any, data: CrowdData, log_f: Floats) -> dict[str, Any]:
         return {"expected_log_confusion": np.array(final.expected_log_confusion_)}
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:

@@ -6,24 +6,34 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from torch import nn
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
 
-from wisecrowd.core.features import as_targets
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved
-from wisecrowd.learning.instance_model import (
-    AnchorModel,
-    InstanceModel,
-    InstanceNetwork,
-    posterior_of,
-)
+from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.confusion_init import check_start, confusion_head
-from wisecrowd.learning.training.crowd_classifier import Floats, Learned, Training
-from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.crowd_classifier import Floats
+from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_model import CrowdModel, TraceModel, TrunkModel
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
-from wisecrowd.learning.training.neural_classifier import NeuralClassifier
+from wisecrowd.learning.training.label_model import (
+    forecast,
+    label_log_probas,
+    softmax,
+    sum_rows,
+)
+from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.nn import objectives
+from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.instance_heads import InstanceNetwork, label_columns
+from wisecrowd.nn.trunks import logits_and_features
+
+_TASKS_AT_ONCE = 2048  # whose tables are in memory at a time
+_NEIGHBOURHOODS_AT_ONCE = 1024  # tasks whose distances to all anchors are
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -114,7 +124,7 @@ class InstanceConfusion(NeuralClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_choice("variant", self.variant, ("head", "anchor"))
+        check_choice("variant", self.variant, tuple(NOISE))
         check_number("penalty", self.penalty, 0.0)
         check_integer("warm_up", self.warm_up, 0)
         check_integer("rank", self.rank, 1, 10_000)
@@ -123,59 +133,318 @@ class InstanceConfusion(NeuralClassifier):
         check_number("shrinkage", self.shrinkage, 1e-12)
         check_start(self.start)
 
+    @property
+    def _noise(self) -> HeadNoise | AnchorNoise:
+        return NOISE[self.variant](self)
+
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         backbone = super()._make_network(shape, n_classes, n_workers)
-        if self.variant == "anchor":
-            return backbone
-        return InstanceNetwork(backbone, shape, n_classes, n_workers, self.rank)
+        return self._noise.network(backbone, shape, n_classes, n_workers)
 
     def _build(self, network: nn.Module, data: CrowdData) -> InstanceModel | AnchorModel:
-        table = confusion_head("softplus", data.labels, self.start)
-        if isinstance(network, InstanceNetwork):
-            network.head.base = table
-            return InstanceModel(network, data, self.penalty, self.warm_up)
-        options = {
-            "threshold": self.threshold,
-            "n_neighbours": self.neighbours,
-            "shrinkage": self.shrinkage,
-        }
-        return AnchorModel(network, table, data, self.penalty, self.warm_up, options)
+        return self._noise.model(network, data)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
-        if not isinstance(model, InstanceModel | AnchorModel):
-            raise TypeError(f"{type(model).__name__} is no model of this method.")
-        log_probas, log_rows = model.rows_of(data.whole)
-        return {
-            "confusion": model.mean_confusion(data),
-            "probas": posterior_of(log_probas, log_rows, data.whole.labels),
-        }
+        assert isinstance(model, InstanceModel | AnchorModel)
+        return model.results(data)
 
-    def _fit(self, training: Training) -> Learned:
-        learned = super()._fit(training)
-        return remember(training, learned) if self.variant == "anchor" else learned
-
-    # ------------------------------------------------------------------- new tasks that have labels
-
-    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        return recall(self, super()._forecast(log_probas, labels), log_probas, labels)
-
-    def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
-        """Return (n, K) class probabilities of new tasks, from features and, if given, labels."""
-        if labels is None or self.variant == "anchor":
-            return super().predict_proba(X, labels, tasks=tasks)
-        features = self._checked(X)
-        known = self._known(as_targets(labels, len(features), tasks))
-        return posterior_of(*self._rows(features, known), known)
+    def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
+        return self._noise.posterior(features, labels)
 
     def _label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
-        if self.variant == "anchor":
-            return super()._label_log_probas(features, labels)
+        return self._noise.label_log_probas(features, labels)
+
+
+def posterior_of(log_probas: Floats, log_rows: Floats, labels: CrowdLabels) -> Floats:
+    """Return (N, K) class probabilities from log f(x), (N, K), and log-rows of labels, (E, K)."""
+    return softmax(log_probas + sum_rows(labels.task, log_rows, labels.n_tasks, labels.weight))
+
+
+# ------------------------------------------------------------------- a head that reads the features
+
+
+@dataclass(frozen=True)
+class HeadNoise:
+    """Tables by a head that reads the features of the network."""
+
+    method: InstanceConfusion
+
+    def network(
+        self, backbone: nn.Module, shape: tuple[int, ...], n_classes: int, n_workers: int
+    ) -> InstanceNetwork:
+        """Return the classifier with the head."""
+        return InstanceNetwork(backbone, shape, n_classes, n_workers, self.method.rank)
+
+    def model(self, network: nn.Module, data: CrowdData) -> InstanceModel:
+        """Return the model to train."""
+        network = self._require_head(network)
+        network.head.base = confusion_head("softplus", data.labels, self.method.start)
+        return InstanceModel(network, data, self.method.penalty, self.method.warm_up)
+
+    def posterior(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (n, K) class probabilities of tasks with labels."""
+        return posterior_of(*self._rows(features, labels), labels)
+
+    def label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (E,) log-probabilities of labels."""
         log_probas, log_rows = self._rows(features, labels)
         return np.asarray(np.logaddexp.reduce(log_probas[labels.task] + log_rows, axis=1))
 
     def _rows(self, features: Any, labels: CrowdLabels) -> tuple[Floats, Floats]:
-        network = self._network
+        unknown = np.full(labels.n_tasks, -1, np.int32)
+        network = self._require_head(self.method._network)
+        return rows_of(network, CrowdData(features, labels, unknown))
+
+    def _require_head(self, network: nn.Module) -> InstanceNetwork:
         if not isinstance(network, InstanceNetwork):
             raise TypeError("The variant was changed after the fit; set it back, or fit again.")
-        unknown = np.full(labels.n_tasks, -1, np.int32)
-        return network.rows_of(CrowdData(features, labels, unknown))
+        return network
+
+
+@torch.no_grad()
+def rows_of(network: InstanceNetwork, data: CrowdData) -> tuple[Floats, Floats]:
+    """Return (N, K) log f(x) and (E, K) log-rows of all annotations, with dropout off."""
+    network.eval()
+    parts: list[tuple[Tensor, Tensor]] = []
+    for batch in data.batches(torch.arange(data.labels.n_tasks), _TASKS_AT_ONCE):
+        log_probas, log_tables = network.tables(batch)
+        parts.append((log_probas, label_columns(log_tables, batch)))
+    probas, rows = zip(*parts, strict=True)
+    return as_array(torch.cat(probas)), as_array(torch.cat(rows))
+
+
+class InstanceModel(TrunkModel):
+    """Coupled cross entropy with tables that depend on x, and their mean trace.
+
+    Attributes
+    ----------
+    share : (J,)
+        What makes a mean over annotations one over workers.
+    """
+
+    network: InstanceNetwork
+    share: Tensor
+
+    def __init__(
+        self, network: InstanceNetwork, data: CrowdData, penalty: float, warm_up: int
+    ) -> None:
+        super().__init__(network)
+        self.penalty, self.warm_up = penalty, warm_up
+        count = np.bincount(data.labels.worker, data.labels.weight, data.labels.n_workers)
+        busy = max(np.count_nonzero(count), 1)
+        share = np.where(count > 0, count.sum() / (busy * np.where(count > 0, count, 1.0)), 0.0)
+        self.register_buffer("share", torch.tensor(share, dtype=torch.float32))
+
+    @property
+    def backbone(self) -> nn.Module:
+        """The network from features to logits."""
+        return self.network.backbone
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Let tables depend on x once the warm-up is over."""
+        self.network.head.is_open.fill_(epoch >= self.warm_up)
+
+    def crowd_parameters(self) -> list[nn.Parameter]:
+        """Return the parameters of the head."""
+        return list(self.network.head.parameters())
+
+    def feature_loss(self, log_probas: Tensor, features: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the penalised loss of a batch."""
+        log_tables = self.network.head(features, batch.task, batch.worker)
+        loss = objectives.coupled_cross_entropy(log_probas, label_columns(log_tables, batch), batch)
+        trace = log_tables.diagonal(dim1=1, dim2=2).exp().sum(dim=1)
+        size = batch.mean(trace * self.share.index_select(0, batch.worker))
+        return loss + self.penalty * batch.tasks_per_label() * size
+
+    def label_log_probas(self, batch: CrowdBatch) -> Tensor:
+        """Return (E,) how likely each label is."""
+        log_probas, log_tables = self.network.tables(batch)
+        return objectives.label_log_probas(log_probas, label_columns(log_tables, batch), batch)
+
+    def results(self, data: CrowdData) -> dict[str, Any]:
+        """Return the fields of ``Learned``."""
+        probas = posterior_of(*rows_of(self.network, data.whole), data.whole.labels)
+        return {"confusion": self.mean_confusion(data), "probas": probas}
+
+    @torch.no_grad()
+    def mean_confusion(self, data: CrowdData) -> Floats:
+        """Return (J, K, K): each worker's mean table; without labels that which depends on no x."""
+        self.eval()
+        total = torch.zeros_like(self.network.head.base.logits)
+        count = total.new_zeros(len(total))
+        for batch in data.batches(torch.arange(data.labels.n_tasks), _TASKS_AT_ONCE):
+            tables = self.network.tables(batch)[1].exp()
+            each = count.new_ones(len(tables)) if batch.weight is None else batch.weight
+            total.index_add_(0, batch.worker, tables * each[:, None, None])
+            count.index_add_(0, batch.worker, each)
+        mean = total / count.clamp_min(1e-12)[:, None, None]
+        return as_array(torch.where(count[:, None, None] > 0, mean, self.network.head.base.table()))
+
+
+# ------------------------------------------------------------------------ counts on clear cases
+
+
+@dataclass(frozen=True)
+class AnchorNoise:
+    """Rows counted on the clear cases around a task; a new task has those of the worker."""
+
+    method: InstanceConfusion
+
+    def network(
+        self, backbone: nn.Module, shape: tuple[int, ...], n_classes: int, n_workers: int
+    ) -> nn.Module:
+        """Return the classifier unchanged."""
+        return backbone
+
+    def model(self, network: nn.Module, data: CrowdData) -> AnchorModel:
+        """Return the model to train."""
+        return AnchorModel(network, data, self.method)
+
+    def posterior(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (n, K) class probabilities of tasks with labels."""
+        log_probas = self.method._log_probas(features)
+        new = forecast(log_probas, labels, self.method.confusion_)
+        return recall(self.method, new, log_probas, labels)
+
+    def label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (E,) log-probabilities of labels."""
+        log_confusion = safe_log(self.method.confusion_)
+        return label_log_probas(self.method._log_probas(features), labels, log_confusion)
+
+
+NOISE: dict[str, type[HeadNoise | AnchorNoise]] = {"head": HeadNoise, "anchor": AnchorNoise}
+
+
+class AnchorModel(TraceModel):
+    """Trace regularisation first, then rows that were counted on clear cases, and stay.
+
+    Attributes
+    ----------
+    log_rows : (E, K)
+        For each annotation of the training data, once counted.
+    counted : ()
+    """
+
+    log_rows: Tensor
+    counted: Tensor
+
+    def __init__(self, network: nn.Module, data: CrowdData, options: InstanceConfusion) -> None:
+        head = confusion_head("softplus", data.labels, options.start)
+        super().__init__(network, head, options.penalty)
+        self.options = options
+        empty = torch.zeros(data.labels.n_annotations, data.labels.n_classes)
+        self.register_buffer("log_rows", empty)
+        self.register_buffer("counted", torch.tensor(False))
+
+    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
+        """Count on the anchors when the warm-up is over."""
+        if epoch != self.options.warm_up:
+            return
+        probas, features = self._outputs(data)
+        rows = neighbour_rows(
+            features,
+            probas,
+            data.labels,
+            as_array(self.head.table()),
+            threshold=self.options.threshold,
+            n_neighbours=self.options.neighbours,
+            shrinkage=self.options.shrinkage,
+        )
+        self.log_rows.copy_(torch.from_numpy(safe_log(rows)))
+        self.counted.fill_(True)
+
+    def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
+        """Return the loss of a batch in its stage."""
+        if not self.counted:
+            return super().crowd_loss(log_probas, batch)
+        rows = self.log_rows.index_select(0, batch.edges())
+        return objectives.coupled_cross_entropy(log_probas, rows, batch)
+
+    @torch.no_grad()
+    def _outputs(self, data: CrowdData) -> tuple[Floats, Floats]:
+        self.eval()
+        parts = [
+            logits_and_features(self.network, data.features[rows].to(data.device))
+            for rows in torch.split(torch.arange(data.labels.n_tasks), _TASKS_AT_ONCE)
+        ]
+        logits, features = (torch.cat(part) for part in zip(*parts, strict=True))
+        return as_array(functional.softmax(logits.double(), dim=1)), as_array(features)
+
+    def results(self, data: CrowdData) -> dict[str, Any]:
+        """Return the fields of ``Learned``; labels not trained on have the worker's rows."""
+        whole, table = data.whole, as_array(self.head.table())
+        log_probas = log_probas_of(self.network, whole.features, device=whole.device)
+        log_rows = safe_log(table)[whole.labels.worker, :, whole.labels.label]
+        if self.counted and len(log_rows) == len(self.log_rows):
+            log_rows = as_array(self.log_rows)
+        probas = posterior_of(log_probas, log_rows, whole.labels)
+        return {"confusion": table, "probas": probas, **remember(whole, log_probas)}
+
+
+def neighbour_rows(
+    features: Floats,
+    probas: Floats,
+    labels: CrowdLabels,
+    table: Floats,
+    *,
+    threshold: float,
+    n_neighbours: int,
+    shrinkage: float,
+) -> Floats:
+    r"""Return (E, K): :math:`\theta_j(x_i)[\cdot, l]` for each annotation, from its neighbours.
+
+    Anchors are labelled tasks whose class is clear. An annotation's row counts what its worker
+    said of the anchors next to the task, and adds the worker's table as ``shrinkage`` labels. A
+    task is no anchor of its own.
+
+    Parameters
+    ----------
+    features : (N, d)
+        Where tasks lie.
+    probas : (N, K)
+        The classifier's output.
+    labels : CrowdLabels
+    table : (J, K, K)
+    threshold : float
+        Anchors have a class of at least this probability.
+    n_neighbours : int
+        Anchors that are looked at around each task.
+    shrinkage : float
+    """
+    anchors = np.flatnonzero((probas.max(axis=1) >= threshold) & (labels.labels_per_task > 0))
+    prior = table[labels.worker, :, labels.label]  # (E, K)
+    if len(anchors) < 2 or not labels.n_annotations:
+        return np.asarray(prior)
+    kind = probas[anchors].argmax(axis=1)
+    key = labels.task.astype(np.int64) * labels.n_workers + labels.worker  # sorted
+    places = torch.from_numpy(features)
+    rows = np.empty_like(prior)
+    for first in range(0, labels.n_tasks, _NEIGHBOURHOODS_AT_ONCE):
+        last = min(first + _NEIGHBOURHOODS_AT_ONCE, labels.n_tasks)
+        near = _nearest(places, np.arange(first, last), anchors, n_neighbours)
+        edges = slice(int(labels.indptr[first]), int(labels.indptr[last]))
+        around = near[labels.task[edges] - first]  # (e, n): positions among the anchors
+        wanted = anchors[around] * np.int64(labels.n_workers) + labels.worker[edges, None]
+        found = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
+        seen = (key[found] == wanted) & (anchors[around] != labels.task[edges, None])
+        same = seen & (labels.label[found] == labels.label[edges, None])
+        total, agreed = _count(kind[around], seen, prior), _count(kind[around], same, prior)
+        rows[edges] = (agreed + shrinkage * prior[edges]) / (total + shrinkage)
+    return rows
+
+
+def _nearest(
+    places: Tensor, tasks: NDArray[np.int64], anchors: NDArray[np.int64], n: int
+) -> NDArray[np.int64]:
+    """Return (len(tasks), n) positions of the nearest anchors."""
+    distance = torch.cdist(places[torch.from_numpy(tasks)], places[torch.from_numpy(anchors)])
+    nearest = distance.topk(min(n, len(anchors)), dim=1, largest=False).indices
+    return np.asarray(nearest.numpy())
+
+
+def _count(kind: NDArray[np.int64], keep: NDArray[np.bool_], prior: Floats) -> Floats:
+    """Return (e, K): how many neighbours of each class are to be kept."""
+    n_edges, n_classes = len(kind), prior.shape[1]
+    cell = np.arange(n_edges)[:, None] * n_classes + kind
+    counts = np.bincount(cell[keep], minlength=n_edges * n_classes)
+    return np.asarray(counts.reshape(n_edges, n_classes), dtype=np.float64)

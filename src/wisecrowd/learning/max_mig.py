@@ -146,11 +146,11 @@ class MaxMIG(NeuralClassifier):
             model.name_classes(class_order(model.vote, data.labels))
         log_h = log_probas_of(model.network, data.features, device=data.device)
         known: dict[str, Any] = {"prior": np.exp(as_array(model.log_prior()))}
-        self._vote: Any = None  # that of an earlier fit is not kept
         if isinstance(model.vote, VoteLayer):
             known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
+            known["private"] = {"vote": None}
         else:
-            self._vote = model.vote.cpu().eval()
+            known["private"] = {"vote": model.vote.cpu().eval()}
         share = float(np.exp(log_h).mean(axis=0).max())
         if data.labels.n_classes > 1 and share > COLLAPSED:
             known["warnings"] = (

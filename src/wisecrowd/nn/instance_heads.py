@@ -6,8 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
+from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead, SoftplusConfusion, log_softplus_rows
+from wisecrowd.nn.trunks import feature_width, logits_and_features
 
 
 class InstanceConfusionHead(nn.Module):
@@ -66,3 +69,32 @@ class InstanceConfusionHead(nn.Module):
         own = self.basis.index_select(0, worker)  # (E, rank, K²)
         shift = torch.bmm(mixture.index_select(0, task)[:, None, :], own)
         return log_softplus_rows(logits + shift.reshape(logits.shape))
+
+
+def label_columns(log_tables: Tensor, batch: CrowdBatch) -> Tensor:
+    """Return (E, K): the column of each annotation's label in its (K, L) table."""
+    index = batch.label[:, None, None].expand(-1, log_tables.shape[1], 1)
+    return log_tables.gather(2, index)[:, :, 0]
+
+
+class InstanceNetwork(nn.Module):
+    """A classifier, and a confusion head that reads the classifier's features."""
+
+    def __init__(
+        self, backbone: nn.Module, shape: tuple[int, ...], n_classes: int, n_workers: int, rank: int
+    ) -> None:
+        super().__init__()
+        self.backbone = backbone
+        width = feature_width(backbone, shape)
+        self.head = InstanceConfusionHead(n_workers, n_classes, width, rank=rank)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, K) logits."""
+        logits: Tensor = self.backbone(x)
+        return logits
+
+    def tables(self, batch: CrowdBatch) -> tuple[Tensor, Tensor]:
+        """Return (B, K) log f(x) and (E, K, L) log-tables of the annotations."""
+        logits, features = logits_and_features(self.backbone, batch.x)
+        log_tables: Tensor = self.head(features, batch.task, batch.worker)
+        return functional.log_softmax(logits, dim=1), log_tables

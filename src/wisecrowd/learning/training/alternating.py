@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -117,10 +117,7 @@ class AlternatingClassifier(NeuralClassifier):
         raise TypeError(f"{type(self).__name__} must define _inference.")
 
     def _build(self, network: nn.Module, data: CrowdData) -> AlternatingModel:
-        return AlternatingModel(network, data, self._inference(), self._cap(), self)
-
-    def _cap(self) -> float:
-        return float(self._clip if is_auto(self.clip) else self.clip)
+        return AlternatingModel(network, data, self._inference(), self)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
         assert isinstance(model, AlternatingModel)
@@ -134,19 +131,23 @@ class AlternatingClassifier(NeuralClassifier):
             "probas": np.array(final.probas_),
             "confusion": np.array(final.confusion_),
             "clip": float(model.clip),
-            **self._evidence(final),
+            **self._evidence(final, whole, log_f),
         }
 
-    def _evidence(self, final: Any) -> dict[str, Any]:
+    def _evidence(self, final: Any, data: CrowdData, log_f: Floats) -> dict[str, Any]:
         """Return further results of the last inference that predictions with labels need."""
-        return {}
+        raise TypeError(f"{type(self).__name__} must define _evidence.")
 
     # ------------------------------------------------------------------- the clip, without gold
 
     def _fit(self, training: Training) -> Learned:
         if is_auto(self.clip):
-            self._clip = self._best_clip(training)
+            return self._with(clip=self._best_clip(training))._fit(training)
         return super()._fit(training)
+
+    def _with(self, **parameters: Any) -> Self:
+        """Return an unfitted copy with some other parameters."""
+        return type(self)(**{**self.get_params(deep=False), **parameters})
 
     def _best_clip(self, training: Training) -> float:
         """Return the clip under which held-out annotations are most likely."""
@@ -160,9 +161,7 @@ class AlternatingClassifier(NeuralClassifier):
         candidates = sorted({1 / labels.n_classes, *(c for c in CLIPS if c > 1 / labels.n_classes)})
         scores = []
         for clip in candidates:
-            parameters = {"clip": clip, "selection": "last", "checkpoint": None}
-            attempt = type(self)(**{**self.get_params(deep=False), **parameters})
-            learned = attempt._fit(shown)
+            learned = self._with(clip=clip, selection="last", checkpoint=None)._fit(shown)
             assert learned.probas is not None
             assert learned.confusion is not None
             scores.append(_mixture_score(learned.probas, learned.confusion, unseen))
@@ -181,12 +180,12 @@ class AlternatingModel(TargetModel):
     table: Tensor
 
     def __init__(
-        self, network: nn.Module, data: CrowdData, method: Aggregator, clip: float,
+        self, network: nn.Module, data: CrowdData, method: Aggregator,
         options: AlternatingClassifier,
     ) -> None:  # fmt: skip
         n_tasks, n_classes = data.labels.n_tasks, data.labels.n_classes
         super().__init__(network, torch.zeros(n_tasks, n_classes))
-        self.method, self.clip = method, max(clip, 1 / n_classes)
+        self.method, self.clip = method, max(float(options.clip), 1 / n_classes)
         self.steps, self.clip_in_loss = options.steps, options.clip_in_loss
         n_workers = data.labels.n_workers
         self.register_buffer("table", torch.zeros(n_workers, n_classes, n_classes).double())

@@ -25,7 +25,12 @@ from wisecrowd.core.result import choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
 from wisecrowd.core.wording import describe_ids, suggestion
 from wisecrowd.families.confusion import accuracy_of, safe_log
-from wisecrowd.learning.training.label_model import fit_confusion, forecast, label_log_probas
+from wisecrowd.learning.training.label_model import (
+    fit_confusion,
+    forecast,
+    label_log_probas,
+    sum_rows,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -66,6 +71,9 @@ class Learned:
     probas : (N, K), optional
         The posterior of the training tasks, where the method has it already; ``_forecast`` must
         repeat it. Without it they are forecast from the classifier's output and their labels.
+    extra, private : dict
+        Further results, published with a trailing underscore, and parts that predictions need,
+        such as the network, published with a leading one.
     """
 
     log_probas: Floats
@@ -76,6 +84,7 @@ class Learned:
     history: tuple[dict[str, float], ...] = ()
     warnings: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+    private: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -189,6 +198,8 @@ class CrowdClassifier(Estimator):
         self.confusion_ = confusion
         for name, value in result.extra.items():
             setattr(self, name + "_", value)
+        for name, value in result.private.items():
+            setattr(self, "_" + name, value)
         probas = result.probas
         if probas is None:  # as predict_proba has it
             probas = self._forecast(result.log_probas, labels)
@@ -239,10 +250,13 @@ class CrowdClassifier(Estimator):
             The task of each row, as in ``fit``.
         """
         features = self._checked(X)
-        log_probas = self._log_probas(features)
         if labels is None:
-            return _normalised(np.exp(log_probas))
-        return self._forecast(log_probas, self._known(as_targets(labels, len(features), tasks)))
+            return _normalised(np.exp(self._log_probas(features)))
+        return self._posterior(features, self._known(as_targets(labels, len(features), tasks)))
+
+    def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
+        """Return (n, K) from features and labels in the vocabularies of the fit."""
+        return self._forecast(self._log_probas(features), labels)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         """Return (n, K) from the classifier's output and labels, by what the fit has learned."""
@@ -345,13 +359,7 @@ def _notes(method: CrowdClassifier, labels: CrowdLabels) -> list[str]:
 
 def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:
     """Return (J, K): how many labels each worker gave on each class, in expectation."""
-    mass = probas[labels.task]
-    if labels.weight is not None:
-        mass = mass * labels.weight[:, None]
-    columns = [
-        np.bincount(labels.worker, mass[:, k], labels.n_workers) for k in range(labels.n_classes)
-    ]
-    return np.stack(columns, axis=1)
+    return sum_rows(labels.worker, probas[labels.task], labels.n_workers, labels.weight)
 
 
 def _normalised(probas: Floats) -> Floats:

@@ -8,7 +8,6 @@ the fit keeps what identifies its tasks, and a task that is asked about again ge
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
+from wisecrowd.learning.training.crowd_data import CrowdData
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -55,15 +55,14 @@ def _mixed(value: Bits) -> Bits:
     return value ^ (value >> np.uint64(31))
 
 
-def remember(training: Training, learned: Learned) -> Learned:
-    """Add what the training tasks are recognised by.
+def remember(data: CrowdData, log_probas: Floats) -> dict[str, NDArray[Any]]:
+    """Return what the training tasks are recognised by.
 
     These are ``task_key`` (N,), 0 for tasks with gold, whose labels do not explain their class,
     and ``task_output`` (N, K), the classifier's probabilities.
     """
-    keys = np.where(training.gold >= 0, 0, label_keys(training.labels))
-    parts = {"task_key": keys, "task_output": np.exp(learned.log_probas)}
-    return replace(learned, extra={**learned.extra, **parts})
+    keys = np.where(data.gold >= 0, 0, label_keys(data.labels))
+    return {"task_key": keys, "task_output": np.exp(log_probas)}
 
 
 def remembered(optional: bool | Callable[[Any], bool] = False) -> dict[str, Saved]:

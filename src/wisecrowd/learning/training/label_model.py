@@ -7,6 +7,8 @@ With class probabilities :math:`f(x_i)` that are given, one label of worker :mat
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,10 +47,9 @@ def fit_confusion(
         rows = theta.transpose(0, 2, 1).reshape(-1, n_classes)[cell]  # (E, K)
         share = f * rows
         share *= weight / np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
-        counts = np.stack(
-            [np.bincount(cell, share[:, k], n_workers * n_classes) for k in range(n_classes)], 1
-        ).reshape(n_workers, n_classes, n_classes)  # (J, L, K)
-        updated = _normalised(counts.transpose(0, 2, 1) + start)
+        counts = sum_rows(cell, share, n_workers * n_classes)
+        by_label = counts.reshape(n_workers, n_classes, n_classes)  # (J, L, K)
+        updated = _normalised(by_label.transpose(0, 2, 1) + start)
         change = np.abs(updated - theta).max(initial=0.0)
         theta = updated
         if change < 1e-6:
@@ -86,7 +87,13 @@ def softmax(scores: Floats) -> Floats:
 def vote_scores(weight: Floats, labels: CrowdLabels) -> Floats:
     """Return (N, K) sums of ``weight[j, :, l]`` over the labels of each task."""
     rows = weight[labels.worker, :, labels.label]  # (E, K)
-    if labels.weight is not None:
-        rows = rows * labels.weight[:, None]
-    columns = [np.bincount(labels.task, rows[:, k], labels.n_tasks) for k in range(rows.shape[1])]
-    return np.stack(columns, axis=1)
+    return sum_rows(labels.task, rows, labels.n_tasks, labels.weight)
+
+
+def sum_rows(
+    index: NDArray[np.integer[Any]], rows: Floats, n: int, weight: Floats | None = None
+) -> Floats:
+    """Return (n, K) sums of the (E, K) rows with the same index, times their weights (E,)."""
+    if weight is not None:
+        rows = rows * weight[:, None]
+    return np.stack([np.bincount(index, column, n) for column in rows.T], axis=1)

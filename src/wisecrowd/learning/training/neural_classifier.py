@@ -170,7 +170,7 @@ class NeuralClassifier(CrowdClassifier):
             run = self._train(_with_features(training, data), data, selection)
             learned = self._learned(run.model, run.seen)
         model, state = run.model, run.state
-        self._network = model.network.eval().to("cpu")
+        network = model.network.eval().to("cpu")
         known = {field.name for field in fields(Learned)}
         result = {key: value for key, value in learned.items() if key in known}
         extra = {key: value for key, value in learned.items() if key not in known}
@@ -180,12 +180,13 @@ class NeuralClassifier(CrowdClassifier):
             "input_shape": data.features.shape,
         }
         return Learned(
-            log_probas_of(model.network, data.features),
+            log_probas_of(network, data.features),
             n_iter=state.epoch,
             converged=not state.interrupted and state.stopped in FINISHED,
             history=tuple(run.history),
             warnings=(*_warnings(state), *result.pop("warnings", ())),
             extra=extra,
+            private={"network": network, **result.pop("private", {})},
             **result,
         )
 

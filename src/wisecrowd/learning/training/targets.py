@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.clones import vote_table
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.learning.training.label_model import sum_rows
 
 if TYPE_CHECKING:  # the data of a network need torch, what is counted here does not
     from wisecrowd.learning.training.crowd_classifier import Training
@@ -38,12 +39,9 @@ def expected_counts(probas: Floats, labels: CrowdLabels) -> Floats:
     """Return (J, K, K): how often each worker gave label l on class k, in expectation."""
     n_workers, n_classes = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * n_classes + labels.label
-    mass = probas[labels.task]
-    if labels.weight is not None:
-        mass = mass * labels.weight[:, None]
-    columns = [np.bincount(cell, mass[:, k], n_workers * n_classes) for k in range(n_classes)]
-    counts = np.stack(columns).reshape(n_classes, n_workers, n_classes)
-    return np.asarray(counts.transpose(1, 0, 2), dtype=np.float64)
+    counts = sum_rows(cell, probas[labels.task], n_workers * n_classes, labels.weight)
+    by_class = np.ascontiguousarray(counts.T).reshape(n_classes, n_workers, n_classes)
+    return by_class.transpose(1, 0, 2)
 
 
 def confusion_from(probas: Floats, labels: CrowdLabels, smoothing: float) -> Floats:
