@@ -41,3 +41,15 @@ def test_the_fit_itself_writes_nothing_on_the_learner(name, options):
     before = dict(vars(method))
     method._fit(Training(X, labels, np.full(len(X), -1)))
     assert vars(method) == before
+
+
+@pytest.mark.filterwarnings("ignore:.*have no labels")
+@pytest.mark.parametrize("name", ["DeepMF", "DeepBP", "BayesDGC", "Raykar", "MaxMIG"])
+def test_the_score_of_labels_has_the_prior_of_predictions(name):
+    """A task without labels is forecast by the prior alone; the score starts from the same."""
+    X, labels = features_and_labels()
+    method = getattr(learning, name)(**({} if name == "Raykar" else {**FEW, "epochs": 40}))
+    method.fit(X, labels)
+    prior = method.predict_proba(X, labels.select_annotations(np.zeros(labels.n_annotations, bool)))
+    rows = prior[labels.task] * method.confusion_[labels.worker, :, labels.label]
+    assert method.score(X, labels) == pytest.approx(np.log(rows.sum(axis=1)).mean(), rel=1e-9)

@@ -131,8 +131,11 @@ class BayesDGC(NeuralClassifier):
         }
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        labels_say = vote_scores(expected_log(self.confusion_posterior_), labels)
-        return softmax(log_probas + self.class_score_ + labels_say)
+        votes = vote_scores(expected_log(self.confusion_posterior_), labels)
+        return softmax(log_probas + self.class_score_ + votes)
+
+    def _log_prior(self, log_probas: Floats) -> Floats:
+        return safe_log(softmax(log_probas + self.class_score_))
 
 
 class NaturalGradientModel(CrowdModel):

@@ -14,18 +14,15 @@ from wisecrowd.aggregation.belief_propagation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
 from wisecrowd.inference.loop import Run
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.learning.training.alternating import (
     AlternatingClassifier,
     AlternatingModel,
-    clip_probas,
 )
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
-from wisecrowd.learning.training.label_model import forecast
 from wisecrowd.learning.training.neural_classifier import as_array
 
 Floats = NDArray[np.float64]
@@ -100,9 +97,7 @@ class DeepBP(AlternatingClassifier):
         return remember(data, log_f)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        prior = safe_log(clip_probas(np.exp(log_probas), self.clip_))
-        new = forecast(prior, labels, self.confusion_)
-        return recall(self, new, log_probas, labels)
+        return recall(self, super()._forecast(log_probas, labels), log_probas, labels)
 
 
 class WarmBeliefPropagation(BeliefPropagation):

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.aggregation.mean_field import MeanField
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.training.alternating import AlternatingClassifier, clip_probas
+from wisecrowd.learning.training.alternating import AlternatingClassifier
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.label_model import softmax, vote_scores
 
@@ -79,5 +78,5 @@ class DeepMF(AlternatingClassifier):
         return {"expected_log_confusion": np.array(final.expected_log_confusion_)}
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        prior = safe_log(clip_probas(np.exp(log_probas), self.clip_))
-        return softmax(prior + vote_scores(self.expected_log_confusion_, labels))
+        votes = vote_scores(self.expected_log_confusion_, labels)
+        return softmax(self._log_prior(log_probas) + votes)

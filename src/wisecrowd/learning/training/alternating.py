@@ -138,6 +138,9 @@ class AlternatingClassifier(NeuralClassifier):
         """Return further results of the last inference that predictions with labels need."""
         raise TypeError(f"{type(self).__name__} must define _evidence.")
 
+    def _log_prior(self, log_probas: Floats) -> Floats:
+        return safe_log(clip_probas(np.exp(log_probas), self.clip_))
+
     # ------------------------------------------------------------------- the clip, without gold
 
     def _fit(self, training: Training) -> Learned:

@@ -260,7 +260,11 @@ class CrowdClassifier(Estimator):
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         """Return (n, K) from the classifier's output and labels, by what the fit has learned."""
-        return forecast(log_probas, labels, self.confusion_)
+        return forecast(self._log_prior(log_probas), labels, self.confusion_)
+
+    def _log_prior(self, log_probas: Floats) -> Floats:
+        """Return (n, K) log-probabilities of classes before any label, from the classifier's."""
+        return log_probas
 
     def predict(self, X: Any, labels: Any = None, *, tasks: Any = None) -> NDArray[Any]:
         """Return the most probable class of new tasks; see :meth:`predict_proba`."""
@@ -291,7 +295,8 @@ class CrowdClassifier(Estimator):
 
     def _label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
         """Return (E,) log-probabilities of labels by workers of the fit, given the features."""
-        return label_log_probas(self._log_probas(features), labels, safe_log(self.confusion_))
+        prior = self._log_prior(self._log_probas(features))
+        return label_log_probas(prior, labels, safe_log(self.confusion_))
 
     def _known(self, labels: CrowdLabels) -> CrowdLabels:
         """Express labels in the fitted vocabularies; those of unknown workers are left out."""
