@@ -12,8 +12,8 @@ from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.objectives import (
     coupled_cross_entropy,
     label_log_probas,
+    log_joint,
     marginal_log_likelihood,
-    posterior,
     posterior_cross_entropy,
 )
 
@@ -63,7 +63,7 @@ def test_marginal_likelihood_and_posterior_are_sums_over_classes(world):
     joint = f.copy()
     for i, j, y, w in zip(task, worker, label, weights_of(world), strict=True):
         joint[i] *= theta[j, :, y] ** w
-    np.testing.assert_allclose(posterior(*as_tensors(world)).exp(), joint)
+    np.testing.assert_allclose(log_joint(*as_tensors(world)).exp(), joint)
     expected = np.log(joint.sum(axis=1)).mean()
     assert float(marginal_log_likelihood(*as_tensors(world))) == pytest.approx(expected)
 

@@ -21,6 +21,7 @@ from wisecrowd.nn.batches import crowd_collate as crowd_collate
 from wisecrowd.nn.heads import SoftmaxConfusion as SoftmaxConfusion
 from wisecrowd.nn.heads import SoftplusConfusion as SoftplusConfusion
 from wisecrowd.nn.objectives import coupled_cross_entropy as coupled_cross_entropy
+from wisecrowd.nn.objectives import log_joint as log_joint
 from wisecrowd.nn.objectives import marginal_log_likelihood as marginal_log_likelihood
 from wisecrowd.nn.objectives import posterior_cross_entropy as posterior_cross_entropy
 from wisecrowd.nn.penalties import confusion_volume as confusion_volume

@@ -40,11 +40,14 @@ def coupled_cross_entropy(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatc
     return batch.mean(-label_log_probas(log_probas, log_rows, batch))
 
 
-def posterior(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
+def log_joint(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
     r"""Return (B, K) :math:`\log f_k(x_i) + \sum_j \log \theta_j[k, l_{ij}]`, not normalised."""
     if batch.weight is not None:
         log_rows = log_rows * batch.weight[:, None]
     return log_probas + batch.per_task(log_rows)
+
+
+posterior = log_joint  # the name it had before
 
 
 def marginal_log_likelihood(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
@@ -53,7 +56,7 @@ def marginal_log_likelihood(log_probas: Tensor, log_rows: Tensor, batch: CrowdBa
     Labels of one task are independent given its class: the likelihood that EM climbs, to be
     maximised.
     """
-    return torch.logsumexp(posterior(log_probas, log_rows, batch), dim=1).mean()
+    return torch.logsumexp(log_joint(log_probas, log_rows, batch), dim=1).mean()
 
 
 def posterior_cross_entropy(
