@@ -14,8 +14,8 @@ from wisecrowd.learning.max_mig import (
     InformationModel,
     VoteLayer,
     class_order,
+    informative_votes,
     start_weights,
-    telling_votes,
 )
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.targets import soft_votes
@@ -235,5 +235,5 @@ def test_who_always_says_the_same_tells_nothing():
     votes = np.column_stack([truth, truth, *5 * [np.zeros(40, dtype=int)]])
     data = CrowdData(np.zeros((40, 1)), wc.CrowdLabels.from_matrix(votes), np.full(40, -1))
     assert (soft_votes(data)[truth == 1, 1] < 0.5).all()
-    assert (telling_votes(data)[truth == 1, 1] > 0.7).all()
-    assert (telling_votes(data)[truth == 0, 0] > 0.99).all()
+    assert (informative_votes(data)[truth == 1, 1] > 0.7).all()
+    assert (informative_votes(data)[truth == 0, 0] > 0.99).all()

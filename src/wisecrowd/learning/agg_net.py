@@ -1,4 +1,4 @@
-"""AggNet: EM in which a network is the class prior of every task."""
+"""AggNet: EM with the output of a network as the class prior of each task."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class AggNet(NeuralClassifier):
     .. math::
         p(y_i \mid x_i) = \sum_k f_k(x_i) \prod_j \theta_j[k, y_{ij}]
 
-    The E-step is :math:`q_i(k) \propto f_k(x_i) \prod_j \theta_j[k, y_{ij}]`, the M-step counts for
-    :math:`\theta` and some epochs of cross entropy to :math:`q` for the network, which goes on
-    from where it was. The start is the soft vote.
+    The E-step is :math:`q_i(k) \propto f_k(x_i) \prod_j \theta_j[k, y_{ij}]`. The M-step estimates
+    :math:`\theta` from expected counts and trains the network for some epochs by cross entropy to
+    :math:`q`, without resetting it. The initial :math:`q` is the soft vote.
 
     Use it when tasks have several labels each. With one label per task the confusion matrices may
-    stay at the identity that the votes start from; compare with CCEM, which starts elsewhere.
+    stay at the identity, which is their initial value; compare with CCEM.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class AggNet(NeuralClassifier):
     smoothing : float
         Added to every count of the confusion matrices.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     References
     ----------
@@ -67,7 +67,7 @@ class AggNet(NeuralClassifier):
 
 
 class PosteriorModel(TargetModel):
-    """A network whose targets are the posterior of classes, renewed every few epochs."""
+    """A network whose targets are the class posterior, updated every few epochs."""
 
     table: Tensor
 
@@ -79,7 +79,7 @@ class PosteriorModel(TargetModel):
         self.register_buffer("table", torch.from_numpy(counted))
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Do an E-step, then count for the confusion matrices."""
+        """Do an E-step, then estimate the confusion matrices from expected counts."""
         if epoch == 0 or epoch % self.steps:
             return  # the first epochs learn from the votes
         log_probas = log_probas_of(self.network, data.features, device=data.device)

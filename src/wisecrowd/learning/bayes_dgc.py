@@ -27,54 +27,54 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BayesDGC(NeuralClassifier):
-    r"""Bayesian deep generative crowds: Dirichlet workers, a network, natural-gradient steps.
+    r"""Bayesian deep generative crowds: Dirichlet posteriors and a network, by natural gradients.
 
     .. math::
         \log q_i(k) = E\log\pi_k + \log\frac{f_k(x_i)}{\bar f_k}
         + \sum_j E\log\theta_j[k, y_{ij}] + const
 
     with :math:`q(\pi) = \mathrm{Dir}(\alpha)` and :math:`q(\theta_j[k, \cdot]) =
-    \mathrm{Dir}(\beta_{jk})`. Each mini-batch moves :math:`\alpha` and :math:`\beta` towards what
-    it alone would make of them, by a rate that falls as :math:`(t + 1)^{-\kappa}`, and the network
-    by cross entropy to :math:`q`.
+    \mathrm{Dir}(\beta_{jk})`. Each mini-batch moves :math:`\alpha` and :math:`\beta` towards their
+    estimates from this batch alone, with step size :math:`(t + 1)^{-\kappa}`. The network is
+    trained by cross entropy to :math:`q`.
 
-    Use it when labels are few and classes rare: priors carry workers about whom little is known,
-    and features carry tasks that nobody labelled.
+    Use it when labels are few or classes are rare: priors regularise workers with few labels, and
+    features determine the tasks without labels.
 
     Parameters
     ----------
     class_alpha : float
-        Dirichlet parameter of every class beforehand.
+        Prior Dirichlet parameter of every class.
     diagonal, elsewhere : float
-        Dirichlet parameters of a confusion row beforehand.
+        Prior Dirichlet parameters of a confusion row, on and off the diagonal.
     forgetting : float
-        :math:`\kappa`; 0 makes every step a full one.
+        :math:`\kappa`; with 0 every step is a full step.
     estimate_class : bool
-        Whether there is a :math:`\pi`; without it the network alone says how common classes are,
-        and :math:`\bar f` is left out.
+        Whether the model has :math:`\pi`. Without it the network alone determines the class
+        frequencies, and :math:`\bar f` is left out.
     divide_by_mean : bool
-        Whether :math:`f` is divided by its mean :math:`\bar f` over all tasks. Without it the model
-        is that of the paper's equation (14).
+        Whether :math:`f` is divided by its mean :math:`\bar f` over all tasks. False gives the
+        paper's equation (14).
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     elbo_ : (epochs,)
-        The bound after every epoch, with the network as it then was.
+        Evidence lower bound after every epoch.
     class_posterior_, confusion_posterior_ : (n_classes,), (n_workers, n_classes, n_classes)
-        Dirichlet parameters.
+        Dirichlet parameters of the posterior.
     class_score_ : (n_classes,)
-        :math:`E\log\pi_k - \log\bar f_k`, or what of it the options leave.
+        :math:`E\log\pi_k - \log\bar f_k`, without the terms that the options switch off.
 
     Notes
     -----
-    The paper's equation (14), printed without a logarithm and without the restriction to a task's
-    workers, is the formula above without :math:`\bar f`; ``divide_by_mean=False`` gives it. The
-    default divides by :math:`\bar f`, because a network that learns from :math:`q` knows how common
-    classes are: :math:`\pi` states it a second time, and common classes grow in every step.
+    The formula above without :math:`\bar f` is the paper's equation (14), which lacks a logarithm
+    and the restriction to the workers of a task in print. The default divides by
+    :math:`\bar f`: a network trained on :math:`q` already learns the class frequencies, so
+    :math:`\pi` would count them twice and common classes would grow with every step.
 
-    Potentials are log-probabilities. Raw logits give the same :math:`q`, but the bound would be
+    Potentials are log-probabilities. Raw logits give the same :math:`q`, but the ELBO would be
     unbounded.
 
     References
@@ -139,7 +139,7 @@ class BayesDGC(NeuralClassifier):
 
 
 class NaturalGradientModel(CrowdModel):
-    """Dirichlet parameters as buffers, moved by every training batch before the network is."""
+    """Dirichlet parameters as buffers; each training batch updates them before the network."""
 
     alpha: Tensor
     beta: Tensor
@@ -175,7 +175,7 @@ class NaturalGradientModel(CrowdModel):
         return total.reshape(n_workers, n_labels, n_classes).transpose(1, 2)
 
     def _posterior(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return q (B, K) of a batch under the present Dirichlets."""
+        """Return q (B, K) of a batch under the current Dirichlet posteriors."""
         logs = torch.digamma(self.beta) - torch.digamma(self.beta.sum(dim=2, keepdim=True))
         rows = logs[batch.worker, :, batch.label]
         if batch.weight is not None:
@@ -189,13 +189,13 @@ class NaturalGradientModel(CrowdModel):
         return q
 
     def class_score(self) -> Tensor:
-        """Return (K,) what is added to log f: E log π minus the log of the mean, or zeros."""
+        """Return the (K,) term added to log f: E log π minus the log of the mean, or zeros."""
         if not self.estimate_class:
             return torch.zeros_like(self.alpha)
         return torch.digamma(self.alpha) - torch.digamma(self.alpha.sum()) - self.log_mean
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        """Infer the batch, step the Dirichlets, and return the cross entropy to q."""
+        """Infer q of the batch, update the Dirichlets, and return the cross entropy to q."""
         with torch.no_grad():
             q = self._posterior(log_probas, batch)
             if self.training:
@@ -211,21 +211,21 @@ class NaturalGradientModel(CrowdModel):
         self.step += 1
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Write down the bound that the epoch before has reached, and the network's mean."""
+        """Record the bound after the previous epoch, and the mean output of the network."""
         log_f = log_probas_of(self.network, data.features, device=data.device)
         if epoch:
             self.elbo[epoch - 1] = self.bound(data, log_f)
         self.set_mean(data, log_f)
 
     def set_mean(self, data: CrowdData, log_f: Floats) -> None:
-        """Take the mean of the network's output over the tasks that anything is known of."""
+        """Set the mean output of the network over the tasks with labels or gold."""
         if not self.divide_by_mean:
             return
         mean = np.exp(log_f[_known(data)]).mean(axis=0)
         self.log_mean.copy_(torch.from_numpy(safe_log(mean)))
 
     def bound(self, data: CrowdData, log_f: Floats | None = None) -> float:
-        """Return the evidence lower bound of all tasks, with their best q."""
+        """Return the evidence lower bound of all tasks, each with its optimal q."""
         labels = data.labels
         alpha, beta = as_array(self.alpha), as_array(self.beta)
         if log_f is None:
@@ -251,5 +251,5 @@ class NaturalGradientModel(CrowdModel):
 
 
 def _known(data: CrowdData) -> NDArray[np.bool_]:
-    """Return (N,): which tasks anything is known of, by labels or gold."""
+    """Return the (N,) mask of tasks with labels or gold."""
     return np.asarray((data.labels.labels_per_task > 0) | (data.gold >= 0))

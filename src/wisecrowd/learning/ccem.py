@@ -17,30 +17,30 @@ from wisecrowd.nn.objectives import coupled_cross_entropy
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CCEM(NeuralClassifier):
-    r"""Coupled cross entropy minimisation: explain every label by classifier and worker.
+    r"""Coupled cross entropy minimisation: fit a classifier and confusion matrices to each label.
 
     .. math::
         \min_{f, \theta} \frac{1}{E} \sum_e -\log \sum_k f_k(x_{i_e})\, \theta_{j_e}[k, l_e]
 
     with the rows of every :math:`\theta_j` on the simplex. Labels of one task need not be
-    independent given its class. The confusion matrices are identified where some tasks are clear
-    cases of each class and each class has an expert.
+    independent given its class. The confusion matrices are identified if each class has some
+    unambiguous tasks and an expert.
 
-    Use it when tasks have few labels each, also when they have one. Cost per epoch: that of the
+    Use it when tasks have few labels each, or only one. Cost per epoch: that of the
     classifier plus O(annotations × classes).
 
     Parameters
     ----------
     strength : float
-        Logit of the diagonal of the confusion matrices at the start, against 0 elsewhere.
+        Initial logit of the diagonals of the confusion matrices; the other logits are 0.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
     probas_ : (n_tasks, n_classes)
-        From features and labels together, as if labels were independent given the class.
+        Posterior from features and labels, which treats labels as independent given the class.
 
     References
     ----------
@@ -71,7 +71,7 @@ class CCEM(NeuralClassifier):
 
 
 class CoupledModel(ConfusionModel):
-    """The loss that gives the method its name."""
+    """A classifier with coupled cross entropy as its loss."""
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the coupled cross entropy."""

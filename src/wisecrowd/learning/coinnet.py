@@ -1,4 +1,4 @@
-"""Confusion matrices for most tasks, and free deviations for the few that are unlike the rest."""
+"""COINNet: confusion matrices, and sparse deviations for the tasks that do not follow them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LEAST = 1e-10  # the least probability of a label, as published
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class COINNet(NeuralClassifier):
-    r"""Sparse outliers: a few tasks may deviate from what the workers' confusion matrices say.
+    r"""Sparse outliers: a few tasks may deviate from the confusion matrices of the workers.
 
     .. math::
         p_{ij} = \theta_j^\top f(x_i) + e_{ij}, \qquad
@@ -32,34 +32,33 @@ class COINNet(NeuralClassifier):
         + \mu_1 \frac{1}{N} \sum_i \Big(\sum_j \|e_{ij}\|^2 + \zeta\Big)^{p/2}
         - \mu_2 \log\det(F F^\top)
 
-    Each observed label has a deviation :math:`e_{ij}` whose entries sum to zero; with
-    :math:`p < 1` they vanish for whole tasks. Where they do not, the task is one on which workers
-    err for its own reasons.
+    Each observed label has a deviation :math:`e_{ij}` whose entries sum to zero. With :math:`p < 1`
+    most tasks have no deviation at all; the others are misleading in themselves.
 
-    Use it when some tasks are misleading in themselves, and most tasks have two labels or more.
+    Use it when some tasks mislead most workers and most tasks have at least two labels.
     Cost per epoch: that of the classifier plus O(annotations × classes²).
 
     Parameters
     ----------
     outlier_penalty : float
-        :math:`\mu_1`. The larger, the fewer outliers; as small as the paper's 0.01, deviations
-        come to explain every label if training goes on for long.
+        :math:`\mu_1`. Larger values give fewer outliers. With the paper's 0.01, deviations end up
+        explaining every label if training is long.
     penalty : float
-        :math:`\mu_2`, of the volume of classifier outputs.
+        :math:`\mu_2`, the weight of the volume of classifier outputs.
     power : float
         :math:`p`.
     head : {"softmax", "softplus"}
-        What keeps rows of confusion matrices on the simplex.
+        Parametrisation of the rows of confusion matrices.
     start : optional
-        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
-        or a (J, K, K) table; by default near the identity.
+        Initial confusion matrices: a probability for all diagonals, an aggregator's name, or a
+        (J, K, K) table; near the identity by default.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     outlier_score_ : (n_tasks,)
-        :math:`\sum_j \|e_{ij}\|^2`; 0 for tasks that were not trained on.
+        :math:`\sum_j \|e_{ij}\|^2`; 0 for tasks without training labels.
 
     References
     ----------
@@ -116,7 +115,7 @@ class OutlierModel(ConfusionModel):
     Attributes
     ----------
     outliers : (E, K)
-        Deviations of all annotations of the training data, before they are centred.
+        Deviations of the annotations of the training data, before centring.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Confusions that everybody shares, confusions of one's own, and a gate between the two."""
+"""CoNAL: a gated mixture of common and worker-specific noise."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from wisecrowd.nn.trunks import feature_width
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CoNAL(NeuralClassifier):
-    r"""Common noise adaptation: a crowd layer for all, one per worker, and a gate that chooses.
+    r"""Common noise adaptation layers: a common crowd layer, one per worker, and a gate.
 
     .. math::
         o_{ij} = \omega_{ij} W_0^\top p_i + (1 - \omega_{ij}) W_j^\top p_i, \qquad
         \omega_{ij} = \sigma(\langle \bar a(x_i), \bar b_j \rangle)
 
     with :math:`p_i = f(x_i)`, :math:`\bar a, \bar b` embeddings of length one, and labels drawn
-    from :math:`\mathrm{softmax}(o_{ij})`. Subtracted from the cross entropy is
-    :math:`\lambda \sum_j \|W_j - W_0\|`, so that the two kinds of noise differ. Weights are free,
-    as in the crowd layer, and ``confusion_`` is fitted to the trained classifier.
+    from :math:`\mathrm{softmax}(o_{ij})`. The loss is the cross entropy minus
+    :math:`\lambda \sum_j \|W_j - W_0\|`, which keeps the two kinds of noise apart. Weights are not
+    normalised, so ``confusion_`` is estimated from the output of the trained classifier.
 
     Use it when many workers make the same mistakes on the same kind of task. Cost per epoch: that
     of the classifier plus O(annotations × classes²).
@@ -41,9 +41,9 @@ class CoNAL(NeuralClassifier):
     penalty : float
         :math:`\lambda`.
     scale : float
-        All :math:`W` start as so many times the identity.
+        Every :math:`W` starts as the identity times this.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
@@ -54,8 +54,8 @@ class CoNAL(NeuralClassifier):
 
     Notes
     -----
-    Other than published, :math:`a` reads the features before the network's last layer rather than
-    the input, so that it works for images too, and optimisers keep their moments between epochs.
+    Unlike the paper, :math:`a` reads the features before the network's last layer rather than
+    the input, which also works for images, and optimisers keep their moments between epochs.
 
     References
     ----------
@@ -119,7 +119,7 @@ class CommonNoiseModel(TrunkModel):
         self.worker_embedding = nn.Parameter(torch.randn(n_workers, embedding))
 
     def gate(self, features: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E,): how much each annotation follows the common noise."""
+        """Return (E,): the weight of the common noise for each annotation."""
         a = functional.normalize(self.task_embedding(features), dim=1)
         b = functional.normalize(self.worker_embedding, dim=1)
         return torch.sigmoid(
@@ -127,7 +127,7 @@ class CommonNoiseModel(TrunkModel):
         )
 
     def scores(self, log_probas: Tensor, features: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E, K): each annotation's logits of labels."""
+        """Return (E, K) logits of the labels of each annotation."""
         p = log_probas.exp()
         own = self.weight.index_select(0, batch.worker)
         individual = torch.bmm(p.index_select(0, batch.task)[:, None, :], own)[:, 0]
@@ -139,12 +139,12 @@ class CommonNoiseModel(TrunkModel):
         losses = functional.cross_entropy(
             self.scores(log_probas, features, batch), batch.label, reduction="none"
         )
-        # All start at the same place, where a norm has no gradient.
+        # All matrices start equal, where the norm has no gradient.
         apart = (self.weight - self.common).square().sum(dim=(1, 2)).add(1e-12).sqrt()
         return batch.mean(losses) - self.penalty * apart.sum()
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is."""
+        """Return (E,) log-probabilities of the labels."""
         scores = self.scores(*self.outputs(batch.x), batch)
         return -functional.cross_entropy(scores, batch.label, reduction="none")
 

@@ -1,4 +1,4 @@
-"""A layer of free weights per worker between the classifier and each worker's labels."""
+"""The crowd layer: one layer of unconstrained weights per worker after the classifier."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ KINDS = ("matrix", "vector", "bias", "vector+bias", "scalar")
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CrowdLayer(NeuralClassifier):
-    r"""The crowd layer: every worker reweighs the class probabilities, then a second softmax.
+    r"""The crowd layer: each worker reweights the class probabilities before a second softmax.
 
     .. math::
         \min \frac{1}{E} \sum_e -\log \mathrm{softmax}(o_{j_e}(p_{i_e}))_{l_e}, \qquad
         o_j(p) = W_j^\top p,\; w_j \circ p,\; p + b_j,\; w_j \circ p + b_j,\; s_j p
 
-    with :math:`p_i = f(x_i)`. The weights are free and not normalised, as published: they are no
-    probabilities. ``confusion_`` is therefore fitted to the trained classifier.
+    with :math:`p_i = f(x_i)`. As in the paper, the weights are not normalised and are not
+    probabilities, so ``confusion_`` is estimated from the output of the trained classifier.
 
-    Use it when a simple baseline is wanted that trains fast; take CCEM where the workers are of
+    Use it when you need a simple baseline that trains fast. Prefer CCEM if the workers are of
     interest. Cost per epoch: that of the classifier plus O(annotations × classes²), or
     O(annotations × classes) for all kinds but the matrix.
 
     Parameters
     ----------
     kind : {"matrix", "vector", "bias", "vector+bias", "scalar"}
-        Which of the :math:`o_j`; all start as the identity.
+        The form of :math:`o_j`; all start as the identity.
     reduction : {"labels", "tasks"}
-        Average over labels; or sum over a task's labels and average over tasks, as published.
+        Average over labels, or sum over the labels of a task and average over tasks (the paper).
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class LayerModel(CrowdModel):
         self.register_parameter("bias", None if bias is None else nn.Parameter(bias))
 
     def scores(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E, K): each annotation's logits of labels."""
+        """Return (E, K) logits of the labels of each annotation."""
         p = log_probas.exp().index_select(0, batch.task)
         if self.weight is not None:
             own = self.weight.index_select(0, batch.worker)
@@ -134,5 +134,5 @@ class LayerModel(CrowdModel):
         return loss / batch.tasks_per_label() if self.per_task else loss
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is."""
+        """Return (E,) log-probabilities of the labels."""
         return -self._losses(self.log_probas(batch.x), batch)

@@ -1,4 +1,4 @@
-"""deepBP: belief propagation and a classifier, in turn."""
+"""deepBP: alternating belief propagation and training of a classifier."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class DeepBP(AlternatingClassifier):
         q_i(k) \propto \mathrm{clip}(f_k(x_i), c) \prod_j \mu_{j \to i}(k), \qquad
         f \leftarrow \arg\min_f -\sum_i \sum_k q_i(k) \log f_k(x_i)
 
-    where :math:`\mu_{j \to i}` integrates over what worker :math:`j` may be like, given its other
-    labels.
+    where :math:`\mu_{j \to i}` integrates over the parameters of worker :math:`j`, given the
+    worker's other labels.
 
-    Use it when workers have few labels each, or when some label very much and at random: what is
-    not known about a worker is weighed, not fixed. Cost per E-step: O(annotations × nodes).
+    Use it when workers have few labels each, or when some give many random labels: the uncertainty
+    about each worker is integrated out. Cost per E-step: O(annotations × nodes).
 
     Parameters
     ----------
-    prior : "weak" is a one-coin Beta(2, 1)
+    prior : prior of the workers; "weak" is a one-coin Beta(2, 1)
     clip, steps, rounds, clip_in_loss
         See ``AlternatingClassifier``.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
@@ -57,17 +57,17 @@ class DeepBP(AlternatingClassifier):
     clip_ : float
         :math:`c`.
     task_key_, task_output_ : (n_tasks,), (n_tasks, n_classes)
-        What training tasks are recognised by: a hash of their labels and :math:`f(x_i)`.
+        Hash of the labels, and :math:`f(x_i)`: they identify training tasks.
 
     Notes
     -----
-    The messages to a training task leave out its own labels, and a new task has none to leave out:
-    it is forecast by :math:`\mathrm{clip}(f)` and the posterior means ``confusion_``. A training
-    task is recognised by its labels and the classifier's output, and gets its belief again.
+    The messages to a training task leave out its own labels. A new task is predicted from
+    :math:`\mathrm{clip}(f)` and the posterior means ``confusion_``. A training task is
+    identified by its labels and the output of the classifier, and gets the belief of the fit.
 
-    The published code draws new samples of workers in every iteration, of a two-coin prior; here
-    messages are exact for one-coin and two-coin workers, which is faster and more accurate. They
-    go on from one E-step to the next, where the paper's start anew.
+    The published code samples workers from a two-coin prior in every iteration. Here messages are
+    exact for one-coin and two-coin workers, which is faster and more accurate. Each E-step starts
+    from the messages of the previous one; the paper resets them.
 
     References
     ----------
@@ -86,7 +86,7 @@ class DeepBP(AlternatingClassifier):
     saves: ClassVar[dict[str, Saved]] = remembered()
 
     def _inference(self, last: bool = False) -> WarmBeliefPropagation:
-        # The last one starts without messages: what it finds depends on the classifier alone.
+        # The last run starts without messages, so its result depends on the classifier alone.
         rounds, tol = (500, 1e-9) if last else (self.rounds, 1e-3)
         return WarmBeliefPropagation(prior=self.prior, max_iter=rounds, tol=tol)
 
@@ -101,9 +101,9 @@ class DeepBP(AlternatingClassifier):
 
 
 class WarmBeliefPropagation(BeliefPropagation):
-    """Belief propagation that starts from the messages it is given, and keeps those it ends with.
+    """Belief propagation that starts from given messages and keeps the final ones.
 
-    The classifier moves little between two E-steps, and so do the messages: a few rounds do.
+    Between two E-steps the classifier and the messages change little, so a few rounds are enough.
     """
 
     messages: Floats | None = None
@@ -111,7 +111,9 @@ class WarmBeliefPropagation(BeliefPropagation):
     def _converge(
         self, steps: MessagePassing, engine: MemoryShards, params: Params, states: list[Floats]
     ) -> Run:
-        if self.messages is not None and not params.update:  # else it goes on after a refinement
+        if (
+            self.messages is not None and not params.update
+        ):  # otherwise it continues after a refinement
             cuts = np.cumsum([len(state) for state in states])[:-1]
             states = [part.copy() for part in np.split(self.messages, cuts)]
         done = super()._converge(steps, engine, params, states)
@@ -120,7 +122,7 @@ class WarmBeliefPropagation(BeliefPropagation):
 
 
 class BeliefModel(AlternatingModel):
-    """The messages are a buffer, so that training which is resumed goes on with them."""
+    """A model with the messages as a buffer, so that a checkpoint holds them."""
 
     messages: Tensor
 

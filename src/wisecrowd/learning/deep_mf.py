@@ -1,4 +1,4 @@
-"""deepMF: mean field inference and a classifier, in turn."""
+"""deepMF: alternating mean field inference and training of a classifier."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ class DeepMF(AlternatingClassifier):
         q_i(k) \propto \mathrm{clip}(f_k(x_i), c) \exp \sum_j E\log\theta_j[k, y_{ij}], \qquad
         f \leftarrow \arg\min_f -\sum_i \sum_k q_i(k) \log f_k(x_i)
 
-    Use it when features say something and workers are many, with few labels each. It is faster
-    than deepBP, and too sure of workers who label very much at random.
+    Use it when features are informative and there are many workers with few labels each. It is
+    faster than deepBP, but overconfident about workers with many random labels.
 
     Parameters
     ----------
-    prior : "weak" are Dirichlet rows with 4 on the diagonal and 1 elsewhere
+    prior : prior of the workers; "weak" has Dirichlet rows with 4 on the diagonal and 1 elsewhere
     clip, steps, rounds, clip_in_loss
         See ``AlternatingClassifier``.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
         Posterior mean.
     expected_log_confusion_ : (n_workers, n_classes, n_classes)
-        :math:`E \log\theta`, by which labels weigh, also those of new tasks.
+        :math:`E \log\theta`: the weights of labels, also in predictions with labels.
     clip_ : float
         :math:`c`.
 
     Notes
     -----
-    With one label per task, matrices as point estimates and no clip, the bound maximised over
-    :math:`q` is the coupled cross entropy; with more labels it is the likelihood of AggNet. The
-    paper's table equates the bound at :math:`q = f` with the former, which holds for one-hot
-    :math:`f` only.
+    Without a clip and with point estimates of the matrices, the bound maximised over :math:`q` is
+    the likelihood of AggNet; with one label per task it is the coupled cross entropy. The paper's
+    table equates the latter with the bound at :math:`q = f`, which only holds for one-hot
+    :math:`f`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Doctor Net: one head per worker on a shared trunk, and their mean."""
+"""Doctor Net: the mean of one classification head per worker on a shared trunk."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DoctorNet(NeuralClassifier):
-    r"""Learn to imitate every worker, then ask all of them.
+    r"""Doctor Net: model each worker by a head of its own, and predict the mean.
 
     .. math::
         p_j(x) = \mathrm{softmax}(W_j\, g(x) + b_j), \qquad
         \min \frac{1}{E} \sum_e -\log p_{j_e}(l_e \mid x_{i_e}), \qquad
         f(x) = \frac{1}{J} \sum_j p_j(x)
 
-    The trunk :math:`g` is the module without its last linear layer; each worker has such a layer of
-    their own, trained on their labels alone. Workers without labels are not asked.
+    The trunk :math:`g` is the module without its last linear layer. Each worker has such a layer,
+    trained on this worker's labels only. The mean leaves out workers without labels.
 
-    Use it when workers are about equally good and differ in opinion: nobody is weighed, so that a
-    majority of poor workers prevails.
+    Use it when workers are about equally good but disagree. All heads have the same weight, so a
+    majority of poor workers decides the result.
 
     Parameters
     ----------
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
-        Fitted to the classifier, once it is trained.
+        Estimated from the output of the trained classifier.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Coupled cross entropy with a volume that settles which of all explanations is taken."""
+"""GeoCrowdNet: coupled cross entropy with a log-determinant (volume) regulariser."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wisecrowd.nn.penalties import confusion_volume, feature_volume
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GeoCrowdNet(NeuralClassifier):
-    r"""Coupled cross entropy with the largest volume of classifier outputs, or of the crowd.
+    r"""Coupled cross entropy that maximises the volume of classifier outputs or of the crowd.
 
     .. math::
         \min_{f, \theta} \frac{1}{E} \sum_e -\log \sum_k f_k(x_{i_e})\, \theta_{j_e}[k, l_e]
@@ -28,8 +28,8 @@ class GeoCrowdNet(NeuralClassifier):
         \quad\text{or}\quad - \lambda \log\det(W^\top W)
 
     with :math:`F = [f(x_1) \ldots f(x_B)]` of the batch and :math:`W` the stacked
-    :math:`\theta_j^\top`. The product of both determinants is the same for all pairs that explain
-    the labels, so that the one grows as the other shrinks.
+    :math:`\theta_j^\top`. The product of the two determinants is the same for all pairs that
+    explain the labels, so one grows as the other shrinks.
 
     Use it when some tasks are clear cases of each class but no worker is an expert
     (``regularize="F"``), or each class has an expert but no task is a clear case (``"W"``). Cost
@@ -38,23 +38,23 @@ class GeoCrowdNet(NeuralClassifier):
     Parameters
     ----------
     regularize : {"F", "W"}
-        Whose volume is to be large: the classifier's outputs', or the crowd's.
+        The volume to maximise: that of the classifier's outputs, or that of the crowd.
     penalty : float
         :math:`\lambda`; published values are 0.001 to 0.2.
     head : {"softmax", "softplus"}
-        What keeps rows of confusion matrices on the simplex.
+        Parametrisation of the rows of confusion matrices.
     start : optional
-        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
-        or a (J, K, K) table; by default near the identity.
+        Initial confusion matrices: a probability for all diagonals, an aggregator's name, or a
+        (J, K, K) table; near the identity by default.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ... A batch should have five
-        tasks per class and more.
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ... Use batches with
+        at least five tasks per class.
 
     Notes
     -----
-    Other than published, the volume is measured from its least value, which changes the loss by a
-    constant alone, and nothing is chosen by true labels. A batch that has lost a class goes without
-    the penalty, as published.
+    Unlike the paper, the volume is measured from its minimum, which only adds a constant to the
+    loss, and true labels choose nothing. As in the paper, a batch in which a class has vanished
+    gets no penalty.
 
     References
     ----------

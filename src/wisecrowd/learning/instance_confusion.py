@@ -1,4 +1,4 @@
-"""Confusion matrices that depend on the task itself: what a worker mixes up changes with x."""
+"""Instance-dependent noise: confusion matrices that are functions of the features."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.instance_heads import InstanceNetwork, label_columns
 from wisecrowd.nn.trunks import logits_and_features
 
-_TASKS_AT_ONCE = 2048  # whose tables are in memory at a time
-_NEIGHBOURHOODS_AT_ONCE = 1024  # tasks whose distances to all anchors are
+_TASKS_AT_ONCE = 2048  # tasks whose tables are in memory together
+_NEIGHBOURHOODS_AT_ONCE = 1024  # tasks whose distances to all anchors are in memory together
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,13 +45,13 @@ class InstanceConfusion(NeuralClassifier):
         -\log \sum_k f_k(x_i)\, \theta_j(x_i)[k, y_{ij}] + \lambda \operatorname{mean}_j
         \operatorname{mean}_i \operatorname{tr} \theta_j(x_i)
 
-    ``variant="head"`` learns :math:`\theta_j(x)` with the classifier: a table for each worker that
-    the network's features shift in a few directions. It begins as trace regularisation and stays
-    so for the warm-up. ``variant="anchor"`` has two stages: after the warm-up, which is trace
-    regularisation, clear cases are taken for known, a worker's labels on those near a task are
-    counted, shrunk to the worker's table, and the classifier goes on with these counts fixed.
+    ``variant="head"`` learns :math:`\theta_j(x)` with the classifier: each worker has a table that
+    the network's features shift in a few directions. The warm-up is plain trace regularisation.
+    ``variant="anchor"`` has two stages. After the same warm-up, tasks with a clear class become
+    anchors. A worker's labels on the anchors near a task are counted and shrunk towards the
+    worker's table, and training continues with these counts fixed.
 
-    Use it when what workers mix up depends on more than the class, and each has many labels. Cost
+    Use it when mistakes depend on more than the class and workers have many labels each. Cost
     per epoch: that of the classifier plus O(annotations × classes² × rank); the anchor variant
     searches neighbours once, O(tasks × anchors).
 
@@ -61,38 +61,38 @@ class InstanceConfusion(NeuralClassifier):
     penalty : float
         :math:`\lambda`.
     warm_up : int
-        Epochs of plain trace regularisation before anything depends on x.
+        Epochs of plain trace regularisation, in which tables do not depend on x.
     rank : int
-        Directions in which features shift a table; with "head".
+        Number of directions in which features shift a table ("head" only).
     threshold : float
-        Tasks with a class of at least this probability are anchors; with "anchor".
+        Probability from which a class is clear, so that the task is an anchor ("anchor" only).
     neighbours : int
-        Anchors that are looked at around each task; with "anchor".
+        Number of nearest anchors of each task ("anchor" only).
     shrinkage : float
-        So many labels does a worker's own table count for; with "anchor".
+        Pseudo-count of the worker's own confusion matrix ("anchor" only).
     start : optional
-        Where the tables start: a probability for all diagonals, an aggregator's name, or a
-        (J, K, K) table; by default as in trace regularisation.
+        Initial tables: a probability for all diagonals, an aggregator's name, or a (J, K, K)
+        table; as in trace regularisation by default.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
-        The mean over the tasks that the worker labelled; with "anchor" the worker's table. New
-        tasks with labels are forecast by :math:`\theta_j(x)` with "head", by this with "anchor".
+        Mean over the tasks that the worker labelled ("head"), or the worker's table ("anchor").
+        Predictions with labels use :math:`\theta_j(x)` with "head", and this with "anchor".
     task_key_, task_output_ : (n_tasks,), (n_tasks, n_classes)
-        What training tasks are recognised by, to get ``probas_`` again; with "anchor".
+        Hash of the labels, and output of the classifier: they identify training tasks ("anchor").
 
     Notes
     -----
-    The published head has classes² outputs per worker at every task; the shared directions here
-    make it affordable for many workers.
+    The published head has classes² outputs per worker and task; shared directions make it cheap for
+    many workers.
 
-    Nothing identifies such a model in general: where workers are little better than chance on a
-    whole region, classifier and confusion matrices can trade places there, the more so the longer
-    training goes on. Choose the epoch by ``selection="crowd"`` or by known classes, and compare
-    with trace regularisation.
+    Such a model is not identified in general. In a region where workers are little better than
+    chance, the classifier and the confusion matrices can swap classes, especially in long training.
+    Select the epoch with ``selection="crowd"`` or known classes, and compare with trace
+    regularisation.
 
     References
     ----------
@@ -219,7 +219,7 @@ class InstanceModel(TrunkModel):
     Attributes
     ----------
     share : (J,)
-        What makes a mean over annotations one over workers.
+        Weights that turn a mean over annotations into one over workers.
     """
 
     network: InstanceNetwork
@@ -257,7 +257,7 @@ class InstanceModel(TrunkModel):
         return loss + self.penalty * batch.tasks_per_label() * size
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is."""
+        """Return (E,) log-probabilities of the labels."""
         log_probas, log_tables = self.network.tables(batch)
         return objectives.label_log_probas(log_probas, label_columns(log_tables, batch), batch)
 
@@ -268,7 +268,7 @@ class InstanceModel(TrunkModel):
 
     @torch.no_grad()
     def mean_confusion(self, data: CrowdData) -> Floats:
-        """Return (J, K, K): each worker's mean table; without labels that which depends on no x."""
+        """Return (J, K, K) mean tables; workers without labels have their base table."""
         self.eval()
         total = torch.zeros_like(self.network.head.base.logits)
         count = total.new_zeros(len(total))
@@ -281,12 +281,12 @@ class InstanceModel(TrunkModel):
         return as_array(torch.where(count[:, None, None] > 0, mean, self.network.head.base.table()))
 
 
-# ------------------------------------------------------------------------ counts on clear cases
+# ------------------------------------------------------------------------ counts on anchors
 
 
 @dataclass(frozen=True)
 class AnchorNoise:
-    """Rows counted on the clear cases around a task; a new task has those of the worker."""
+    """Rows counted on nearby anchors; new tasks have the rows of the worker's table."""
 
     method: InstanceConfusion
 
@@ -316,12 +316,12 @@ NOISE: dict[str, type[HeadNoise | AnchorNoise]] = {"head": HeadNoise, "anchor": 
 
 
 class AnchorModel(TraceModel):
-    """Trace regularisation first, then rows that were counted on clear cases, and stay.
+    """Trace regularisation, then rows that are counted on anchors once and fixed.
 
     Attributes
     ----------
     log_rows : (E, K)
-        For each annotation of the training data, once counted.
+        Rows of the annotations of the training data, once counted.
     counted : ()
     """
 
@@ -371,7 +371,7 @@ class AnchorModel(TraceModel):
         return as_array(functional.softmax(logits.double(), dim=1)), as_array(features)
 
     def results(self, data: CrowdData) -> dict[str, Any]:
-        """Return the fields of ``Learned``; labels not trained on have the worker's rows."""
+        """Return the fields of ``Learned``; labels outside training have the worker's rows."""
         whole, table = data.whole, as_array(self.head.table())
         log_probas = log_probas_of(self.network, whole.features, device=whole.device)
         log_rows = safe_log(table)[whole.labels.worker, :, whole.labels.label]
@@ -393,22 +393,22 @@ def neighbour_rows(
 ) -> Floats:
     r"""Return (E, K): :math:`\theta_j(x_i)[\cdot, l]` for each annotation, from its neighbours.
 
-    Anchors are labelled tasks whose class is clear. An annotation's row counts what its worker
-    said of the anchors next to the task, and adds the worker's table as ``shrinkage`` labels. A
-    task is no anchor of its own.
+    Anchors are labelled tasks whose class is clear. The row of an annotation is counted from its
+    worker's labels on the nearest anchors, with the worker's table as a pseudo-count of
+    ``shrinkage`` labels. A task is not its own anchor.
 
     Parameters
     ----------
     features : (N, d)
-        Where tasks lie.
+        Coordinates of the tasks.
     probas : (N, K)
         The classifier's output.
     labels : CrowdLabels
     table : (J, K, K)
     threshold : float
-        Anchors have a class of at least this probability.
+        Least probability of the class of an anchor.
     n_neighbours : int
-        Anchors that are looked at around each task.
+        Number of nearest anchors.
     shrinkage : float
     """
     anchors = np.flatnonzero((probas.max(axis=1) >= threshold) & (labels.labels_per_task > 0))
@@ -443,7 +443,7 @@ def _nearest(
 
 
 def _count(kind: NDArray[np.int64], keep: NDArray[np.bool_], prior: Floats) -> Floats:
-    """Return (e, K): how many neighbours of each class are to be kept."""
+    """Return (e, K) numbers of kept neighbours in each class."""
     n_edges, n_classes = len(kind), prior.shape[1]
     cell = np.arange(n_edges)[:, None] * n_classes + kind
     counts = np.bincount(cell[keep], minlength=n_edges * n_classes)

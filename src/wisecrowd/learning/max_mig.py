@@ -1,4 +1,4 @@
-"""Max-MIG: a classifier and a crowd aggregator that agree as informatively as they can."""
+"""Max-MIG: a classifier and a vote that share as much information as possible."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.divergences import DIVERGENCES, information_gain
 
 Floats = NDArray[np.float64]
-LARGEST_LEAD = 10.0  # in logits, of a vote at the start: a surer one has no gradient left
-COLLAPSED = 0.99  # a classifier that gives one class so much on average has learned nothing
-FEW_TASKS = 50  # of which a tenth says nothing about the rest
-MOST_PAIRS = 1000  # about so many tasks say what the vote is worth: their pairs are compared
-SCALES = [0.8**power for power in range(11)]  # of the vote: 1 down to a tenth
+LARGEST_LEAD = 10.0  # largest initial margin of a vote in logits; beyond, gradients vanish
+COLLAPSED = 0.99  # mean probability of one class at which the classifier has collapsed
+FEW_TASKS = 50  # fewer tasks leave too few to hold out
+MOST_PAIRS = 1000  # about how many held-out tasks scale the vote; all their pairs are compared
+SCALES = [0.8**power for power in range(11)]  # candidate scales of the vote, 1 to about 0.1
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -45,47 +45,47 @@ class MaxMIG(NeuralClassifier):
         \kappa_{ii'} = \sum_c \frac{h_c(x_i)\, g_c(y_{i'})}{p_c}
 
     The gain :math:`E_i[\partial f(\kappa_{ii})] - E_{i \neq i'}[f^*(\partial f(\kappa_{ii'}))]` is
-    highest where :math:`h` and :math:`g` are the posteriors given features and labels: what the two
-    sources share, which are independent given the class. Mistakes that workers share with each
-    other, and not with the features, earn nothing.
+    highest where :math:`h` and :math:`g` are the class posteriors given features and labels. The
+    two sources are assumed independent given the class. Mistakes that workers share with each other
+    but not with the features do not increase it.
 
-    Use it when workers make correlated mistakes, copy each other, or a majority says the same of
+    Use it when workers make correlated mistakes, copy each other, or mostly give one label to
     everything. Cost per batch: that of the classifier plus O(batch² × classes).
 
     Parameters
     ----------
     divergence : {"kl", "pearson", "jensen-shannon", "hellinger", "reverse-kl"}
     start : str, method, or "votes"
-        The aggregator's weights start from the log confusion matrices of soft votes, or of a method
-        that is fitted first.
+        Source of the initial weights: the log confusion matrices of soft votes, or of a method that
+        is fitted first.
     floor : float
         Added to these matrices before the logarithm.
     learn_prior : bool
-        Learn :math:`p` too; otherwise it is uniform.
+        Learn :math:`p` instead of a uniform prior.
     aggregator : callable, optional
-        A function of ``(n_workers, n_classes)`` that makes a torch module from a ``CrowdBatch`` to
-        (B, K) logits, instead of the weighted vote.
+        Replacement of the weighted vote: a function of ``(n_workers, n_classes)`` that returns a
+        torch module from a ``CrowdBatch`` to (B, K) logits.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     vote_weight_ : (n_workers, n_classes, n_classes)
-        ``vote_weight_[j, c, l]``: what label ``l`` by worker ``j`` says for class ``c``.
+        ``vote_weight_[j, c, l]``: weight of label ``l`` by worker ``j`` for class ``c``.
     prior_ : (n_classes,)
     probas_ : (n_tasks, n_classes)
-        The forecast from features and labels together, :math:`\zeta_c \propto h_c g_c / p_c`.
+        Posterior from features and labels, :math:`\zeta_c \propto h_c g_c / p_c`.
 
     Notes
     -----
     The published code adds noise inside logarithms and reports the best test epoch; here ratios
-    stay in the log domain. A worker without labels has weight zero. Information does not depend on
-    the classes' names: at the end they are ordered so that labels speak for their own class.
+    stay in the log domain. A worker without labels has weight zero. The gain does not depend on the
+    order of the classes; after training they are ordered so that labels support their own class.
 
-    A network learns by heart what the vote says, and the vote grows too sure of it. So
-    ``selection="auto"`` without known classes means "crowd" here. It chooses the epoch by the gain
-    on the tasks held out, and scales the vote down to where it gains most there. Weight decay and
-    the workers' rate were chosen on simulated crowds, as ``replays/max_mig.py`` says.
+    A network can memorise the vote, and the vote then becomes overconfident. Therefore
+    ``selection="auto"`` without known classes means "crowd" here: the epoch and the scale of the
+    vote maximise the gain on held-out tasks. The defaults of weight decay and ``crowd_lr`` were
+    chosen on simulated crowds (``replays/max_mig.py``).
 
     References
     ----------
@@ -202,7 +202,7 @@ class InformationModel(CrowdModel):
 
     @torch.no_grad()
     def name_classes(self, order: Tensor) -> None:
-        """Put the classes in another order, in all three parts alike."""
+        """Reorder the classes of the network, the vote and the prior."""
         of_network = self.network.get_buffer("order")
         of_network.copy_(of_network[order])
         weight = self.vote.get_parameter("weight")
@@ -219,16 +219,16 @@ class InformationModel(CrowdModel):
         return information_gain(self.divergence, log_probas, log_g, log_prior)
 
     def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
-        """Return what classifier and vote gain together on these tasks."""
+        """Return the gain of classifier and vote on these tasks."""
         return self._best_scale(data, unseen)[0]
 
     def evidence_scale(self, data: CrowdData, unseen: Tensor) -> float:
-        """Return the scale of at most 1 at which the vote gains most on these tasks."""
+        """Return the scale of the vote, at most 1, with the largest gain on these tasks."""
         return self._best_scale(data, unseen)[1]
 
     @torch.inference_mode()
     def _best_scale(self, data: CrowdData, unseen: Tensor) -> tuple[float, float]:
-        """Return the most gain on tasks not trained on, and the scale of the vote that has it."""
+        """Return the largest gain on held-out tasks, and the scale of the vote that gives it."""
         self.eval()
         batch = data.batch(unseen[: len(unseen) : max(1, len(unseen) // MOST_PAIRS)])
         log_probas, votes = self.log_probas(batch.x), self.vote(batch)
@@ -236,7 +236,7 @@ class InformationModel(CrowdModel):
 
     @torch.no_grad()
     def scale_evidence(self, scale: float) -> None:
-        """Multiply the weights of the vote, if they are known to be weights."""
+        """Multiply the weights of the vote; an aggregator of the user is left unchanged."""
         if isinstance(self.vote, VoteLayer):
             self.vote.weight.mul_(scale)
 
@@ -261,11 +261,11 @@ class VoteLayer(nn.Module):
 def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     """Return (J, K, L) weights: log confusion matrices, zero for workers without labels.
 
-    They are scaled down where many workers would make the vote too sure to change its mind.
+    They are scaled down if many workers would make the vote so confident that gradients vanish.
     """
     labels = data.labels
     if isinstance(start, str) and start == "votes":
-        probas = telling_votes(data)
+        probas = informative_votes(data)
     else:
         # A copy: the user's own object stays as it is.
         method = get_method(start)() if isinstance(start, str) else copy.deepcopy(start)
@@ -285,26 +285,27 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
 
 
-def telling_votes(data: CrowdData) -> Floats:
-    """Return (N, K) shares of votes that count by how much they tell.
+def informative_votes(data: CrowdData) -> Floats:
+    """Return (N, K) shares of votes weighted by their information content.
 
-    That is minus the log of how often its worker gives the label: who always says the same says
-    nothing. Else a naive majority would make its class one that is possible everywhere.
+    The weight of a label is minus the logarithm of its frequency among the worker's labels, so a
+    worker who always gives the same label hardly counts. With equal weights, a majority of such
+    workers would make their class likely everywhere.
     """
     labels = data.labels
     n_workers, n_classes = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * n_classes + labels.label
     counts = np.bincount(cell, labels.weight, n_workers * n_classes).reshape(n_workers, n_classes)
-    # workers with few labels are taken to use them as all do
+    # workers with few labels are shrunk towards the frequencies of all
     expected = counts + n_classes * counts.sum(axis=0) / max(counts.sum(), 1e-300)
     often = expected / expected.sum(axis=1, keepdims=True)
-    told = 0.01 - safe_log(often).reshape(-1)[cell]  # a little, so that no task is without votes
-    told = told if labels.weight is None else told * labels.weight
-    return soft_votes(CrowdData(data.features, replace(labels, weight=told), data.gold))
+    weight = 0.01 - safe_log(often).reshape(-1)[cell]  # positive, so that no task is without votes
+    weight = weight if labels.weight is None else weight * labels.weight
+    return soft_votes(CrowdData(data.features, replace(labels, weight=weight), data.gold))
 
 
 def class_order(vote: VoteLayer, labels: CrowdLabels) -> Tensor:
-    """Return the order in which labels speak for the class of their own name the most."""
+    """Return the order of the classes in which labels support their own class most."""
     from scipy.optimize import linear_sum_assignment
 
     weight = as_array(vote.weight)  # (J, L, K)
@@ -315,7 +316,7 @@ def class_order(vote: VoteLayer, labels: CrowdLabels) -> Tensor:
 
 
 class Ordered(nn.Module):
-    """A network whose classes can be named after it was trained."""
+    """A network whose classes can be reordered after training."""
 
     order: Tensor
 
@@ -332,7 +333,7 @@ class Ordered(nn.Module):
 
 @torch.inference_mode()
 def _scores_of(vote: nn.Module, labels: CrowdLabels) -> Floats:
-    """Return the logits of an aggregator of the user's own for all tasks at once."""
+    """Return the logits of the user's aggregator for all tasks at once."""
     task, worker, label = (
         torch.from_numpy(np.array(codes, dtype=np.int64))
         for codes in (labels.task, labels.worker, labels.label)

@@ -1,4 +1,4 @@
-"""MBEM: EM in which the network's own predictions stand for the classes."""
+"""MBEM: EM that estimates workers from the network's predictions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MBEM(NeuralClassifier):
-    r"""Model-bootstrapped EM: workers are judged by the trained network, then it is trained again.
+    r"""Model-bootstrapped EM: estimate workers from the trained network, then train it again.
 
     .. math::
         c_i = \arg\max_k f_k(x_i), \quad
@@ -32,24 +32,24 @@ class MBEM(NeuralClassifier):
         q_i(k) \propto \hat p_k \prod_j \theta_j[k, y_{ij}]
 
     with :math:`\hat p` the shares of the predicted classes. The first training is on the soft
-    votes, each further one on :math:`q`, which the network enters through :math:`\theta` alone.
+    votes and each later one on :math:`q`, which depends on the network through :math:`\theta` only.
 
-    Use it when tasks have one label each and the features are good: unlike AggNet it can then
-    leave the votes behind.
+    Use it when tasks have one label each and the features are good. AggNet often stays at the
+    votes in that case.
 
     Parameters
     ----------
     rounds : int
         Trainings after the first. All trainings share ``epochs`` evenly.
     reinit : bool
-        Start every training from the untrained network; otherwise from where it was.
+        Start every training from the untrained network instead of the previous one.
     self_train : bool
-        Spend the second half of every training on the network's own predictions, as the authors'
-        code does.
+        Use the network's own predictions as targets in the second half of every training, like
+        the authors' code.
     smoothing : float
-        :math:`s`; a class that a worker never met has a uniform row.
+        :math:`s`; the row of a class that a worker never saw is uniform.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     References
     ----------
@@ -83,7 +83,7 @@ class MBEM(NeuralClassifier):
 
 
 def training_plan(epochs: int, rounds: int, self_train: bool) -> dict[int, str]:
-    """Return what happens before which epoch.
+    """Return the action before each epoch that has one.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def judge(
         One-hot predictions.
     labels : CrowdLabels
     known : (N,)
-        The tasks that count for the class prior.
+        Mask of the tasks that determine the class prior.
     smoothing : float
     """
     confusion = confusion_from(predicted, labels, smoothing)
@@ -122,7 +122,7 @@ def judge(
 
 
 class BootstrappedModel(TargetModel):
-    """A network trained in rounds, with the workers judged by its predictions in between."""
+    """A network trained in rounds; workers are estimated from its predictions in between."""
 
     table: Tensor
 
@@ -140,7 +140,7 @@ class BootstrappedModel(TargetModel):
             self._untrained = {k: v.detach().clone() for k, v in network.state_dict().items()}
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Judge the workers, or take the network's predictions for the truth, when it is time."""
+        """Estimate the workers, or use the network's predictions as targets, if planned."""
         action = self.plan.get(epoch)
         if action is None or epoch == 0:
             return

@@ -1,4 +1,4 @@
-"""Alias of ``wisecrowd.learning.training.crowd_model``, its former place."""
+"""Alias of ``wisecrowd.learning.training.crowd_model``, its previous location."""
 
 from wisecrowd.learning.training.crowd_model import ConfusionModel as ConfusionModel
 from wisecrowd.learning.training.crowd_model import CrowdModel as CrowdModel

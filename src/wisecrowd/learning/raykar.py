@@ -1,4 +1,4 @@
-"""Raykar: logistic regression and the workers' confusion matrices by EM, without torch."""
+"""Raykar: logistic regression and confusion matrices of the workers by EM, without torch."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Raykar(CrowdClassifier):
         + \sum_{jkl} \alpha_{kl} \log \theta_j[k, l] - \frac{\lambda}{2} \|W\|^2, \qquad
         f(x) = \mathrm{softmax}(W x + b)
 
-    The M-step is exact: counts for :math:`\theta`, a convex problem solved by L-BFGS for
-    :math:`W`, so that this never decreases. Features are standardised; rows of ``X`` that are no
-    vectors are flattened.
+    The M-step is exact (expected counts for :math:`\theta`, L-BFGS on a convex problem for
+    :math:`W`), so the objective never decreases. Features are standardised; rows of ``X`` that are
+    not vectors are flattened.
 
-    Use it when classes are about linear in the features and tasks have several labels each.
+    Use it when classes are roughly linear in the features and tasks have several labels each.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Raykar(CrowdClassifier):
         Pseudo-counts :math:`\alpha` of the confusion rows, as in ``DawidSkene``; for two classes
         they are the Beta priors of sensitivity and specificity. None is maximum likelihood.
     l2 : float
-        :math:`\lambda`, on weights of standardised features; the intercept is free.
+        :math:`\lambda`, for weights of standardised features; the intercept is not penalised.
     max_iter : int
-        Iterations of EM.
+        Maximum number of EM iterations.
     tol : float
-        Stop when the relative gain is at most this.
+        Relative gain that counts as converged.
     random_state : int
-        Nothing is random here.
+        Not used; the method is deterministic.
 
     Attributes
     ----------
     coef_, intercept_ : (n_classes, n_features), (n_classes,)
-        Of the features as they were given.
+        Weights and intercepts for the features as given.
     confusion_ : (n_workers, n_classes, n_classes)
     history_ : tuple of dict
         The objective after every iteration.
@@ -85,7 +85,7 @@ class Raykar(CrowdClassifier):
     }
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        # Features that are no vectors are flattened: only the first of their axes is remembered.
+        # Features that are not vectors are flattened; only the size of their first axis is saved.
         features, per_task = sizes["features"], (np.shape(self.coef_) or (0,))[-1]
         return {"inputs": per_task if features and per_task % features == 0 else features}
 
@@ -143,7 +143,7 @@ class _EM:
         self.X = np.hstack([X, np.ones((len(X), 1))])
         self.labels, self.l2, self.alpha = training.labels, l2, alpha
         n_classes = self.labels.n_classes
-        # Other tasks say nothing of either part: their posterior is what f says already.
+        # Other tasks do not inform either part: their posterior is f itself.
         self.useful = (self.labels.labels_per_task > 0) | (training.gold >= 0)
         self.weights = np.zeros((n_classes, self.X.shape[1]))
         self.posterior = soft_votes(training)
@@ -151,7 +151,7 @@ class _EM:
             self.possible = np.log(with_gold(np.ones((len(X), n_classes)), training))
 
     def run(self, max_iter: int, tol: float) -> tuple[list[float], bool]:
-        """Iterate; return the objective after every iteration and whether it settled."""
+        """Iterate; return the objective after every iteration, and whether it converged."""
         history: list[float] = []
         for iteration in range(1, max_iter + 1):
             history.append(self._iterate())
@@ -179,8 +179,8 @@ class _EM:
 def solve_logistic(X: Floats, targets: Floats, l2: float, start: Floats) -> Floats:
     r"""Return the (K, d) weights of a logistic regression on class probabilities.
 
-    They minimise :math:`-\sum_{ik} q_i(k) \log f_k(x_i) + \frac{\lambda}{2} \|W\|^2`, in which the
-    last column, that of the ones, is free.
+    They minimise :math:`-\sum_{ik} q_i(k) \log f_k(x_i) + \frac{\lambda}{2} \|W\|^2`; the last
+    column, the intercept, is not penalised.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ def solve_logistic(X: Floats, targets: Floats, l2: float, start: Floats) -> Floa
     targets : (N, K)
     l2 : float
     start : (K, d)
-        Returned as it is where it cannot be improved on.
+        Initial weights; returned unchanged if L-BFGS does not improve on them.
     """
     from scipy.optimize import minimize
 

@@ -1,4 +1,4 @@
-"""One confusion matrix for the whole crowd, as if all labels came from one noisy source."""
+"""One confusion matrix that all workers share."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class SingleConfusion(NeuralClassifier):
         \min_{f, \theta} \frac{1}{N} \sum_i \sum_j
         -\log \sum_k f_k(x_i)\, \theta[k, y_{ij}] + \lambda \operatorname{tr} \theta
 
-    Use it when it is not known who gave which label, or workers have too few labels to tell them
-    apart; otherwise as a baseline. Cost per epoch: that of the classifier plus
+    Use it when the workers are unknown or have too few labels each to estimate a matrix, and as a
+    baseline. Cost per epoch: that of the classifier plus
     O(annotations × classes).
 
     Parameters
     ----------
     penalty : float
-        :math:`\lambda`; 0 leaves the channel free.
+        :math:`\lambda`; 0 removes the penalty.
     head : {"softplus", "softmax"}
-        What keeps rows on the simplex.
+        Parametrisation of the rows.
     start : optional
-        Where the matrix starts: a probability for its diagonal; or the mean of an aggregator's
-        confusion matrices, by its name, or of a (J, K, K) table.
+        Initial matrix: a probability for its diagonal, or the mean of the confusion matrices of an
+        aggregator, given by name, or of a (J, K, K) table.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class SingleConfusion(NeuralClassifier):
 
 
 class ChannelModel(TraceModel):
-    """The trace-regularised loss of a crowd that is one worker."""
+    """The trace-regularised loss with all labels treated as those of one worker."""
 
     def __init__(
         self, network: nn.Module, head: ConfusionHead, penalty: float, n_workers: int

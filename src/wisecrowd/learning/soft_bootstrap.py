@@ -1,4 +1,4 @@
-"""Soft bootstrapping: trust the majority vote, and a little the network itself."""
+"""Soft bootstrapping: targets that mix the majority vote with the network's output."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from wisecrowd.nn.objectives import posterior_cross_entropy
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SoftBootstrap(NeuralClassifier):
-    r"""Majority-vote labels mixed with what the network says already.
+    r"""Training on the majority vote mixed with the network's own output.
 
     .. math::
         \min_f \frac{1}{N} \sum_i \sum_k
         -\bigl[\beta\, t_i(k) + (1 - \beta) f_k(x_i)\bigr] \log f_k(x_i)
 
-    with :math:`t` the majority vote. The gradient goes through both :math:`f`, so that the second
-    part is an entropy that rewards being sure.
+    with :math:`t` the majority vote. The gradient flows through both :math:`f`, so the second part
+    is an entropy term that favours confident predictions.
 
-    Use it when a baseline is wanted that resists noisy labels and knows nothing of workers.
+    Use it when you need a baseline that resists noisy labels and has no model of workers.
 
     Parameters
     ----------
     beta : float
-        How much the vote counts; with 1 this is training on majority-vote labels.
+        Weight of the vote; 1 is plain training on majority-vote labels.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
-        Fitted to the classifier, once it is trained.
+        Estimated from the output of the trained classifier.
 
     References
     ----------
@@ -71,7 +71,7 @@ class SoftBootstrap(NeuralClassifier):
 
 
 class BootstrapModel(TargetModel):
-    """Targets that lean towards the network's own output."""
+    """Targets that mix the vote with the network's output."""
 
     def __init__(self, network: nn.Module, targets: Tensor, beta: float) -> None:
         super().__init__(network, targets)

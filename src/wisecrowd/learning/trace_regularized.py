@@ -1,4 +1,4 @@
-"""Coupled cross entropy with confusion matrices that are no better than they must be."""
+"""Coupled cross entropy with a trace penalty on the confusion matrices."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from wisecrowd.learning.training.neural_classifier import NeuralClassifier
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TraceRegularized(NeuralClassifier):
-    r"""Trace regularisation: of all crowds that explain the labels, the least reliable one.
+    r"""Trace regularisation: the least reliable workers that explain the labels.
 
     .. math::
         \min_{f, \theta} \frac{1}{N} \sum_i \sum_j
         -\log \sum_k f_k(x_i)\, \theta_j[k, y_{ij}] + \lambda \frac{1}{J} \sum_j
         \operatorname{tr} \theta_j
 
-    Many pairs of classifier and crowd explain the labels equally well. Where the mean confusion
-    matrix is diagonally dominant, the true crowd is that of the least trace, and what is recovered
-    tends to it as :math:`\lambda \to 0`; a diagonal entry :math:`a` comes out too low by about
-    :math:`\lambda K a (1 - a)`.
+    Many pairs of classifier and confusion matrices explain the labels equally well. If the mean
+    confusion matrix is diagonally dominant, the true matrices have the least trace, and the
+    estimates converge to them as :math:`\lambda \to 0`. A diagonal entry :math:`a` is
+    underestimated by about :math:`\lambda K a (1 - a)`.
 
-    Use it when workers are unreliable but right more often than wrong in any one way, also when
-    tasks have one label each. Cost per epoch: that of the classifier plus O(annotations × classes).
+    Use it when workers are unreliable but the correct label is their most frequent one on every
+    class. One label per task is enough. Cost per epoch: that of the classifier plus
+    O(annotations × classes).
 
     Parameters
     ----------
     penalty : float
-        :math:`\lambda`; 0.001 to 0.1 do much the same.
+        :math:`\lambda`; values from 0.001 to 0.1 give similar results.
     log_trace : bool
-        Sum the logarithms of the diagonals instead.
+        Penalise the logarithms of the diagonals instead.
     head : {"softplus", "softmax"}
-        What keeps rows on the simplex; softplus divided by row sums is the paper's.
+        Parametrisation of the rows; the paper divides softplus by row sums.
     start : optional
-        Where the confusion matrices start: a probability for all diagonals, an aggregator's name,
-        or a (J, K, K) table; by default the paper's 6I - 5 under softplus.
+        Initial confusion matrices: a probability for all diagonals, an aggregator's name, or a
+        (J, K, K) table; the paper's 6I - 5 under softplus by default.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Notes
     -----
-    The paper sums over tasks and workers; as in its code, tasks and workers are averaged here. The
-    whole is divided by the labels per task, so that without penalty it is coupled cross entropy.
+    The paper sums over tasks and workers; its code and this one average. The loss is divided by the
+    number of labels per task, so it equals coupled cross entropy when the penalty is 0.
 
     References
     ----------

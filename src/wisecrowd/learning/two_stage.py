@@ -32,32 +32,32 @@ class TwoStage(NeuralClassifier):
     .. math::
         \min_f \frac{\sum_i w_i \sum_k -q_i(k) \log f_k(x_i)}{\sum_i w_i}
 
-    with :math:`q` the aggregator's probabilities, or its labels as certainties.
+    with :math:`q` the aggregator's probabilities, or its labels with probability one.
 
-    Use it when a simple and honest baseline is wanted, or an aggregator fits the crowd well. What
-    the features know does not help to judge the workers.
+    Use it when you need a simple baseline, or an aggregator fits the crowd well. The
+    features do not help to estimate the workers.
 
     Parameters
     ----------
     aggregator : str or Aggregator
-        A name such as "dawid-skene", or a method with its parameters, which is left as it is.
+        Name such as "dawid-skene", or a method with its parameters, which is not modified.
     labels : {"soft", "hard"}
         Train on the aggregator's probabilities or on its most probable classes.
     weighted : bool
-        Let each task count by how sure the aggregator is: :math:`w_i = \max_k q_i(k)`.
+        Weight tasks by the aggregator's confidence, :math:`w_i = \max_k q_i(k)`.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     aggregated_ : (n_tasks, n_classes)
-        What the aggregator said of the tasks that were trained on.
+        The aggregator's class probabilities of the training tasks.
     confusion_ : (n_workers, n_classes, n_classes)
-        Fitted to the classifier, once it is trained.
+        Estimated from the output of the trained classifier.
 
     References
     ----------
-    Raykar et al. (2010). Learning from crowds. JMLR 11; it compares with this.
+    Raykar et al. (2010). Learning from crowds. JMLR 11; uses it as a baseline.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class TwoStage(NeuralClassifier):
         check_flag("weighted", self.weighted)
 
     def _fresh_aggregator(self) -> Aggregator:
-        """Return an unfitted copy: what the user gave is never touched."""
+        """Return an unfitted copy, so that the user's object is not modified."""
         if isinstance(self.aggregator, str):
             made: Aggregator = get_method(self.aggregator)()
             return made
@@ -108,7 +108,7 @@ class TwoStage(NeuralClassifier):
         return AggregatedModel(network, targets, probas)
 
     def _aggregate(self, data: CrowdData) -> Floats:
-        """Return (N, K) from the labels that may be seen, and gold."""
+        """Return (N, K) class probabilities from the training labels and gold."""
         gold = None
         if (data.gold >= 0).any():
             known = np.flatnonzero(data.gold >= 0)
@@ -123,7 +123,7 @@ class TwoStage(NeuralClassifier):
 
 
 class AggregatedModel(TargetModel):
-    """A network whose targets stay as the aggregator has made them."""
+    """A network with the aggregator's output as fixed targets."""
 
     def __init__(self, network: nn.Module, targets: Floats, aggregated: Floats) -> None:
         super().__init__(network, torch.from_numpy(targets))

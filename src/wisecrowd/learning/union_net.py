@@ -1,4 +1,4 @@
-"""All workers' labels as one long label: a single transition from class to (worker, label)."""
+"""UnionNet: one transition matrix from classes to all (worker, label) pairs."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from wisecrowd.nn.objectives import coupled_cross_entropy
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class UnionNet(NeuralClassifier):
-    r"""The union of the crowd: one transition matrix from classes to all (worker, label) pairs.
+    r"""UnionNet: the labels of all workers as the output of one transition matrix.
 
     .. math::
         \min_{f, T} \frac{1}{E} \sum_e -\log \sum_k f_k(x_{i_e})\, T[k, (j_e, l_e)], \qquad
         \sum_{j, l} T[k, (j, l)] = 1
 
-    The softmax runs over the union of all workers' labels, so that a worker who is sure to answer
-    the same on a class takes from the others' share.
+    The softmax runs over the labels of all workers together, so a worker who is consistent on a
+    class lowers the share of the others.
 
-    Use it when workers should be compared with each other rather than each with the classes; it is
-    a baseline. Cost per epoch: that of the classifier plus O(annotations × classes).
+    Use it when you need a baseline that compares workers with each other. Cost per epoch: that of
+    the classifier plus O(annotations × classes).
 
     Parameters
     ----------
     error : float
-        How often workers are wrong at the start.
+        Initial error rate of the workers.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr ...
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
-        The transition matrix cut into workers, rows normalised.
+        Blocks of the transition matrix, one per worker, with normalised rows.
 
     Notes
     -----
-    This is UnionNet-B; the paper's start has an error of 1e-5, from which logits must go a long
-    way.
+    This is UnionNet-B. The default error is the paper's 1e-5; the initial logits are extreme, so
+    they change slowly.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Weighted Doctor Net: one head per worker, and weights that say whom to ask."""
+"""Weighted Doctor Net: one classification head per worker, and learned weights."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from wisecrowd.nn.batches import CrowdBatch
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedDoctorNet(NeuralClassifier):
-    r"""Doctor Net with learned weights: workers whom the others' labels confirm are asked more.
+    r"""Doctor Net with learned weights: heads that predict other workers' labels count more.
 
     .. math::
         f(x) = \sum_j w_j\, p_j(x), \qquad w = \mathrm{softmax}(v), \qquad
         \min_v \frac{1}{N} \sum_i \frac{1}{|M_i|} \sum_{j \in M_i}
         -\log \frac{\sum_{j' \ne j} w_{j'}\, p_{j'}(y_{ij} \mid x_i)}{\sum_{j' \ne j} w_{j'}}
 
-    The heads :math:`p_j` learn from their workers' labels alone, as in Doctor Net; the weights
-    learn at the same time, at their own rate, from heads that they do not move.
+    The heads :math:`p_j` are trained on their workers' labels only, as in Doctor Net. The weights
+    are trained at the same time with their own learning rate; their gradient does not reach the
+    heads.
 
-    Use it when some workers are much better than others and all have a fair number of labels.
+    Use it when some workers are much better than others and every worker has many labels.
 
     Parameters
     ----------
     exclude_self : bool
-        Leave a worker's own head out where their own label is to be foretold, so that no head earns
-        weight by having memorised it.
+        Leave out a worker's own head when predicting this worker's label, so that memorised labels
+        earn no weight.
     **others
-        Those of ``NeuralClassifier``: module, epochs, batch_size, lr, crowd_lr (of the weights) ...
+        Parameters of ``NeuralClassifier``: module, epochs, batch_size, lr, crowd_lr (weights) ...
 
     Attributes
     ----------
     worker_weight_ : (n_workers,)
-        :math:`w`; they sum to one.
+        Weights :math:`w`, which sum to one.
     confusion_ : (n_workers, n_classes, n_classes)
-        Fitted to the classifier, once it is trained.
+        Estimated from the output of the trained classifier.
 
     References
     ----------
-    Guan, Gulshan, Dai and Hinton (2018). Who said what: modeling individual labelers improves
-    classification. AAAI.
+    Guan, Gulshan, Dai and Hinton (2018). Who said what. AAAI; see ``DoctorNet``.
 
     Examples
     --------
@@ -81,12 +81,12 @@ class WeightedDoctorNet(NeuralClassifier):
 
 
 class WeightedDoctorModel(DoctorModel):
-    """Heads as in Doctor Net, and a score per worker."""
+    """The heads of Doctor Net, and one score per worker."""
 
     def __init__(self, network: nn.Module, data: CrowdData, exclude_self: bool) -> None:
         super().__init__(network, data)
         n_active = int((data.labels.labels_per_worker > 0).sum())
-        self.exclude_self = exclude_self and n_active > 1  # somebody must be left to ask
+        self.exclude_self = exclude_self and n_active > 1  # at least one head must remain
         self.scores = nn.Parameter(torch.zeros(data.labels.n_workers))
         self.register_buffer("active", self.network.log_weight > -torch.inf)
 
@@ -96,7 +96,7 @@ class WeightedDoctorModel(DoctorModel):
         return scores.log_softmax(dim=0)
 
     def loss(self, batch: CrowdBatch) -> Tensor:
-        """Return the heads' loss plus that of the weights; neither moves what is the other's."""
+        """Return the loss of the heads plus that of the weights; they share no gradient."""
         weights = self.log_weights()
         self.network.log_weight.copy_(weights.detach())
         hidden = self.network.trunk(batch.x)
@@ -107,7 +107,7 @@ class WeightedDoctorModel(DoctorModel):
         )
 
     def foretold(self, heads: Tensor, weights: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is to the weighted heads of the others.
+        """Return (E,) log-probabilities of the labels under the weighted heads of other workers.
 
         Parameters
         ----------

@@ -1,11 +1,11 @@
-"""Parts for learning from crowds in anybody's own PyTorch loop; needs the extra ``deep``.
+"""Parts for learning from crowds in a PyTorch loop of your own; needs the extra ``deep``.
 
 ========================  ======================================================================
-batches                   a mini-batch of tasks that carries its annotations, and its collate
+batches                   mini-batches of tasks with their annotations, and a collate function
 heads                     one confusion matrix per worker, as parameters
 objectives                losses that couple a classifier with the workers
-penalties                 what makes the confusion matrices identifiable
-backbones                 small classifiers, and how a name becomes one
+penalties                 regularisers that identify the confusion matrices
+backbones                 small classifiers, and their names
 ========================  ======================================================================
 """
 

@@ -1,4 +1,4 @@
-"""Small classifiers, from features to logits, and how a name becomes one."""
+"""Small classifiers from features to logits, and their names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wisecrowd.core.wording import suggestion
 
 
 class Standardize(nn.Module):
-    """Shift and scale each feature by what the training tasks had; constant features become 0."""
+    """Standardise features by those of the training tasks; constant features become 0."""
 
     mean: Tensor
     scale: Tensor
@@ -26,7 +26,7 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(n_features))
 
     def fit(self, x: Tensor) -> None:
-        """Take mean and deviation from (n, d) features, in double precision."""
+        """Estimate mean and deviation from (n, d) features, in double precision."""
         wide = x.double()
         mean, deviation = wide.mean(dim=0), wide.std(dim=0, unbiased=False)
         self.mean.copy_(mean)
@@ -45,7 +45,7 @@ class Linear(nn.Sequential):
 
 
 class MLP(nn.Sequential):
-    """One hidden layer on standardised features, with dropout: the papers' small network."""
+    """One hidden layer with dropout on standardised features, as in many papers."""
 
     def __init__(
         self, n_features: int, n_classes: int, *, hidden: int = 128, dropout: float = 0.5
@@ -75,7 +75,7 @@ class PooledCNN(nn.Sequential):
 class DeepCNN(nn.Sequential):
     """Four convolutions (32, 32, 64, 64), each pooled, then two dense layers.
 
-    Batch norm after the first. Padded, and pooled to what is left of an odd size, so that
+    Batch norm follows the first. Convolutions are padded and pooling rounds odd sizes up, so
     28 × 28 pixels fit.
     """
 
@@ -149,8 +149,8 @@ def make_backbone(module: Any, shape: Shape, n_classes: int) -> nn.Module:
     Parameters
     ----------
     module : str, torch module, or callable
-        A name from ``BACKBONES``; a module, which is copied with its weights; or a function of
-        ``(shape, n_classes)`` that makes one.
+        Name from ``BACKBONES``; a module, which is copied with its weights; or a function of
+        ``(shape, n_classes)`` that returns a module.
     shape : tuple of int
         Shape of one task's features.
     n_classes : int

@@ -1,4 +1,4 @@
-"""Mini-batches of tasks that carry their annotations: the backbone runs once per task."""
+"""Mini-batches of tasks with their annotations, so that the network runs once per task."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class CrowdBatch:
     x : (B, ...)
         Features.
     rows : (B,)
-        The tasks' numbers in the whole data.
+        Row numbers of the tasks in the whole data.
     task, worker, label : (E,)
-        One annotation each; ``task`` counts within the batch.
+        Codes of each annotation; ``task`` is the position in the batch.
     weight : (E,), optional
-        How much each annotation counts; ``None`` means once.
+        Weight of each annotation; ``None`` means 1.
     edge : (E,), optional
-        The annotations' numbers in the whole data.
+        Positions of the annotations in the whole data.
     gold : (B,), optional
-        Known classes, -1 where there is none.
+        Known classes, -1 where unknown.
     task_weight : (B,), optional
-        How much each task counts where a loss is one of tasks; ``None`` means once.
+        Weight of each task in losses over tasks; ``None`` means 1.
     """
 
     x: Tensor

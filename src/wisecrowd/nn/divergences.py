@@ -1,4 +1,4 @@
-r"""f-divergences, as far as the mutual information gain of two predictors needs them.
+r"""f-divergences for the mutual information gain of two predictors.
 
 For a convex :math:`f` with :math:`f(1) = 0` and the ratio :math:`\kappa` of the joint to the
 product of marginals, the gain is :math:`E_{joint}[\partial f(\kappa)] -
@@ -19,7 +19,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Divergence:
-    r"""A convex function in the forms that the gain needs.
+    r"""A convex function, its derivative and its conjugate.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def log_ratio(log_h: Tensor, log_g: Tensor, log_prior: Tensor) -> Tensor:
 def information_gain(
     divergence: Divergence, log_h: Tensor, log_g: Tensor, log_prior: Tensor
 ) -> Tensor:
-    r"""Return the gain of B pairs: pairs of the same task against all others.
+    r"""Return the information gain of a batch: pairs of the same task against all other pairs.
 
     .. math::
         \frac{1}{B} \sum_i \partial f(\kappa_{ii})
@@ -92,13 +92,13 @@ def information_gain(
     ----------
     divergence : Divergence
     log_h, log_g : (B, K)
-        Two predictions of the same classes, from different sources.
+        Predictions of the same classes from two sources.
     log_prior : (K,)
 
     Examples
     --------
     >>> log_p = torch.tensor([0.25, 0.75]).log()
-    >>> same = log_p.repeat(8, 1)  # who always says the prior gains nothing
+    >>> same = log_p.repeat(8, 1)  # predicting the prior gains nothing
     >>> round(information_gain(DIVERGENCES["kl"], same, same, log_p).item(), 6)
     0.0
     """

@@ -1,7 +1,7 @@
 r"""One confusion matrix per worker as parameters: :math:`\theta_j[k, l] = p(y = l \mid z = k)`.
 
-Both heads keep every row on the simplex. They start near the identity, or from a given table: that
-of moments, of an EM fit, of votes.
+Both heads keep every row on the simplex. They start near the identity or from a given table, for
+example that of a moment method, an EM fit or votes.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-SMALLEST = 1e-6  # the least probability that a start may have: logits stay finite
-LEAST = 1e-10  # the least probability that softplus gives, as published
+SMALLEST = 1e-6  # least probability of an initial table, so that logits stay finite
+LEAST = 1e-10  # least probability under softplus, as in the paper
 
 
 class ConfusionHead(nn.Module):
@@ -49,7 +49,7 @@ class ConfusionHead(nn.Module):
 
 def gather_rows(log_table: Tensor, worker: Tensor, label: Tensor) -> Tensor:
     """Return (E, K): the column of each annotation's label in its worker's (K, L) table."""
-    by_label = log_table.transpose(1, 2)  # (J, L, K): what is gathered lies together
+    by_label = log_table.transpose(1, 2)  # (J, L, K): gathered values are contiguous
     n_labels = by_label.shape[1]
     return by_label.reshape(-1, by_label.shape[2]).index_select(0, worker * n_labels + label)
 
@@ -61,9 +61,9 @@ class SoftmaxConfusion(ConfusionHead):
     ----------
     n_workers, n_classes : int
     strength : float
-        Logit of the diagonal at the start, against 0 elsewhere.
+        Initial logit of the diagonal; the other logits are 0.
     table : (J, K, K), optional
-        Where to start instead.
+        Initial confusion matrices instead.
 
     Examples
     --------
@@ -88,15 +88,15 @@ class SoftmaxConfusion(ConfusionHead):
 
 
 class SoftplusConfusion(ConfusionHead):
-    r"""Softplus, then rows divided by their sums, as the trace paper has it.
+    r"""Softplus divided by row sums, as in the paper on trace regularisation.
 
     Parameters
     ----------
     n_workers, n_classes : int
     diagonal, elsewhere : float
-        Free parameters at the start; the paper's 6I - 5 has 1 and -5.
+        Initial values of the parameters; the paper's 6I - 5 has 1 and -5.
     table : (J, K, K), optional
-        Where to start instead.
+        Initial confusion matrices instead.
 
     Examples
     --------
@@ -115,7 +115,7 @@ class SoftplusConfusion(ConfusionHead):
             start = one.fill_diagonal_(diagonal).repeat(n_workers, 1, 1)
         else:
             positive = _checked(table).clamp_min(SMALLEST) * math.log1p(math.e)
-            start = positive + torch.log(-torch.expm1(-positive))  # softplus, undone
+            start = positive + torch.log(-torch.expm1(-positive))  # inverse of softplus
         self.logits = nn.Parameter(start)
 
     def log(self) -> Tensor:
@@ -124,7 +124,7 @@ class SoftplusConfusion(ConfusionHead):
 
 
 def log_softplus_rows(logits: Tensor) -> Tensor:
-    """Return (..., L) log-probabilities: softplus, then rows divided by their sums."""
+    """Return (..., L) log-probabilities: softplus divided by row sums."""
     positive = functional.softplus(logits)
     # Softplus underflows to 0, whose logarithm has no gradient.
     return (positive / positive.sum(dim=-1, keepdim=True)).clamp_min(LEAST).log()
@@ -139,7 +139,7 @@ def _checked(table: Any) -> Tensor:
         or not torch.allclose(rows, torch.ones_like(rows), atol=1e-3)
     ):
         raise ValueError(
-            f"A start of shape {tuple(start.shape)} is no stack of confusion matrices; give "
+            f"A start of shape {tuple(start.shape)} is not a stack of confusion matrices; give "
             "(workers, classes, classes) with rows that sum to one."
         )
     return start

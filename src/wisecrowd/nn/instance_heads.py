@@ -14,13 +14,13 @@ from wisecrowd.nn.trunks import feature_width, logits_and_features
 
 
 class InstanceConfusionHead(nn.Module):
-    r"""Each worker has a table and a few directions in which a task's features shift it.
+    r"""One table per worker, which the features of a task shift in a few directions.
 
     .. math::
         \theta_j(x) = \mathrm{rows}\Big(\mathrm{softplus}\big(B_j + \sum_r a_r(x) V_{jr}\big)\Big),
         \qquad a(x) = \tanh(C \phi(x) + c)
 
-    It starts with :math:`V = 0`, where nothing depends on x.
+    Initially :math:`V = 0`, so that tables do not depend on x.
 
     Parameters
     ----------
@@ -29,12 +29,12 @@ class InstanceConfusionHead(nn.Module):
     rank : int
         Number of directions.
     table : (J, K, K), optional
-        Where the tables start instead of near the identity.
+        Initial tables; near the identity by default.
 
     Attributes
     ----------
     is_open : ()
-        Whether the shifts count; while they do not they are not trained either.
+        Whether shifts are applied; otherwise they are not trained either.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class InstanceConfusionHead(nn.Module):
         self.register_buffer("is_open", torch.tensor(True))
 
     def forward(self, features: Tensor, task: Tensor, worker: Tensor) -> Tensor:
-        """Return (E, K, L) log-probabilities: the tables of some workers on some tasks.
+        """Return the (E, K, L) log-tables of the annotations.
 
         Parameters
         ----------

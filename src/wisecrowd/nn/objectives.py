@@ -1,7 +1,7 @@
-r"""Losses that couple a classifier's output with what is known of the workers.
+r"""Losses that couple the output of a classifier with confusion matrices.
 
-All take log-probabilities; an annotation's row :math:`\log \theta_{j_e}[\cdot, l_e]` comes from
-a confusion head's ``rows(worker, label)``.
+All take log-probabilities. ``rows(worker, label)`` of a confusion head returns the rows
+:math:`\log \theta_{j_e}[\cdot, l_e]` of the annotations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wisecrowd.nn.batches import CrowdBatch
 
 
 def label_log_probas(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
-    r"""Return (E,) :math:`\log \sum_k f_k(x_i) \theta_j[k, l]`: how likely each label is.
+    r"""Return (E,) :math:`\log \sum_k f_k(x_i) \theta_j[k, l]`, the log-probabilities of labels.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def label_log_probas(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) ->
 def coupled_cross_entropy(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
     r"""Return the mean over annotations of :math:`-\log \sum_k f_k(x_i) \theta_j[k, l]`.
 
-    Each label is explained by itself; nothing is assumed about labels of the same task.
+    Labels of the same task need not be independent given its class.
 
     Examples
     --------
@@ -53,8 +53,7 @@ posterior = log_joint  # the name it had before
 def marginal_log_likelihood(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
     r"""Return the mean over tasks of :math:`\log \sum_k f_k(x_i) \prod_j \theta_j[k, l_{ij}]`.
 
-    Labels of one task are independent given its class: the likelihood that EM climbs, to be
-    maximised.
+    This is the likelihood that EM maximises. Labels of a task are independent given its class.
     """
     return torch.logsumexp(log_joint(log_probas, log_rows, batch), dim=1).mean()
 

@@ -1,4 +1,4 @@
-"""What makes confusion matrices identifiable; each is added to a loss, times a small factor."""
+"""Regularisers that identify the confusion matrices, to be added to a loss."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 FLOOR = 1e-8  # keeps determinants away from zero
-TOO_LARGE = 10.0  # a volume beyond this for each class says that the batch has lost some
+TOO_LARGE = 10.0  # volume per class beyond which a class is missing from the batch
 
 
 def mean_trace(table: Tensor) -> Tensor:
@@ -23,9 +23,8 @@ def mean_trace(table: Tensor) -> Tensor:
 def feature_volume(log_probas: Tensor) -> Tensor:
     r"""Return :math:`-\log\det(K F F^\top / B)` with :math:`F` (K, B) the classifier's output.
 
-    Small where the classifier's outputs spread over the simplex; the least is zero, where each
-    task surely has some class and all classes are equally common. Use it where some tasks are
-    clear cases of each class, and no worker is an expert.
+    It is small if the outputs spread over the simplex, and zero if they are one-hot with equally
+    frequent classes. Use it if each class has some unambiguous tasks but no worker is an expert.
     """
     probas = log_probas.exp()
     return _minus_log_det(probas.T @ probas * (probas.shape[1] / len(probas)))
@@ -34,8 +33,8 @@ def feature_volume(log_probas: Tensor) -> Tensor:
 def confusion_volume(table: Tensor) -> Tensor:
     r"""Return :math:`-\log\det(W^\top W / J)` with :math:`W` (JK, K) the stacked matrices.
 
-    Small where the workers' rows differ between classes; the least is zero, where all are always
-    right. Use it where every class has an expert.
+    It is small if the rows differ between classes, and zero if all workers are always right. Use it
+    if every class has an expert.
     """
     stacked = table.transpose(1, 2).reshape(-1, table.shape[1])  # rows: (worker, label)
     return _minus_log_det(stacked.T @ stacked / table.shape[0])
@@ -46,8 +45,8 @@ def _minus_log_det(gram: Tensor) -> Tensor:
     # In single precision the floor would vanish beside the diagonal.
     wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
     volume = -torch.linalg.slogdet(wide).logabsdet
-    # Where a class is lost the gradient is huge and says nothing: as published, such a batch
-    # goes without the penalty.
+    # If a class is missing the gradient is huge and meaningless. As in the paper, such a batch
+    # gets no penalty.
     return torch.where(volume <= TOO_LARGE * n, volume, 0.0 * volume).to(gram.dtype)
 
 
@@ -59,11 +58,11 @@ def outlier_size(
     Parameters
     ----------
     outliers : (E, K)
-        What each annotation's label probabilities deviate by.
+        Deviations of the label probabilities of each annotation.
     task : (E,)
     n_tasks : int
     power, floor : float
-        :math:`p < 1` makes whole tasks zero or not; :math:`\zeta`.
+        :math:`p`, below 1 for sparsity over tasks, and :math:`\zeta`.
     """
     squares = outliers.square().sum(dim=1)
     per_task = squares.new_zeros(n_tasks).index_add(0, task, squares)

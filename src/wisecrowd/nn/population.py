@@ -1,6 +1,6 @@
-"""A small world in which losses are exact: every label that may occur, with its probability.
+"""Exact losses of a small population: every possible label, weighted by its probability.
 
-For questions of identifiability: what would be learned from infinitely many labels?
+They show what a method learns from infinitely many labels (identifiability).
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from wisecrowd.nn.objectives import coupled_cross_entropy
 
 
 def population_batch(probas: Any, confusion: Any) -> CrowdBatch:
-    """Return one annotation per task, worker and label, weighted by how likely it is.
+    """Return one annotation per task, worker and label, weighted by its probability.
 
     Parameters
     ----------
     probas : (N, K)
-        Class probabilities of tasks that are equally likely to be met.
+        Class probabilities of equally frequent tasks.
     confusion : (J, K, L)
-        Workers that are equally likely to be asked.
+        Confusion matrices of equally frequent workers.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def population_batch(probas: Any, confusion: Any) -> CrowdBatch:
 
 @dataclass(frozen=True)
 class Solution:
-    """What minimises a loss: (N, K) class probabilities, (J, K, L) tables, and its value."""
+    """Minimiser of a loss: (N, K) class probabilities, (J, K, L) tables, and the loss."""
 
     probas: Tensor
     confusion: Tensor
@@ -58,7 +58,7 @@ def solve_population(
     *,
     max_iter: int = 100,
 ) -> Solution:
-    """Minimise penalised coupled cross entropy over a free output per task, and a head.
+    """Minimise penalised coupled cross entropy over the outputs of all tasks and a head.
 
     Parameters
     ----------
@@ -67,13 +67,13 @@ def solve_population(
     head : ConfusionHead
         Changed in place, in double precision.
     logits : (N, K)
-        Where the outputs start.
+        Initial outputs.
     penalty : callable
-        Of (N, K) log-probabilities and the (J, K, L) tables.
+        Function of (N, K) log-probabilities and the (J, K, L) tables.
     path : sequence of float
-        Factors of the penalty, one after the other: each goes on where the last one ended.
+        Successive weights of the penalty; each starts from the previous solution.
     max_iter : int
-        Steps of L-BFGS for each.
+        Maximum number of L-BFGS steps for each weight.
     """
     head.double()
     free = nn.Parameter(logits.detach().double().clone())

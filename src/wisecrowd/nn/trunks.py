@@ -1,4 +1,4 @@
-"""What a network knows of its input before the last layer, for heads that depend on x."""
+"""Features of a network before its last layer, for heads that depend on x."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 
 def logits_and_features(network: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (B, K) logits and (B, d) features, the network having run once.
+    """Return (B, K) logits and (B, d) features in one pass of the network.
 
-    The features are the input of the last layer where the network is a sequence that ends in a
-    linear one, and the logits themselves otherwise.
+    The features are the input of the last layer if the network is a sequence that ends in a linear
+    layer, and the logits otherwise.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def logits_and_features(network: nn.Module, x: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def feature_width(network: nn.Module, shape: tuple[int, ...]) -> int:
-    """Return how many features :func:`logits_and_features` gives for inputs of a shape."""
+    """Return the number of features of :func:`logits_and_features` for inputs of a shape."""
     was_training = network.training
     network.eval()
     device = next((p.device for p in network.parameters()), None)

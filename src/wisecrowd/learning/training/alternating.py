@@ -1,8 +1,8 @@
-r"""Inference and learning in turn: the classifier is the task prior of an inference method.
+r"""Alternating inference and training: the classifier is the task prior of the inference.
 
 E-step: the labels' posterior :math:`q(z)` under the prior :math:`h_i = \mathrm{clip}(f(x_i), c)`.
-M-step: cross entropy of the classifier to :math:`q`. Clipping bounds what the classifier may claim:
-at :math:`c = 1/K` it is not heard at all, at 1 it is taken at its word.
+M-step: cross entropy of the classifier to :math:`q`. Clipping bounds the confidence of the prior:
+:math:`c = 1/K` ignores the classifier, and 1 uses its output unchanged.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from wisecrowd.nn.batches import CrowdBatch
 
 Floats = NDArray[np.float64]
 
-CLIPS = (0.5, 0.7, 0.9, 0.97, 1.0)  # what "auto" tries, besides not listening at all
-HELD_OUT = 0.1  # share of the annotations by which "auto" chooses
+CLIPS = (0.5, 0.7, 0.9, 0.97, 1.0)  # candidates of "auto", besides a uniform prior
+HELD_OUT = 0.1  # share of the annotations that "auto" holds out
 
 
 def clip_probas(probas: Floats, largest: float) -> Floats:
-    """Cap probabilities at ``largest`` and spread what was cut evenly over the other classes.
+    """Cap probabilities at ``largest`` and spread the excess evenly over the other classes.
 
     Parameters
     ----------
@@ -72,23 +72,23 @@ def clip_probas(probas: Floats, largest: float) -> Floats:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AlternatingClassifier(NeuralClassifier):
-    """Base of deepMF and deepBP, which differ in ``_inference`` only.
+    """Base class of deepMF and deepBP, which differ in the inference method.
 
     Parameters
     ----------
     prior : prior object, (a, b), (n_classes, n_classes) array, or "weak"
-        What workers are like; any of :mod:`wisecrowd.inference.priors`.
+        Prior of the workers; any of :mod:`wisecrowd.inference.priors`.
     clip : float or "auto"
-        The largest probability that the classifier may claim as a task prior. "auto" tries several
-        and takes the one under which held-out annotations are most likely, without gold.
+        Largest probability of the task prior. "auto" selects the value that maximises the
+        likelihood of held-out annotations, without gold.
     steps : int
-        Epochs of the network between two E-steps. With ``batch_size`` of all tasks an epoch is one
-        step of the optimiser, as published.
+        Epochs of the network between two E-steps. If ``batch_size`` covers all tasks, an epoch is
+        one step of the optimiser, as in the paper.
     rounds : int
-        Iterations of the inference method in each E-step.
+        Iterations of the inference method per E-step.
     clip_in_loss : bool
-        Clip the classifier in the M-step too, as the published code does: beyond the cap it then
-        no longer learns.
+        Also clip the classifier in the M-step, like the published code; its gradient is then zero
+        beyond the cap.
     """
 
     prior: Any = "weak"
@@ -113,7 +113,7 @@ class AlternatingClassifier(NeuralClassifier):
             )
 
     def _inference(self, last: bool = False) -> Aggregator:
-        """Return the method that does the E-step; the last one is run to its end."""
+        """Return the method of the E-step; the last one runs until it converges."""
         raise TypeError(f"{type(self).__name__} must define _inference.")
 
     def _build(self, network: nn.Module, data: CrowdData) -> AlternatingModel:
@@ -178,7 +178,7 @@ def _mixture_score(probas: Floats, confusion: Floats, labels: CrowdLabels) -> fl
 
 
 class AlternatingModel(TargetModel):
-    """A network whose targets are the posterior of an inference method that listens to it."""
+    """A network whose targets are the posterior under its own output as task prior."""
 
     table: Tensor
 
@@ -195,7 +195,7 @@ class AlternatingModel(TargetModel):
         self.register_buffer("exact_targets", torch.zeros(n_tasks, n_classes).double())
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Do an E-step with what the classifier says by now: at first nothing."""
+        """Do an E-step with the current classifier; the first one has a uniform prior."""
         if epoch == 0:
             self.infer(np.full(self.targets.shape, 1 / self.targets.shape[1]), data)
         elif epoch % self.steps == 0:
@@ -225,9 +225,11 @@ class AlternatingModel(TargetModel):
 def _quietly(
     method: Aggregator, data: CrowdData, probas: Floats, start: Floats | None
 ) -> Aggregator:
-    """Fit an inference method with a task prior; what it would warn of recurs every epoch."""
+    """Fit an inference method with a task prior; hide warnings, which recur every epoch."""
     prior = np.maximum(with_gold(probas, data), 1e-300)
-    if start is not None:  # a start is taken times the prior, and this one has it in it already
+    if (
+        start is not None
+    ):  # the fit multiplies its start by the prior, which this one already includes
         scores = safe_log(start) - np.log(prior)
         start = np.exp(scores - scores.max(axis=1, keepdims=True))
     with warnings.catch_warnings():

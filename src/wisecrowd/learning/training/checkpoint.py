@@ -1,4 +1,4 @@
-"""Checkpoints: one safetensors file after every epoch, complete or not there."""
+"""Checkpoints: one safetensors file, replaced atomically after every epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FORMAT = "wisecrowd-checkpoint-1"
 
 @dataclass(frozen=True)
 class Resumed:
-    """Where an interrupted training stood."""
+    """State of an interrupted training."""
 
     state: TrainingState
     optimizer: torch.optim.Optimizer
@@ -39,7 +39,7 @@ def save_checkpoint(
     state: TrainingState,
     best: dict[str, Tensor],
 ) -> None:
-    """Write everything that the next epoch depends on, the random state included."""
+    """Write everything that the next epoch depends on, including the random state."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in best.items()}
     stored = optimizer.state_dict()
@@ -66,7 +66,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: str | os.PathLike[str], fingerprint: str, model: CrowdModel, options: TrainerOptions
 ) -> Resumed | None:
-    """Put a model and the random state back to where the checkpoint was; None if there is none.
+    """Restore a model and the random state from a checkpoint; None if there is no file.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tenso
 
 
 def _digest(header: str, tensors: dict[str, Tensor]) -> str:
-    """Return the SHA-256 of all that a checkpoint holds."""
+    """Return the SHA-256 of the content of a checkpoint."""
     digest = hashlib.sha256(header.encode())
     for name in sorted(tensors):
         value = tensors[name]

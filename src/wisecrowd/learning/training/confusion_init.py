@@ -1,4 +1,4 @@
-"""Where the workers' confusion matrices start: near the identity, at an aggregator's, or given."""
+"""Initial confusion matrices: near the identity, from an aggregator, or given."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def confusion_head(kind: str, labels: CrowdLabels, start: Any = None) -> Confusi
     kind : {"softmax", "softplus"}
     labels : CrowdLabels
     start : optional
-        A probability: every diagonal starts there, the rest is shared equally. The name of an
-        aggregator, such as "dawid-skene" or "multispa": its confusion matrices. A (J, K, K) table:
-        itself. ``None``: near the identity, as the head has it.
+        Initial value: a probability for every diagonal, with the rest shared equally; the name of
+        an aggregator, such as "dawid-skene" or "multispa", for its confusion matrices; a (J, K, K)
+        table; or ``None`` for the default of the head, near the identity.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def confusion_head(kind: str, labels: CrowdLabels, start: Any = None) -> Confusi
 
 
 def start_table(labels: CrowdLabels, start: Any) -> Floats | None:
-    """Return the (J, K, K) table that a start stands for; see :func:`confusion_head`."""
+    """Return the (J, K, K) table of an initial value; see :func:`confusion_head`."""
     if start is None:
         return None
     shape = (labels.n_workers, labels.n_classes, labels.n_classes)

@@ -1,6 +1,6 @@
-"""CrowdClassifier: the one public face of all methods that learn from features and a crowd.
+"""CrowdClassifier: the interface of all methods that learn from features and a crowd.
 
-Nothing here needs torch: a method that trains a network builds on ``NeuralClassifier``.
+Nothing here needs torch; methods that train a network build on ``NeuralClassifier``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Ints = NDArray[np.integer[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """What the gate lets through to a method.
+    """Validated input of a fit.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class Training:
     labels : CrowdLabels
         Task ``i`` is row ``i`` of ``X``.
     gold : (N,)
-        Known classes, and -1.
+        Known classes, -1 where unknown.
     valid : (X, codes), optional
-        Features and true classes by which to choose the epoch.
+        Features and true classes of the validation set that selects the epoch.
     """
 
     X: Any
@@ -60,17 +60,17 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Everything that a method learned.
+    """Results of a fit.
 
     Attributes
     ----------
     log_probas : (N, K)
         The classifier's output on the training tasks.
     confusion : (J, K, K), optional
-        The method's own confusion matrices; without them they are fitted to the classifier.
+        Confusion matrices of the method; estimated from the classifier's output if missing.
     probas : (N, K), optional
-        The posterior of the training tasks, where the method has it already; ``_forecast`` must
-        repeat it. Without it they are forecast from the classifier's output and their labels.
+        Posterior of the training tasks, which ``_forecast`` must reproduce. If missing,
+        ``_forecast`` computes it from the classifier's output and the labels.
     extra, private : dict
         Further results, published with a trailing underscore, and parts that predictions need,
         such as the network, published with a leading one.
@@ -89,7 +89,7 @@ class Learned:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CrowdClassifier(Estimator):
-    """Base of all end-to-end methods: ``fit`` and ``predict`` are written once, here.
+    """Base class of all end-to-end methods, with ``fit`` and ``predict``.
 
     A method is a dataclass whose fields are its parameters, with ``_fit(training) -> Learned`` and
     ``_log_probas(X)``, the classifier's output on new features.
@@ -98,7 +98,7 @@ class CrowdClassifier(Estimator):
     ----------
     classes_, tasks_, workers_ : arrays of ids
     labels_, probas_, confidence_ : (N,), (N, K), (N,)
-        The training tasks, from features and labels together.
+        Posterior of the training tasks, from features and labels.
     confusion_ : (J, K, K)
         ``confusion_[j, k, l]``: probability of label ``l`` by worker ``j`` on class ``k``.
     worker_accuracy_, worker_accuracy_error_ : (J,)
@@ -138,13 +138,13 @@ class CrowdClassifier(Estimator):
         X : (N, d) or (N, channels, height, width) array, frame of numbers, or torch Dataset
         y : CrowdLabels, long frame, tasks × workers matrix, or (N,) labels of one worker
         tasks : (N,) ids, optional
-            The task of each row of ``X``. Without it the tasks must be the row numbers.
+            Task of each row of ``X``. Without it, tasks must be row numbers.
         gold : mapping from task to class, (task, label) frame, or (N,) array with None
-            Known classes: these tasks keep them, and the classifier learns from them.
+            Known classes, which the result keeps and the classifier learns from.
         valid : (X, y) of true classes, optional
-            Choose the epoch by them.
+            Validation set that selects the epoch.
         resume : bool
-            Go on from the checkpoint of an interrupted fit.
+            Resume from the checkpoint of an interrupted fit.
         """
         self._validate_parameters()
         features = as_features(X)
@@ -157,7 +157,7 @@ class CrowdClassifier(Estimator):
         known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
         training = Training(features, labels, known, self._as_valid(valid, labels), resume)
         with exclusive_fit(self):
-            # A new object: nothing of an earlier fit is seen, and an error leaves it as it was.
+            # A new object sees nothing of an earlier fit, and after an error self is unchanged.
             fresh = type(self)(**self.get_params(deep=False))
             fresh._publish(X, training, fresh._fit(training))
             self._forget()
@@ -165,7 +165,7 @@ class CrowdClassifier(Estimator):
         return self
 
     def _validate_parameters(self) -> None:
-        """Check the parameters all methods share; subclasses check their own and call super."""
+        """Check the shared parameters; subclasses check their own and call super."""
         as_generator(self.random_state)
 
     def _fit(self, training: Training) -> Learned:
@@ -201,7 +201,7 @@ class CrowdClassifier(Estimator):
         for name, value in result.private.items():
             setattr(self, "_" + name, value)
         probas = result.probas
-        if probas is None:  # as predict_proba has it
+        if probas is None:  # the same as predict_proba
             probas = self._forecast(result.log_probas, labels)
         known = np.flatnonzero(gold >= 0)
         probas[known] = np.eye(labels.n_classes)[gold[known]]
@@ -244,10 +244,10 @@ class CrowdClassifier(Estimator):
         ----------
         X : features
         labels : annotations of these tasks by workers of the fit, optional
-            With them the forecast is the method's posterior from features and labels together. On
-            the training tasks it repeats ``probas_``, except where gold decided.
+            With labels, the result is the posterior from features and labels. On the training
+            tasks it equals ``probas_``, except for tasks with gold.
         tasks : (n,) ids, optional
-            The task of each row, as in ``fit``.
+            Task of each row, as in ``fit``.
         """
         features = self._checked(X)
         if labels is None:
@@ -255,15 +255,15 @@ class CrowdClassifier(Estimator):
         return self._posterior(features, self._known(as_targets(labels, len(features), tasks)))
 
     def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
-        """Return (n, K) from features and labels in the vocabularies of the fit."""
+        """Return the (n, K) posterior from features and labels in the vocabularies of the fit."""
         return self._forecast(self._log_probas(features), labels)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        """Return (n, K) from the classifier's output and labels, by what the fit has learned."""
+        """Return the (n, K) posterior from the classifier's output and labels."""
         return forecast(self._log_prior(log_probas), labels, self.confusion_)
 
     def _log_prior(self, log_probas: Floats) -> Floats:
-        """Return (n, K) log-probabilities of classes before any label, from the classifier's."""
+        """Return the (n, K) log-prior of the classes, made from the classifier's output."""
         return log_probas
 
     def predict(self, X: Any, labels: Any = None, *, tasks: Any = None) -> NDArray[Any]:
@@ -278,8 +278,8 @@ class CrowdClassifier(Estimator):
         ----------
         X : features
         y : (n,) true classes, or annotations as in ``fit``
-            scikit-learn's searches pass what they were given: with a crowd they choose by how
-            likely the labels of the held-out tasks are, and no gold is needed.
+            With annotations, a scikit-learn search selects by the likelihood of held-out labels and
+            needs no gold.
         """
         features = self._checked(X)
         if not isinstance(y, CrowdLabels) and np.ndim(y) == 1:
@@ -299,7 +299,7 @@ class CrowdClassifier(Estimator):
         return label_log_probas(prior, labels, safe_log(self.confusion_))
 
     def _known(self, labels: CrowdLabels) -> CrowdLabels:
-        """Express labels in the fitted vocabularies; those of unknown workers are left out."""
+        """Return labels in the vocabularies of the fit, without those of unknown workers."""
         class_codes = lookup(labels.classes, self.classes_)
         unknown = (class_codes < 0) & (labels.class_totals > 0)
         if unknown.any():
@@ -337,12 +337,12 @@ class CrowdClassifier(Estimator):
         }
 
     def save(self, path: Any) -> None:
-        """Write the fitted method as a folder of JSON and safetensors; wisecrowd.load reads it."""
+        """Save the fitted method to a folder; ``wisecrowd.load`` reads it."""
         self._require_fitted()
         importlib.import_module("wisecrowd.storage.methods").save(self, path)
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
+        """Return the estimator tags, for scikit-learn."""
         tags = importlib.import_module("sklearn.utils")
         return tags.Tags(
             estimator_type="classifier",
@@ -363,7 +363,7 @@ def _notes(method: CrowdClassifier, labels: CrowdLabels) -> list[str]:
 
 
 def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:
-    """Return (J, K): how many labels each worker gave on each class, in expectation."""
+    """Return (J, K) expected numbers of labels of each worker on each class."""
     return sum_rows(labels.worker, probas[labels.task], labels.n_workers, labels.weight)
 
 

@@ -1,4 +1,4 @@
-"""The training data as the loop reads it: rows of features with the annotations that belong."""
+"""Training data in batches of tasks: features with their annotations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Features:
 
     def _item(self, row: int) -> Tensor:
         item = self._source[row]
-        x = item[0] if isinstance(item, tuple | list) else item  # (x, y): the y is not ours
+        x = item[0] if isinstance(item, tuple | list) else item  # (x, y): y is not used
         return torch.as_tensor(x, dtype=torch.get_default_dtype())
 
 
@@ -59,7 +59,7 @@ def _as_float32(X: NDArray[Any]) -> Tensor:
         raise DataError(
             f"X has a value in row {row} that is too large for single precision; rescale it."
         )
-    if not array.flags.writeable:  # torch wants to be sure; it only ever reads
+    if not array.flags.writeable:  # torch warns about arrays that it cannot write
         array = array.copy()
     return torch.from_numpy(array)
 
@@ -73,9 +73,9 @@ class CrowdData:
     labels : CrowdLabels
         Task ``i`` is row ``i`` of the features.
     gold : (N,)
-        Known classes, and -1.
+        Known classes, -1 where unknown.
     whole : CrowdData
-        Itself or, of a part, all that is known.
+        The data that this is a part of; itself if it is complete.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class CrowdData:
             weight = label_weight[labels.label] * (1.0 if weight is None else weight)
         self._weight = None if weight is None else torch.tensor(weight, dtype=torch.float32)
         self._task_weight = None
-        if label_weight is not None:  # a label that counts twice does not make its task do so
+        if label_weight is not None:  # repeated labels do not raise the weight of a task
             self._task_weight = torch.tensor(_mean_of(label_weight, labels), dtype=torch.float32)
 
     def only(self, rows: Tensor) -> CrowdData:
-        """Return the same tasks with nothing known of those that are not in ``rows``."""
+        """Return the same tasks without labels and gold of those not in ``rows``."""
         known = np.zeros(self.labels.n_tasks, dtype=bool)
         known[rows.numpy()] = True
         if known.all():
@@ -130,20 +130,20 @@ class CrowdData:
         ).to(self.device)
 
     def counts(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how often each annotation of a batch counts, classes balanced or not."""
+        """Return (E,) weights of the annotations of a batch, before classes are balanced."""
         if self.labels.weight is None or batch.edge is None:
             return torch.ones(len(batch.label), device=self.device)
         weight = self.labels.weight[batch.edge.cpu().numpy()]
         return torch.tensor(weight, dtype=torch.float32, device=self.device)
 
     def batches(self, rows: Tensor, size: int) -> Iterator[CrowdBatch]:
-        """Cut rows into batches of nearly equal size: no tiny batch is left at the end."""
+        """Split rows into batches of nearly equal size."""
         for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
             yield self.batch(part)
 
 
 def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[np.float64]:
-    """Return (N,) means over each task's labels of what their class weighs; 1 without labels."""
+    """Return (N,) mean class weights of the labels of each task; 1 without labels."""
     each = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     total = np.bincount(labels.task, each, labels.n_tasks)
     mean = np.bincount(labels.task, each * label_weight[labels.label], labels.n_tasks)

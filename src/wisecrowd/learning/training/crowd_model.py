@@ -1,4 +1,4 @@
-"""CrowdModel: what the loop trains, a classifier and what a method puts around it."""
+"""CrowdModel: the torch module that is trained, a classifier with a loss over labels."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from wisecrowd.nn.trunks import logits_and_features
 class CrowdModel(nn.Module):
     """A network from features to logits, and a loss over annotations.
 
-    A method defines ``crowd_loss``. Everything that changes while training is a parameter or a
-    buffer, so that a checkpoint holds it.
+    A method defines ``crowd_loss``. Everything that changes during training is a parameter or a
+    buffer, so that checkpoints contain it.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -37,7 +37,7 @@ class CrowdModel(nn.Module):
         return functional.log_softmax(self.network(x), dim=1)
 
     def loss(self, batch: CrowdBatch) -> Tensor:
-        """Return what the loop minimises; known classes count as much as the crowd's labels."""
+        """Return the training loss: that of the crowd's labels plus that of known classes."""
         log_probas = self.log_probas(batch.x)
         return with_gold_loss(self.crowd_loss(log_probas, batch), log_probas, batch)
 
@@ -46,14 +46,14 @@ class CrowdModel(nn.Module):
         raise TypeError(f"{type(self).__name__} must define crowd_loss.")
 
     def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Do what comes before an epoch, such as the E-step of an EM method."""
+        """Prepare an epoch, for example by the E-step of an EM method."""
 
     def confusion(self) -> Tensor | None:
         """Return the (J, K, K) confusion matrices, if the model has them."""
         return None
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor | None:
-        """Return (E,) how likely each label is, or None: the matrices are then fitted to f."""
+        """Return (E,) log-probabilities of the labels; None if the model has no matrices."""
         table = self.confusion()
         if table is None:
             return None
@@ -61,31 +61,31 @@ class CrowdModel(nn.Module):
         return label_log_probas(self.log_probas(batch.x), rows, batch)
 
     def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
-        """Return how well tasks not trained on fit, or None: by how likely their labels are."""
+        """Return a score of held-out tasks; None to use the likelihood of their labels."""
         return None
 
     def evidence_scale(self, data: CrowdData, unseen: Tensor) -> float:
-        """Return what the workers' evidence is worth on tasks that were not trained on."""
+        """Return the best scale of the workers' evidence on held-out tasks."""
         return 1.0
 
     def scale_evidence(self, scale: float) -> None:
-        """Make the workers' evidence count so much; a model without a use for it does nothing."""
+        """Scale the workers' evidence; most models ignore this."""
 
     def crowd_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters outside the network: another rate of learning, no decay."""
+        """Return the parameters outside the network: own learning rate, no weight decay."""
         own = {id(p) for p in self.network.parameters()}
         return [p for p in self.parameters() if id(p) not in own]
 
 
 def with_gold_loss(loss: Tensor, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-    """Add the cross entropy to the known classes of a batch, where it has some."""
+    """Add the cross entropy to the known classes of a batch, if any."""
     if batch.gold is not None and (batch.gold >= 0).any():
         loss = loss + functional.nll_loss(log_probas, batch.gold, ignore_index=-1)
     return loss
 
 
 class ConfusionModel(CrowdModel):
-    """A classifier whose workers each have a confusion matrix as parameters."""
+    """A classifier with one confusion matrix per worker as parameters."""
 
     def __init__(self, network: nn.Module, head: ConfusionHead) -> None:
         super().__init__(network)
@@ -115,12 +115,12 @@ class TraceModel(ConfusionModel):
 
 
 class TargetModel(CrowdModel):
-    """A classifier trained on class probabilities that are made anew between epochs.
+    """A classifier trained on class probabilities that change between epochs.
 
     Attributes
     ----------
     targets : (N, K)
-        What cross entropy pulls the classifier to; rows without any mass do not count.
+        Targets of the cross entropy; rows of zeros have no effect.
     """
 
     targets: Tensor
@@ -130,7 +130,7 @@ class TargetModel(CrowdModel):
         self.register_buffer("targets", targets.to(torch.float32))
 
     def set_targets(self, probas: NDArray[np.float64], data: CrowdData) -> None:
-        """Replace the targets; tasks with gold keep it."""
+        """Replace the targets, except those of tasks with gold."""
         self.targets.copy_(torch.from_numpy(with_gold(probas, data)))
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
@@ -156,7 +156,7 @@ class TrunkModel(CrowdModel):
         return functional.log_softmax(logits, dim=1), features
 
     def loss(self, batch: CrowdBatch) -> Tensor:
-        """Return what the loop minimises; known classes count as much as the crowd's labels."""
+        """Return the training loss: that of the crowd's labels plus that of known classes."""
         log_probas, features = self.outputs(batch.x)
         return with_gold_loss(self.feature_loss(log_probas, features, batch), log_probas, batch)
 

@@ -1,4 +1,4 @@
-"""Which epoch is the best: by the crowd's own held-out labels, or by known classes."""
+"""Scores that select an epoch: held-out labels of the crowd, or known classes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wisecrowd.learning.training.label_model import fit_confusion, label_log_pro
 
 
 def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
-    """Return the rows to train on and the rows to choose by, drawn at random, each in order."""
+    """Return rows to train on and held-out rows, drawn at random and sorted."""
     order = rows[torch.randperm(len(rows))]
     n_valid = min(max(1, round(share * len(order))), len(order) - 1)
     return order[n_valid:].sort().values, order[:n_valid].sort().values
@@ -24,9 +24,9 @@ def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
 
 @torch.inference_mode()
 def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
-    """Return the mean log-likelihood of the labels of held-out tasks: no gold is needed.
+    """Return the mean log-likelihood of the labels of held-out tasks; needs no gold.
 
-    A model that is not about likelihood has a score of its own.
+    A model without a likelihood defines ``held_out_score`` instead.
     """
     model.eval()
     own = model.held_out_score(data, valid)
@@ -37,14 +37,14 @@ def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor
         values = model.label_log_probas(batch)
         if values is None:
             return _fitted_score(model, data, train, valid)
-        each = data.counts(batch)  # balancing changes what is learned, not what is likely
+        each = data.counts(batch)  # balancing affects training, not the likelihood
         total += float((each * values).sum())
         weight += float(each.sum())
     return total / max(weight, 1e-12)
 
 
 def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
-    """Return the same for a model without confusion matrices: they are fitted to its output."""
+    """Return the score of a model without confusion matrices: estimate them from its output."""
     log_probas = log_probas_of(model.network, data.features, device=data.device)
     seen, unseen = data.labels[train.numpy()], data.labels[valid.numpy()]
     confusion = fit_confusion(np.exp(log_probas[train.numpy()]), seen)

@@ -1,4 +1,4 @@
-"""End-to-end methods beside each other, on the same tasks and without gold."""
+"""Comparison of end-to-end methods by held-out labels, without gold."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ Floats = NDArray[np.float64]
 def held_out_likelihood(
     method: CrowdClassifier, X: Any, labels: CrowdLabels, *, share: float = 0.2, seed: int = 0
 ) -> float:
-    """Return the log-likelihood per label of tasks that the method has not seen.
+    """Return the mean log-likelihood of labels on held-out tasks.
 
-    The measure is the same for all methods, whatever they say of workers themselves: confusion
-    matrices are fitted to the classifier on the tasks it has seen, and the labels of the others
-    are judged by classifier and matrices.
+    The score is comparable between methods: it ignores a method's own model of the workers.
+    Confusion matrices are estimated from the classifier's output on its training tasks, and
+    classifier and matrices give the likelihood of the held-out labels.
 
     Parameters
     ----------
     method : CrowdClassifier
-        Not fitted; it is fitted here.
+        Unfitted method, which this function fits.
     X : array
     labels : CrowdLabels
         Task ``i`` is row ``i`` of ``X``, as ``as_targets`` gives it.
     share : float
-        Of the labelled tasks that are held out.
+        Share of the labelled tasks to hold out.
     seed : int
 
     Examples

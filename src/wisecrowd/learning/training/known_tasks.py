@@ -1,8 +1,8 @@
-"""Tasks of the fit, recognised by their labels and the classifier's output.
+"""Identification of training tasks by their labels and the classifier's output.
 
-The posterior of a training task may use more than the classifier and the workers' parameters: in
-belief propagation each worker is judged by its other tasks. A new task has no such posterior. So
-the fit keeps what identifies its tasks, and a task that is asked about again gets the same answer.
+The posterior of a training task may depend on more than the classifier and the worker parameters:
+belief propagation estimates each worker from its other tasks. A new task has no such posterior. The
+fit therefore stores what identifies its tasks, so that predictions on them repeat the posterior.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
 Bits = NDArray[np.uint64]
 
-SAME_OUTPUT = 1e-5  # single precision rounds a network's output otherwise in other batches
-NEAREST = 4  # tasks with the same labels that are compared, on either side
+SAME_OUTPUT = 1e-5  # tolerance, because rounding depends on the batch in single precision
+NEAREST = 4  # number of candidates with the same labels on either side
 
 
 def label_keys(labels: CrowdLabels) -> Keys:
@@ -48,7 +48,7 @@ def label_keys(labels: CrowdLabels) -> Keys:
 
 
 def _mixed(value: Bits) -> Bits:
-    """Return the numbers scrambled: the finaliser of splitmix64."""
+    """Return hashes of numbers, by the finaliser of splitmix64."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -56,7 +56,7 @@ def _mixed(value: Bits) -> Bits:
 
 
 def remember(data: CrowdData, log_probas: Floats) -> dict[str, NDArray[Any]]:
-    """Return what the training tasks are recognised by.
+    """Return what identifies the training tasks.
 
     These are ``task_key`` (N,), 0 for tasks with gold, whose labels do not explain their class,
     and ``task_output`` (N, K), the classifier's probabilities.
@@ -74,14 +74,14 @@ def remembered(optional: bool | Callable[[Any], bool] = False) -> dict[str, Save
 
 
 def recall(method: CrowdClassifier, probas: Floats, log_probas: Floats, labels: Any) -> Floats:
-    """Return class probabilities in which tasks of the fit have those of the fit.
+    """Return class probabilities, with those of the fit for training tasks.
 
     Parameters
     ----------
     method : CrowdClassifier
         Fitted, with what :func:`remember` added.
     probas : (n, K)
-        The answer for new tasks.
+        Class probabilities if the tasks were new.
     log_probas : (n, K)
         The classifier's output.
     labels : CrowdLabels
@@ -98,7 +98,7 @@ def find_tasks(keys: Keys, output: Floats, wanted: Keys, wanted_output: Floats) 
     Parameters
     ----------
     keys, output : (N,), (N, K)
-        Of the known tasks; a key of 0 is never found.
+        Keys and outputs of the training tasks; a key of 0 never matches.
     wanted, wanted_output : (n,), (n, K)
     """
     found = np.full(len(wanted), -1, np.intp)

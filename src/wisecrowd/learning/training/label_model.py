@@ -1,8 +1,8 @@
-r"""A classifier and a crowd, coupled: what its outputs say of the workers, and back.
+r"""Likelihood of labels given the output of a classifier, and the posterior they imply.
 
-With class probabilities :math:`f(x_i)` that are given, one label of worker :math:`j` on task
-:math:`i` has the probability :math:`\sum_k f_k(x_i)\, \theta_j[k, l]`. This is concave in
-:math:`\theta`, so that the workers can be fitted to any classifier, however it was trained.
+For given class probabilities :math:`f(x_i)`, a label of worker :math:`j` on task :math:`i` has
+probability :math:`\sum_k f_k(x_i)\, \theta_j[k, l]`. Its logarithm is concave in :math:`\theta`,
+so confusion matrices can be estimated for any trained classifier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 def fit_confusion(
     probas: Floats, labels: CrowdLabels, *, smoothing: float = 0.1, max_iter: int = 50
 ) -> Floats:
-    r"""Return the (J, K, K) confusion matrices under which the labels are most likely.
+    r"""Return the (J, K, K) confusion matrices that maximise the likelihood of the labels.
 
     EM for :math:`\sum_e \log \sum_k f_k \theta[k, l_e]` plus a weak prior towards the diagonal,
     :math:`\mathrm{Dir}(1 + s K I + s)` for every row.
@@ -62,14 +62,14 @@ def _normalised(counts: Floats) -> Floats:
 
 
 def label_log_probas(log_probas: Floats, labels: CrowdLabels, log_confusion: Floats) -> Floats:
-    """Return (E,) how likely each label is, from the features and who gave it alone."""
+    """Return (E,) log-probabilities of labels, each given its task's features and its worker."""
     scores = log_probas[labels.task] + log_confusion[labels.worker, :, labels.label]
     top = scores.max(axis=1, keepdims=True, initial=-np.inf)
     return np.asarray(np.log(np.exp(scores - top).sum(axis=1)) + top[:, 0])
 
 
 def forecast(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> Floats:
-    r"""Return (N, K) from features and labels together: :math:`f_k \prod_j \theta_j[k, l_{ij}]`.
+    r"""Return the (N, K) posterior :math:`\propto f_k \prod_j \theta_j[k, l_{ij}]`.
 
     Tasks without labels keep the classifier's output.
     """

@@ -1,4 +1,4 @@
-"""Weights of a network from a file that nobody vouches for."""
+"""Loading of network weights from an untrusted file."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def network_from(
     ----------
     files : mapping of name to content
     make : callable
-        Makes the network; its first weights are drawn, and replaced.
+        Returns the network; its initial weights are replaced.
     trial : bool
-        Whether it can be made without memory first, so that sizes which do not fit the file are
-        refused before anything of that size is made.
+        Whether to build the network on the meta device first, so that wrong sizes are refused
+        before memory is allocated.
 
     Raises
     ------
     DataError
-        If there is no such file, or its weights do not fit or are NaN or infinite. Minus infinity
-        is allowed: it is the logarithm of zero.
+        If the file is missing, or its weights do not fit, are NaN or are plus infinity. Minus
+        infinity is allowed because it is the logarithm of zero.
     """
     if FILE not in files:
         raise DataError(f"{FILE} is missing")

@@ -1,4 +1,4 @@
-"""NeuralClassifier: a network trained on the crowd's labels; methods say by which loss."""
+"""NeuralClassifier: training of a network on crowd labels, with a loss per method."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ from wisecrowd.nn.backbones import Standardize, make_backbone
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 BALANCES = ("none", "weights", "sampling")
-FINISHED = ("", "patience")  # how training may end without a warning
+FINISHED = ("", "patience")  # reasons to stop that need no warning
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
-_SAMPLE = 20_000  # items of a dataset that are enough to standardise by
+_SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class _Run:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NeuralClassifier(CrowdClassifier):
-    """Base of the methods that train a network; a method defines ``_build``.
+    """Base class of the methods that train a network; a method defines ``_build``.
 
     Parameters
     ----------
@@ -71,31 +71,31 @@ class NeuralClassifier(CrowdClassifier):
         "mlp", "linear", "pooled-cnn", "deep-cnn"; a module from features to logits, copied with
         its weights; or a function of ``(shape, n_classes)`` that makes one.
     epochs, batch_size : int
-        A batch is so many tasks, with all their labels.
+        Number of passes over the tasks, and number of tasks per batch, with all their labels.
     lr, crowd_lr : float
-        Rates of learning of the network, and of what belongs to the workers.
+        Learning rates of the network and of the worker parameters.
     weight_decay : float
-        Of the network alone.
+        Weight decay of the network; worker parameters have none.
     optimizer : {"adam", "adamw", "sgd"}
     schedule : {"constant", "cosine", "one-cycle"}
     clip_gradient : float, optional
-        The largest norm that a gradient may have.
+        Largest norm of a gradient; larger ones are scaled down.
     balance : {"none", "weights", "sampling"}
-        For rare classes: labels weigh, or tasks are drawn, inversely to how common their label is.
+        For rare classes: weight labels, or sample tasks, inversely to the label's frequency.
     selection : {"auto", "last", "crowd", "gold"}
-        Which epoch to keep: the last; the one under which the labels of held-out tasks are most
-        likely; the one that is best on ``fit(..., valid=(X, y))``, which is what "auto" does where
-        it is given.
+        Epoch to keep: the last one ("last"), the one with the most likely labels on held-out tasks
+        ("crowd"), or the best one on ``fit(..., valid=(X, y))`` ("gold"). "auto" is "gold" with
+        such a validation set, and "last" without.
     valid_fraction : float
-        The share of tasks that "crowd" holds out.
+        Share of the tasks that "crowd" holds out.
     patience : int, optional
-        Stop after so many epochs without a better one.
+        Number of epochs without improvement after which training stops.
     refit : bool
-        After "crowd" has chosen an epoch, train again on all tasks up to it.
+        Whether to train again on all tasks, up to the epoch that "crowd" selected.
     checkpoint : path, optional
-        A file that is written as training goes on, to resume from; ``refit`` writes one more.
+        File to resume from, written during training; ``refit`` writes a second one.
     device : str
-        "auto" takes a GPU if there is one.
+        Name of a torch device; "auto" uses a GPU if available.
     random_state : int
     """
 
@@ -122,10 +122,10 @@ class NeuralClassifier(CrowdClassifier):
         "input_shape_": SIZES,
     }
 
-    # ------------------------------------------------------------------------- what a method says
+    # ------------------------------------------------------------------- overridden by the methods
 
     def _build(self, network: nn.Module, data: CrowdData) -> CrowdModel:
-        """Return the model to train around a fresh network."""
+        """Return the model to train, around a new network."""
         raise TypeError(f"{type(self).__name__} must define _build.")
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
@@ -133,7 +133,7 @@ class NeuralClassifier(CrowdClassifier):
         return make_backbone(self.module, shape, n_classes)
 
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
-        """Return what the trained model knows: fields of ``Learned``; others go to ``extra``."""
+        """Return results of the trained model: fields of ``Learned``, and others for ``extra``."""
         table = model.confusion()
         return {} if table is None else {"confusion": as_array(table)}
 
@@ -208,7 +208,7 @@ class NeuralClassifier(CrowdClassifier):
         return "last" if training.valid is None else "gold"
 
     def _train(self, training: Training, data: CrowdData, selection: str) -> _Run:
-        """Train once or, to use the held-out tasks as well, twice."""
+        """Train once, or a second time to include the held-out tasks."""
         useful = torch.from_numpy(self._useful_rows(training))
         if selection != "crowd":
             return self._run(data, useful, training, self.epochs, selection == "gold")
@@ -220,12 +220,12 @@ class NeuralClassifier(CrowdClassifier):
         return run
 
     def _again(self, chosen: _Run, data: CrowdData, useful: Tensor, training: Training) -> _Run:
-        """Train on all tasks for as many epochs as were chosen, if there is reason to."""
+        """Train on all tasks up to the selected epoch, if ``refit`` asks for it."""
         done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
         if not self.refit or not done or not chosen.state.best_epoch:
             return chosen
         again = self._run(data, useful, training, chosen.state.best_epoch, False, None, ".refit")
-        if again.state.interrupted:  # what was chosen is whole, and this is not
+        if again.state.interrupted:  # the selected model is complete, this one is not
             return replace(chosen, state=replace(chosen.state, interrupted=True))
         return replace(again, history=chosen.history)
 
@@ -237,7 +237,7 @@ class NeuralClassifier(CrowdClassifier):
         self, data: CrowdData, rows: Tensor, training: Training, epochs: int, judged: bool,
         valid: Tensor | None = None, suffix: str = "",
     ) -> _Run:  # fmt: skip
-        """Train a fresh model on some rows, or go on where a checkpoint stands."""
+        """Train a new model on some rows, or resume from a checkpoint."""
         seen, options = data.only(rows), self._options(epochs)
         network = self._make_network(
             data.features.shape, data.labels.n_classes, data.labels.n_workers
@@ -253,7 +253,7 @@ class NeuralClassifier(CrowdClassifier):
         def score() -> float:
             if valid is not None:
                 return crowd_score(model, data, rows, valid)
-            known: Any = training.valid  # without it nothing is judged by gold
+            known: Any = training.valid  # given whenever gold selects the epoch
             return gold_score(model, known[0], known[1], data.device)
 
         saved = -math.inf
@@ -294,7 +294,7 @@ class NeuralClassifier(CrowdClassifier):
         return lambda: rows[torch.multinomial(odds, len(rows), replacement=True)]
 
     def _fingerprint(self, data: CrowdData) -> str:
-        """Say which fit a checkpoint belongs to: method, parameters and data."""
+        """Return a hash of method, parameters and data, which identifies a checkpoint."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
         if callable(self.module) and not isinstance(self.module, nn.Module):
             parameters["module"] = getattr(self.module, "__qualname__", type(self.module))
@@ -311,12 +311,12 @@ class NeuralClassifier(CrowdClassifier):
     # ------------------------------------------------------------------------------- afterwards
 
     def _network_files(self) -> dict[str, bytes]:
-        """Return the network's weights as a file's content."""
+        """Return the weights of the network as the content of a file."""
         weights = {k: v.contiguous() for k, v in self._network.state_dict().items()}
         return {FILE: to_bytes(weights)}
 
     def _set_network(self, files: dict[str, bytes]) -> None:
-        """Make the network again and give it the weights of a file."""
+        """Rebuild the network with the weights of a file."""
         sizes = tuple(self.input_shape_), len(self.classes_), len(self.workers_)
         own = isinstance(self.module, str)
         self._network = network_from(files, lambda: self._make_network(*sizes), trial=own)
@@ -328,12 +328,12 @@ class NeuralClassifier(CrowdClassifier):
 
 
 def as_array(tensor: Tensor) -> Floats:
-    """Return a tensor's values as a float64 array of its own."""
+    """Return a float64 array with a copy of the values of a tensor."""
     return np.array(tensor.detach().cpu().numpy(), dtype=np.float64)
 
 
 def choose_device(device: str) -> torch.device:
-    """Return the device of a name; "auto" takes a GPU if there is one."""
+    """Return the device of a name; "auto" is a GPU if available."""
     if is_auto(device):
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
@@ -356,7 +356,7 @@ def _standardize(network: nn.Module, features: Features) -> None:
 
 
 def _with_features(training: Training, data: CrowdData) -> Training:
-    """Read the validation features once, and see that they are like those of the fit."""
+    """Convert the validation features once, and require the shape of the training features."""
     if training.valid is None:
         return training
     X, codes = training.valid
@@ -374,7 +374,7 @@ def _require_shape(features: Features, expected: tuple[int, ...], who: str) -> N
 
 
 def _require_logits(network: nn.Module, features: Features, n_classes: int) -> None:
-    """See that a module takes these features and gives one logit per class."""
+    """Require that a module takes these features and returns one logit per class."""
     rows = torch.arange(min(len(features), 2))
     x = features[rows]
     network.eval()
@@ -395,7 +395,7 @@ def _require_logits(network: nn.Module, features: Features, n_classes: int) -> N
 
 
 def _inverse_frequency(class_totals: Floats) -> Floats:
-    """Return (K,) weights inverse to how common a label is, one on average over the labels."""
+    """Return (K,) weights inverse to label frequency, with mean 1 over the labels."""
     used = class_totals > 0
     weight = np.zeros(len(class_totals))
     weight[used] = class_totals.sum() / (used.sum() * class_totals[used])

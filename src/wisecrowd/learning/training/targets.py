@@ -1,4 +1,4 @@
-"""Class probabilities of the training tasks that a network is trained on, and what they count."""
+"""Class probabilities to train on, and counts that follow from them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 def soft_votes(data: CrowdData | Training) -> Floats:
-    """Return (N, K) shares of each task's labels; gold has its class, no labels the mean."""
+    """Return (N, K) label shares; gold where known, the overall shares without labels."""
     counts = vote_table(data.labels, weighted=True)
     total = counts.sum(axis=1, keepdims=True)
     mean = counts.sum(axis=0) / max(counts.sum(), 1e-300)
@@ -27,7 +27,7 @@ def soft_votes(data: CrowdData | Training) -> Floats:
 
 
 def with_gold(probas: Floats, data: CrowdData | Training) -> Floats:
-    """Return class probabilities in which known tasks have their class."""
+    """Return class probabilities with one-hot rows for tasks with gold."""
     known = np.flatnonzero(data.gold >= 0)
     if len(known):
         probas = probas.copy()
@@ -36,7 +36,7 @@ def with_gold(probas: Floats, data: CrowdData | Training) -> Floats:
 
 
 def expected_counts(probas: Floats, labels: CrowdLabels) -> Floats:
-    """Return (J, K, K): how often each worker gave label l on class k, in expectation."""
+    """Return (J, K, K) expected counts of label l by worker j on class k."""
     n_workers, n_classes = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * n_classes + labels.label
     counts = sum_rows(cell, probas[labels.task], n_workers * n_classes, labels.weight)

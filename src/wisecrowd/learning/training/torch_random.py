@@ -1,4 +1,4 @@
-"""Torch's random numbers, which all threads of a process share, kept for one fit at a time."""
+"""Exclusive use of torch's random generator, which all threads share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ALONE = threading.RLock()
 
 
 def _renew() -> None:
-    """Replace the lock: the thread that holds it does not exist in a forked process."""
+    """Replace the lock, because the thread that holds it does not exist after a fork."""
     global _ALONE
     _ALONE = threading.RLock()
 

@@ -1,4 +1,4 @@
-"""The training loop: epochs over batches of tasks, the best epoch kept, nothing lost on Ctrl-C."""
+"""The training loop: it keeps the best epoch, and Ctrl-C ends it with the best model so far."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from wisecrowd.learning.training.crowd_model import CrowdModel
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
-WARM_UP = 0.3  # the share of steps in which one-cycle rises
-LOWEST = 0.04  # where it starts, as a share of the highest rate
-TOO_MUCH = 1e3  # an epoch's loss that is so many times that of the start has diverged
-TOO_LARGE = 1e5  # and so has a weight, also where the loss has a bound
+WARM_UP = 0.3  # share of the steps in which the one-cycle learning rate rises
+LOWEST = 0.04  # its initial value, as a share of the highest
+TOO_MUCH = 1e3  # ratio of an epoch's loss to the first at which training has diverged
+TOO_LARGE = 1e5  # the same for the largest weight, because a loss may be bounded
 
 
 @dataclass(frozen=True)
 class TrainerOptions:
-    """How to train; the fields are parameters of ``NeuralClassifier``."""
+    """Options of training, from the parameters of ``NeuralClassifier``."""
 
     epochs: int
     batch_size: int
@@ -36,12 +36,12 @@ class TrainerOptions:
     schedule: str
     clip_gradient: float | None
     patience: int | None
-    horizon: int  # epochs that the schedule is made for
+    horizon: int  # epochs that the schedule spans
 
 
 @dataclass
 class TrainingState:
-    """Where training stands: enough to go on from."""
+    """Progress of training, which a checkpoint stores."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -72,16 +72,16 @@ def train(
     Parameters
     ----------
     model, data, rows
-        What is trained, on which data, on which of its rows.
+        The model, the data, and the rows of the data to train on.
     options : TrainerOptions
     score : callable, optional
-        Quality of the model as it is, higher is better; without it the last epoch is the best.
+        Score of the current model, higher is better; without it the last epoch is the best.
     state, optimizer, best : optional
-        Where an interrupted run stood.
+        State of an interrupted run.
     after_epoch : callable, optional
-        Told of every finished epoch, to write a checkpoint.
+        Called after every epoch, to write a checkpoint.
     sample : callable, optional
-        Draws the rows of an epoch; by default all of them in random order.
+        Returns the rows of an epoch; all rows in random order by default.
     """
     state = TrainingState() if state is None else state
     optimizer = make_optimizer(model, options) if optimizer is None else optimizer
@@ -119,7 +119,7 @@ def _epoch(
     optimizer: torch.optim.Optimizer,
     state: TrainingState,
 ) -> float:
-    """Run over the rows once; return the mean loss, or one that is not finite at once."""
+    """Run over the rows once and return the mean loss; stop early if it is not finite."""
     model.train()
     total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
     for number, batch in enumerate(data.batches(rows, options.batch_size)):
@@ -142,7 +142,7 @@ def _epoch(
 
 
 def _diverged(model: CrowdModel, state: TrainingState, loss: float) -> str:
-    """Return what to change if training has diverged, and nothing otherwise."""
+    """Return a message with a remedy if training has diverged, otherwise an empty string."""
     size = _largest(model)
     if not math.isfinite(loss) or loss > TOO_MUCH * max(1.0, abs(state.first_loss)):
         sign = f"the loss went from {state.first_loss:.3g} to {loss:.3g}"
@@ -157,7 +157,7 @@ def _diverged(model: CrowdModel, state: TrainingState, loss: float) -> str:
 
 
 def _largest(model: nn.Module) -> float:
-    """Return the size of the largest weight, NaN if one is."""
+    """Return the largest absolute weight; NaN if any weight is NaN."""
     sizes = [p.detach().abs().max() for p in model.parameters() if p.numel()]
     return float(torch.stack(sizes).max()) if sizes else 0.0
 
@@ -169,7 +169,7 @@ def _judge(
     loss: float,
     score: Callable[[], float] | None,
 ) -> None:
-    """Write the history; say whether this epoch is the best and whether to stop."""
+    """Record the epoch, and decide whether it is the best and whether to stop."""
     record = {"epoch": float(state.epoch), "loss": loss}
     if score is None:
         state.best_epoch = state.epoch
@@ -183,7 +183,7 @@ def _judge(
 
 
 def make_optimizer(model: CrowdModel, options: TrainerOptions) -> torch.optim.Optimizer:
-    """Return an optimiser with two groups: the network, and what belongs to the crowd."""
+    """Return an optimiser with two groups: the network and the worker parameters."""
     crowd = model.crowd_parameters()
     of_crowd = {id(p) for p in crowd}
     network = [p for p in model.network.parameters() if id(p) not in of_crowd]
@@ -212,7 +212,7 @@ def _set_rate(
 
 
 def rate_factor(schedule: str, step: int, total: int) -> float:
-    """Return the rate of learning at a step, as a share of the highest.
+    """Return the learning rate at a step, as a share of the highest.
 
     Examples
     --------

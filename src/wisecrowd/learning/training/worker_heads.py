@@ -13,7 +13,7 @@ from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.nn.backbones import make_backbone
 from wisecrowd.nn.batches import CrowdBatch
 
-AT_ONCE = 2**23  # probabilities of all heads that are in memory at a time when predicting
+AT_ONCE = 2**23  # probabilities of all heads in memory together when predicting
 
 
 def make_doctors(module: Any, shape: tuple[int, ...], n_classes: int, n_workers: int) -> Doctors:
@@ -25,7 +25,7 @@ def make_doctors(module: Any, shape: tuple[int, ...], n_classes: int, n_workers:
 def split_head(network: nn.Module, n_classes: int) -> tuple[nn.Module, int]:
     """Return a classifier without its last linear layer, and the width of what is left.
 
-    One that does not end in such a layer is kept whole: its logits are then what heads see.
+    A network without such a last layer is kept whole, and its logits are the input of the heads.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def split_head(network: nn.Module, n_classes: int) -> tuple[nn.Module, int]:
 
 
 class Doctors(nn.Module):
-    """A trunk with one linear head per worker; the output is their weighted mean, as logs.
+    """A trunk with one linear head per worker; returns the logarithm of their weighted mean.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Doctors(nn.Module):
     ----------
     head : linear layer from width to n_workers × n_classes
     log_weight : (J,)
-        Logarithms of how much each worker is asked; they sum to one as weights.
+        Logarithms of the workers' weights, which sum to one.
     """
 
     log_weight: Tensor
@@ -68,12 +68,12 @@ class Doctors(nn.Module):
         self.register_buffer("log_weight", equal)
 
     def ask_only(self, active: Tensor) -> None:
-        """Weigh the workers of a (J,) mask equally, and others not at all."""
+        """Give equal weights to the workers of a (J,) mask, and none to the others."""
         scores = torch.where(active, 0.0, -torch.inf)
         self.log_weight.copy_(scores.log_softmax(dim=0))
 
     def of_edges(self, hidden: Tensor, task: Tensor, worker: Tensor) -> Tensor:
-        """Return (E, K) log-probabilities: what each annotation's worker says of its task."""
+        """Return (E, K) log-probabilities of the head of each annotation's worker."""
         weight = self.head.weight.reshape(self.n_workers, self.n_classes, -1)
         bias = self.head.bias.reshape(self.n_workers, self.n_classes)
         seen = hidden.index_select(0, task).unsqueeze(2)  # (E, width, 1)
@@ -81,7 +81,7 @@ class Doctors(nn.Module):
         return functional.log_softmax(logits + bias.index_select(0, worker), dim=1)
 
     def of_all(self, hidden: Tensor) -> Tensor:
-        """Return (B, J, K) log-probabilities: what every worker says of every task."""
+        """Return (B, J, K) log-probabilities of all heads."""
         logits = self.head(hidden).reshape(-1, self.n_workers, self.n_classes)
         return functional.log_softmax(logits, dim=2)
 
@@ -96,7 +96,7 @@ class Doctors(nn.Module):
 
 
 class DoctorModel(CrowdModel):
-    """Every head learns from its worker's labels alone; known classes teach all of them."""
+    """Each head learns from its worker's labels; known classes train their mean."""
 
     network: Doctors
 
@@ -105,7 +105,7 @@ class DoctorModel(CrowdModel):
         self.network.ask_only(torch.from_numpy(data.labels.labels_per_worker > 0))
 
     def loss(self, batch: CrowdBatch) -> Tensor:
-        """Return what the loop minimises."""
+        """Return the training loss."""
         return self.loss_of(self.network.trunk(batch.x), batch)
 
     def loss_of(self, hidden: Tensor, batch: CrowdBatch) -> Tensor:
@@ -119,10 +119,10 @@ class DoctorModel(CrowdModel):
         return loss
 
     def own_log_probas(self, hidden: Tensor, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is under its worker's head."""
+        """Return (E,) log-probabilities of the labels under their workers' heads."""
         each = self.network.of_edges(hidden, batch.task, batch.worker)
         return each.gather(1, batch.label[:, None]).squeeze(1)
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
-        """Return (E,) how likely each label is: the heads are a model of the workers."""
+        """Return (E,) log-probabilities of the labels under their workers' heads."""
         return self.own_log_probas(self.network.trunk(batch.x), batch)
