@@ -13,7 +13,7 @@ import wisecrowd as wc
 from wisecrowd import comparing
 from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.cli.main import run
-from wisecrowd.core.exceptions import DataError, DoubtWarning, ParameterError
+from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
 from wisecrowd.core.registry import method_names
 
 THREE = ["majority-vote", "one-coin", "dawid-skene"]
@@ -98,7 +98,7 @@ def test_bad_methods(made, methods, message):
 
 def test_warnings_name_the_method_and_come_once():
     crowd = wc.simulate.crowd(60, 40 * wc.simulate.OneCoinWorkers(3, 2), n_classes=4)
-    with pytest.warns(DoubtWarning, match="^dawid-skene: ") as caught:
+    with pytest.warns(FindingWarning, match="^dawid-skene: ") as caught:
         wc.compare(crowd.labels, methods=["dawid-skene"])
     texts = [str(warning.message) for warning in caught]
     assert len(texts) == len(set(texts))

@@ -40,9 +40,9 @@ GROUPS = {
         SOURCE / "core" / f"{name}.py"
         for name in (
             "validation", "parameters", "columns", "ids/encoding", "duplicates", "task_prior",
-            "gold", "matrix", "data_guards", "spelling", "ids/lookalike_ids",
+            "gold", "matrix", "spelling", "ids/lookalike_ids",
         )
-    ],
+    ] + [SOURCE / "checks" / "data_checks.py"],
 }  # fmt: skip
 SCORE = 0.8
 SECONDS = 120  # of processor time: others may use the machine

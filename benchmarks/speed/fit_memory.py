@@ -17,7 +17,6 @@ import numpy as np
 
 import wisecrowd as wc
 from benchmarks.rows import Row
-from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.core.memory import readable_bytes
 from wisecrowd.core.registry import get_method, method_names
@@ -68,7 +67,7 @@ def names_for(n_classes: int) -> list[str]:
     ]
 
 
-def peak(name: str, labels: wc.CrowdLabels) -> float | str:
+def peak(name: str, labels: wc.CrowdLabels, checks: bool = True) -> float | str:
     """Return the most bytes that a fit took beyond what was there, in a fork; or why it did not."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -79,7 +78,7 @@ def peak(name: str, labels: wc.CrowdLabels) -> float | str:
 
             signal.setitimer(signal.ITIMER_PROF, TIME_LIMIT)
             resource.setrlimit(resource.RLIMIT_AS, (LIMIT, LIMIT))
-            answer = str(_peak_here(name, labels))
+            answer = str(_peak_here(name, labels, checks))
         except WisecrowdError as error:
             answer = f"refused: {error}"
         except BaseException as error:
@@ -96,7 +95,7 @@ def peak(name: str, labels: wc.CrowdLabels) -> float | str:
         return answer or f"no end after {TIME_LIMIT} s"
 
 
-def _peak_here(name: str, labels: wc.CrowdLabels) -> int:
+def _peak_here(name: str, labels: wc.CrowdLabels, checks: bool) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         method(name).fit(crowd(TINY) if labels.n_classes > 2 else crowd((*TINY[:2], 2, 5)))
@@ -107,7 +106,8 @@ def _peak_here(name: str, labels: wc.CrowdLabels) -> int:
     before = _resident("VmRSS")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        method(name).fit(labels)
+        made = method(name)
+        made.fit(labels) if checks else made._fit_without_checks(labels)
     return _resident("VmHWM") - before
 
 
@@ -179,8 +179,7 @@ def calibrate(chosen: list[str]) -> None:
         for size, labels in zip(CALIBRATION, crowds, strict=True):
             if name not in names_for(size[2]):
                 continue
-            with unwatched():  # what the guards need is added by a formula
-                found = peak(name, labels)
+            found = peak(name, labels, checks=False)  # a formula adds what the checks need
             print(f"# {name} {size}: {found}", flush=True)
             if not isinstance(found, str) and found > SMALL / 4:
                 sizes.append(np.array(sizes_of(labels))[columns])

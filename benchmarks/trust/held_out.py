@@ -1,7 +1,7 @@
 """Crowds on which no threshold was chosen: sizes, classes, skills and troubles drawn at random.
 
-The conditions of :mod:`benchmarks.trust.conditions` are thirteen points, and guards were made with
-them in sight. Here all that they fix varies. Seeds below ``FRESH`` were looked at while guards were
+The conditions of :mod:`benchmarks.trust.conditions` are thirteen points, and checks were made with
+them in sight. Here all that they fix varies. Seeds below ``FRESH`` were looked at while checks were
 mended; no threshold was chosen by those from there on.
 """
 

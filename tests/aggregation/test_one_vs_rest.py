@@ -12,6 +12,7 @@ from wisecrowd import simulate
 from wisecrowd.aggregation import GLAD, MACE, DawidSkene, MajorityVote, OneCoin, OneVsRest
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
 
@@ -48,7 +49,8 @@ class Loud(Aggregator):
         np.add.at(votes, (labels.task, labels.label), 1.0)
         nothing = np.zeros(labels.n_workers)
         hard = np.eye(2)[votes.argmax(axis=1)]
-        return FitResult(hard, nothing, nothing, warnings=("look out",))
+        note = Finding("note", "medium", 1.0, (), "look out", "")
+        return FitResult(hard, nothing, nothing, findings=(note,))
 
 
 @pytest.mark.parametrize(
@@ -187,6 +189,7 @@ def test_a_binary_method_without_predictions():
     with pytest.warns(WisecrowdWarning, match=r"Class \d against the rest: look out"):
         model = OneVsRest(Loud()).fit(labels)
     assert len(model.warnings_) == 3
+    assert [finding.id for finding in model.findings_] == ["note"] * 3
     np.testing.assert_allclose(model.probas_.sum(axis=1), 1)
     assert "class_prior_" not in vars(model)
     with pytest.raises(DataError, match="no posterior for new tasks"):

@@ -7,10 +7,10 @@ import pytest
 
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.audit import audit_crowd, crowd_audit
-from wisecrowd.audit.findings import Finding
+from wisecrowd.audit import Findings, audit_crowd, crowd_audit
 from wisecrowd.audit.part import NotApplicable, Part
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import Finding
 
 
 @pytest.fixture(scope="module")
@@ -129,3 +129,34 @@ def test_unknown_part(labels):
 )
 def test_hardly_any_labels(labels):
     json.dumps(audit_crowd(labels).to_dict(), allow_nan=False)
+
+
+def finding(severity="low", score=0.5, name="x", affected=("w",)):
+    return Finding(name, severity, score, affected, "Seen.", "Do.")
+
+
+def test_most_severe_first_then_score_then_name():
+    given = [finding("low", 0.9), finding("high", 0.1), finding("high", 0.1, "a"), finding("info")]
+    found = Findings(given)
+    assert [(f.severity, f.id) for f in found] == [
+        ("high", "a"), ("high", "x"), ("low", "x"), ("info", "x"),
+    ]  # fmt: skip
+    assert len(found.at_least("low")) == 3
+    assert len(found[:2]) == 2
+    assert isinstance(found[:2], Findings)
+    assert found.at_least("high")[1].id == "x"
+
+
+def test_plain_data():
+    found = Findings([finding(score=np.float64(0.25), affected=(np.int64(3), "é"))])
+    assert json.loads(json.dumps(found.to_dict()))["findings"] == [
+        {
+            "id": "x", "severity": "low", "score": 0.25, "affected": [3, "é"],
+            "explanation": "Seen.", "remedy": "Do.",
+        }
+    ]  # fmt: skip
+
+
+def test_unknown_severity():
+    with pytest.raises(ParameterError, match="severity"):
+        Findings().at_least("worst")

@@ -8,7 +8,7 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene
-from wisecrowd.audit import audit_crowd, doubt_fit
+from wisecrowd.audit import audit_crowd, check_fit
 from wisecrowd.core.exceptions import WisecrowdWarning
 
 OPPOSED = 14 * simulate.OneCoinWorkers(8, 2) + 6 * simulate.Adversaries(0.2)
@@ -30,5 +30,5 @@ def test_findings_say_what_the_warning_says():
 def test_a_fit_that_was_cut_off():
     labels = simulate.crowd(300, 20 * simulate.OneCoinWorkers()).labels
     short = DawidSkene(max_iter=2).fit(labels)
-    assert [found.id for found in doubt_fit(labels, fit=short).findings()] == ["not-converged"]
-    assert doubt_fit(labels).to_dict() == {"method": "DawidSkene", "cautions": []}
+    assert [found.id for found in check_fit(labels, fit=short).findings()] == ["not-converged"]
+    assert check_fit(labels).to_dict() == {"method": "DawidSkene", "cautions": []}

@@ -12,10 +12,12 @@ from wisecrowd.core.exceptions import (
     ParameterError,
     WisecrowdWarning,
 )
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
 from wisecrowd.kernels.posteriors import log_normalise, soft_votes
 
+NOTE = Finding("note", "medium", 1.0, (), "something to know", "")
 MATRIX = np.array([[0, 0, 1], [2, 2, 2], [1, 1, 0], [0, 0, 0]])
 
 
@@ -38,7 +40,7 @@ class Votes(Aggregator):
             accuracy,
             np.full(labels.n_workers, 0.1),
             class_prior=np.full(labels.n_classes, 1 / labels.n_classes),
-            warnings=("something to know",) if self.max_iter == 3 else (),
+            findings=(NOTE,) if self.max_iter == 3 else (),
             extra={"draw": problem.rng.random()},
         )
 
@@ -113,6 +115,7 @@ def test_nothing_of_a_former_fit_lingers():
 def test_warnings_are_kept_and_shown():
     with pytest.warns(WisecrowdWarning, match="something to know") as caught:
         model = Votes(max_iter=3).fit(MATRIX)
+    assert model.findings_ == (NOTE,)
     assert model.warnings_ == ("something to know",)
     assert caught[0].filename == __file__  # it points at the user's call
 

@@ -8,7 +8,6 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.aggregation.dawid_skene import DawidSkene
 from wisecrowd.core.base import Tags
-from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
@@ -293,8 +292,7 @@ def test_intervals_of_worker_accuracy_cover(n_tasks, workers, per_task, n_classe
         made = simulate.crowd(
             n_tasks, workers, simulate.PerTask(per_task), n_classes=n_classes, random_state=seed
         )
-        with unwatched():
-            table = DawidSkene().fit(made.labels).worker_columns()
+        table = DawidSkene()._fit_without_checks(made.labels).worker_columns()
         truth = made.worker_accuracy
         covered += ((table["accuracy_low"] <= truth) & (truth <= table["accuracy_high"])).tolist()
     assert 0.925 <= np.mean(covered) <= 0.985

@@ -123,8 +123,8 @@ def test_budget_keeps_everyones_closest_partner_and_says_so():
     whole = pair_moments(labels)
     few = pair_moments(labels, max_pairs=12)
     assert few.n_pairs == 12
-    assert "12 of them are used" in few.notes[0]
-    assert not whole.notes
+    assert "12 of them are used" in str(few.findings[0])
+    assert not whole.findings
     kept = set(zip(few.first.tolist(), few.second.tolist(), strict=True))
     shared = whole.matrix(whole.n_shared).toarray()
     for j in range(labels.n_workers):

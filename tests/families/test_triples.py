@@ -50,7 +50,7 @@ def test_a_budget_draws_triples_and_says_so():
     labels = random_labels(n=400, n_workers=14)
     found = triple_moments(labels, max_triples=30, rng=np.random.default_rng(1))
     assert found.n_triples == 30
-    assert "drawn" in found.notes[0]
+    assert "drawn" in str(found.findings[0])
     assert (np.diff(found.workers, axis=1) > 0).all()
     assert len(np.unique(found.workers, axis=0)) == 30
     assert len(np.unique(found.workers)) == 14  # nobody is left out

@@ -7,9 +7,9 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation import DawidSkene
+from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.core.base import Aggregator
-from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
+from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError, WisecrowdError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.inference import priors
@@ -225,3 +225,56 @@ def test_mixed_priors_are_saved(tmp_path):
     back = load(tmp_path / "model")
     assert isinstance(back.prior, priors.Mixture)
     np.testing.assert_allclose(back.fit(labels).probas_, model.probas_)
+
+
+def copied_sheets(workers: list) -> CrowdLabels:
+    """Return a crowd in which the last worker gives exactly the labels of the second."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (300, 1))
+    table = np.where(rng.random((300, 7)) < 0.7, truth, 1 - truth)
+    table[:, 6] = table[:, 1]
+    task, worker = np.indices(table.shape)
+    return CrowdLabels.from_arrays(task.ravel(), np.array(workers)[worker.ravel()], table.ravel())
+
+
+@pytest.mark.parametrize(
+    "workers",
+    [list("abcdefg"), list(range(7)), [np.datetime64("2024-05-01T12", "us") + j for j in range(7)]],
+)
+def test_findings_come_back_with_their_ids(workers, tmp_path):
+    labels = copied_sheets(workers)
+    with pytest.warns(FindingWarning, match="gave the very labels"):
+        model = MajorityVote().fit(labels)
+    assert model.findings_[0].affected == (labels.workers.tolist()[1], labels.workers.tolist()[6])
+    model.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.findings_ == model.findings_
+    assert loaded.warnings_ == tuple(str(finding) for finding in loaded.findings_)
+
+
+def test_models_saved_without_findings_load(tmp_path):
+    model = DawidSkene().fit(crowd())
+    del model.findings_
+    model.save(tmp_path / "model")
+    assert load(tmp_path / "model").warnings_ == model.warnings_
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"severity": "worst"}, "severity is 'worst'"),
+        ({"score": "much"}, "findings_ is .* not a tuple of findings"),
+        ({"more": 1}, "unexpected keyword argument 'more'"),
+    ],
+)
+def test_damaged_findings_are_refused(change, reason, tmp_path):
+    model = MajorityVote().fit(copied_sheets(list("abcdefg")))
+    model.save(tmp_path / "model")
+    index = json.loads((tmp_path / "model" / "model.json").read_text())
+    (finding,) = index["state"]["findings_"]["items"]
+    parts = item(finding, "$finding")[1]
+    parts["items"] = [*(pair for pair in parts["items"] if pair[0] not in change), *change.items()]
+    index["digest"] = index_digest(index)
+    (tmp_path / "model" / "model.json").write_text(json.dumps(index))
+    with pytest.raises(DataError, match=reason):
+        load(tmp_path / "model")

@@ -18,6 +18,7 @@ from wisecrowd.aggregation.dawid_skene import DawidSkene
 from wisecrowd.aggregation.majority_vote import MajorityVote
 from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.testing import CHECKS, check_aggregator, maker
@@ -298,7 +299,8 @@ class SparseForgets(MajorityVote):
 
 class WarnsOfItself(DawidSkene):
     def _fit(self, problem):
-        return replace(super()._fit(problem), warnings=("Do not believe me.",))
+        own = Finding("own", "medium", 1.0, (), "Do not believe me.", "")
+        return replace(super()._fit(problem), findings=(own,))
 
 
 class NeverConverges(DawidSkene):

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number, is_auto
@@ -223,10 +224,12 @@ class BeliefPropagation(Aggregator):
     def _result(
         self, workers: WorkerPrior, done: Run, params: Params, probas: Floats, rule_error: float
     ) -> FitResult:
-        warning = (
+        inexact = Finding(
+            "inexact-integration", "medium", rule_error, (),
             f"The integration over active workers is accurate to {rule_error:.1g} nats of their "
-            f"log evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior."
-        )
+            f"log evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior.",
+            "",
+        )  # fmt: skip
         confusion, variance = params.nodes.mean(params.share, probas.shape[1])
         class_prior = np.exp(params.log_class - params.log_class.max())
         class_prior = class_prior / class_prior.sum()
@@ -242,7 +245,7 @@ class BeliefPropagation(Aggregator):
             n_iter=done.n_iter,
             converged=done.converged,
             history=done.history,
-            warnings=(warning,) if rule_error > NOTABLE_ERROR else (),
+            findings=(inexact,) if rule_error > NOTABLE_ERROR else (),
             extra={"log_evidence": done.history[-1], "prior": workers},
         )
 

@@ -16,7 +16,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.families.coupled_cpd import coupled_cpd, joint_tables
 from wisecrowd.families.moment_fit import ENOUGH, MomentEstimate, PairMethod, vote_confusion
 from wisecrowd.families.received import worker_weights
-from wisecrowd.families.three_groups import busiest_first, class_shares, unidentified_warning
+from wisecrowd.families.three_groups import busiest_first, class_shares, unidentified_workers
 from wisecrowd.families.triples import TripleMoments, triple_moments
 
 Floats = NDArray[np.float64]
@@ -112,7 +112,7 @@ class CoupledTensor(PairMethod):
         identified = np.zeros(J, dtype=bool)
         identified[triples.workers.ravel()] = True
         lacking = (worker_weights(labels) > 0) & ~identified
-        warnings = unidentified_warning(labels, lacking, "are in no triple that counts")
+        findings = unidentified_workers(labels, lacking, "are in no triple that counts")
         if not triples.n_triples:
             identified[pairs.first] = identified[pairs.second] = True
         part, _ = pairs.parts()
@@ -125,7 +125,7 @@ class CoupledTensor(PairMethod):
             n_iter=len(fit.history),
             converged=fit.converged,
             history=fit.history,
-            warnings=warnings + triples.notes,
+            findings=findings + triples.findings,
         )
 
     def _triples(self, labels: CrowdLabels, rng: np.random.Generator) -> TripleMoments:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_integer, check_number
@@ -157,13 +158,12 @@ class GibbsDawidSkene(Aggregator):
         accuracy, error = draws.accuracy()
         r_hat = trace.r_hat()
         worst = float(r_hat.max(initial=1.0))
-        warnings: tuple[str, ...] = ()
-        if worst > MIXED:
-            warnings = (
-                f"The chains disagree: R-hat is {worst:.3g}, above {MIXED}; raise n_sweeps above "
-                f"{self.n_sweeps}, or use a prior that is surer that workers are better than "
-                "chance.",
-            )
+        disagree = Finding(
+            "chains-disagree", "medium", worst, (),
+            f"The chains disagree: R-hat is {worst:.3g}, above {MIXED}; raise n_sweeps above "
+            f"{self.n_sweeps}, or use a prior that is surer that workers are better than chance.",
+            "",
+        )  # fmt: skip
         return FitResult(
             chains.posterior(class_prior, int(self.n_sweeps)),
             accuracy,
@@ -172,7 +172,7 @@ class GibbsDawidSkene(Aggregator):
             confusion=draws.confusion(),
             n_iter=self._total_sweeps(),
             converged=worst <= MIXED,
-            warnings=warnings,
+            findings=(disagree,) if worst > MIXED else (),
             extra={
                 "accuracy_interval": draws.interval(),
                 "accuracy_draws": draws.kept,

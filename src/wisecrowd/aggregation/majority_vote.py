@@ -77,7 +77,7 @@ class MajorityVote(Aggregator):
     def memory_needed(self, labels: Any) -> int:
         """Return about how many bytes a fit takes; nothing is compared with the vote itself."""
         assert self.footprint is not None
-        return bytes_needed(self.footprint, as_crowd_labels(labels), guarded=False)
+        return bytes_needed(self.footprint, as_crowd_labels(labels), checked=False)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

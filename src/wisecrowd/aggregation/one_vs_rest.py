@@ -160,10 +160,10 @@ class OneVsRest(Aggregator):
             class_prior=_class_shares([result.class_prior for _, result in parts]),
             n_iter=max(result.n_iter for _, result in parts),
             converged=all(result.converged for _, result in parts),
-            warnings=tuple(
-                f"Class {label!r} against the rest: {message}"
+            findings=tuple(
+                replace(one, explanation=f"Class {label!r} against the rest: {one.explanation}")
                 for label, (_, result) in zip(labels.classes.tolist(), parts, strict=True)
-                for message in result.warnings
+                for one in result.findings
             ),
             extra={"methods": [fitted for fitted, _ in parts]},
         )
@@ -182,8 +182,7 @@ class OneVsRest(Aggregator):
         fitted._validate_parameters()
         rng = as_generator(getattr(fitted, "random_state", None))
         result = fitted._fit(replace(problem, rng=rng))
-        # The warnings are given once, by the whole.
-        fitted._publish(problem.data, replace(result, warnings=()))
+        fitted._publish(problem.data, replace(result, findings=()))  # the whole reports them
         return fitted, result
 
     # --------------------------------------------------------------------------------- predict

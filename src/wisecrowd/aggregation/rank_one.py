@@ -21,7 +21,7 @@ from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, on_simplex
 from wisecrowd.families.moments import PairMoments
 from wisecrowd.families.rank_one_fit import rank_one_fit
 from wisecrowd.families.received import single_task_workers, worker_weights
-from wisecrowd.families.three_groups import class_shares, unidentified_warning
+from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]
 
@@ -161,7 +161,8 @@ class RankOne(PairMethod):
             n_iter=len(fit.history),
             converged=fit.converged,
             history=fit.history,
-            warnings=unidentified_warning(labels, (total > 0) & ~identified, *ALONE) + pairs.notes,
+            findings=unidentified_workers(labels, (total > 0) & ~identified, *ALONE)
+            + pairs.findings,
             extra={"skill": skill, "identified": identified},
         )
 

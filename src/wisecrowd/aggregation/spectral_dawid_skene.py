@@ -29,7 +29,7 @@ from wisecrowd.families.three_groups import (
     group_means,
     group_moments,
     responses_of,
-    unidentified_warning,
+    unidentified_workers,
     worker_confusions,
     worker_tables,
 )
@@ -116,7 +116,7 @@ class SpectralDawidSkene(MomentMethod):
             prior=self.prior, class_prior=self.class_prior, max_iter=self.max_iter, tol=self.tol
         )
         fitted = refined._fit(replace(problem, start=found.probas))
-        return replace(fitted, warnings=found.warnings, extra={**found.extra, **fitted.extra})
+        return replace(fitted, findings=found.findings, extra={**found.extra, **fitted.extra})
 
     def _estimate(self, problem: Problem) -> MomentEstimate:
         labels, rng = problem.data, problem.rng
@@ -134,9 +134,9 @@ class SpectralDawidSkene(MomentMethod):
                 confusion[workers], identified[workers], weights = found
                 mass += weights
         has_labels = worker_weights(labels) > 0
-        warnings = unidentified_warning(labels, has_labels & ~identified)
+        findings = unidentified_workers(labels, has_labels & ~identified)
         return MomentEstimate(
-            confusion, class_shares(labels, mass), identified, part, warnings=warnings
+            confusion, class_shares(labels, mass), identified, part, findings=findings
         )
 
 

@@ -22,7 +22,7 @@ from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, cautious
 from wisecrowd.families.moments import PairMoments, counted_annotations
 from wisecrowd.families.rank_one_fit import rank_one_fit
 from wisecrowd.families.received import worker_weights
-from wisecrowd.families.three_groups import class_shares, unidentified_warning
+from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]
 
@@ -160,7 +160,7 @@ class SpectralMetaLearner(PairMethod):
             n_iter=len(fit.history),
             converged=fit.converged,
             history=fit.history,
-            warnings=unidentified_warning(labels, (total > 0) & ~identified),
+            findings=unidentified_workers(labels, (total > 0) & ~identified),
             extra={
                 "sensitivity": confusion[:, 1, 1],
                 "specificity": confusion[:, 0, 0],

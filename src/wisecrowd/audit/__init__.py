@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 # module: once that is imported, it would hide the function.
 LOCATIONS = {
     "Audit": "crowd_audit",
-    "Finding": "findings",
-    "Findings": "findings",
+    "Finding": "crowd_audit",
+    "Findings": "crowd_audit",
     "Part": "part",
     "audit_crowd": "crowd_audit",
+    "check_fit": "fit",
     "clean": "pruning",
     "collapse_clones": "clones",
-    "doubt_fit": "fit",
+    "doubt_fit": "fit",  # the former name of check_fit
     "estimate_accuracy": "accuracy",
     "find_clones": "clones",
     "find_collusion": "collusion",
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from wisecrowd.audit.clones import find_clones as find_clones
     from wisecrowd.audit.collusion import find_collusion as find_collusion
     from wisecrowd.audit.crowd_audit import Audit as Audit
+    from wisecrowd.audit.crowd_audit import Findings as Findings
     from wisecrowd.audit.crowd_audit import audit_crowd as audit_crowd
     from wisecrowd.audit.drift import find_drift as find_drift
-    from wisecrowd.audit.findings import Finding as Finding
-    from wisecrowd.audit.findings import Findings as Findings
+    from wisecrowd.audit.fit import check_fit as check_fit
     from wisecrowd.audit.fit import doubt_fit as doubt_fit
     from wisecrowd.audit.groups import find_dependent_groups as find_dependent_groups
     from wisecrowd.audit.identifiability import identifiability_report as identifiability_report
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature
+    from wisecrowd.core.findings import Finding as Finding
 
 
 def __getattr__(name: str) -> Any:

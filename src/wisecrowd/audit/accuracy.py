@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.imagined import Imagined, imagine
 from wisecrowd.audit.others import fitted
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.audit.strata import Stratified, post_stratify
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.parameters import as_generator, check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameters import check_choice, check_integer

@@ -8,20 +8,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.pruning import Pruned, changes_between, without_workers
-from wisecrowd.core.clones import (
+from wisecrowd.checks.identical_workers import (
     CHANCE,
     LEAST_LABELS,
     best_accuracy,
     log_chance,
-    vote_table,
 )
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.core.votes import vote_table
 from wisecrowd.core.wording import describe_ids
 from wisecrowd.families.moments import PairMoments, pair_moments
 

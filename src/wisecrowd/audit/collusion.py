@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregation.dawid_skene import DawidSkene
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
@@ -216,8 +215,7 @@ def find_collusion(
     best = dependence(pairs, believed)
     cluster = linked_groups(best, labels.n_workers, level=level, least_excess=least_excess)
     cluster = np.where(believed, -1, cluster).astype(np.int32)
-    with unwatched():  # fits to one side only, which the user did not ask for
-        camps = _camps(labels, best, cluster < 0, believed, level)
+    camps = _camps(labels, best, cluster < 0, believed, level)
     return CollusionReport(
         workers=labels.workers,
         honest=(cluster < 0) & ~(camps.opposing & camps.captured),
@@ -278,7 +276,7 @@ def _camps(
     everybody = labels.select_annotations(free[labels.worker])
     if side.n_annotations == 0:
         side = everybody
-    posterior = DawidSkene().fit(side).probas_
+    posterior = DawidSkene()._fit_without_checks(side).probas_
     total = worker_weights(labels)
     accuracy = share_of(right_labels(labels, posterior), total, 1 / labels.n_classes)
     chance = _chance(labels, posterior)
@@ -287,7 +285,7 @@ def _camps(
     opposing = wrong & (accuracy < chance - HARM) & ~believed
     captured, camp = False, opposing & free
     if camp.sum() >= 2:
-        right = right_labels(labels, DawidSkene().fit(everybody).probas_)
+        right = right_labels(labels, DawidSkene()._fit_without_checks(everybody).probas_)
         plain, own, guess = (
             float(np.average(values[camp], weights=total[camp]))
             for values in (share_of(right, total, 0.0), accuracy, chance)

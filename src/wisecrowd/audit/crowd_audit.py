@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-from wisecrowd.audit.findings import Findings
 from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.findings import SEVERITIES, Finding, check_severity
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import suggestion
@@ -33,8 +32,56 @@ PARTS = {
     "agreement": "agreement:measure_agreement",
     "accuracy": "accuracy:estimate_accuracy",
     "identifiability": "identifiability:identifiability_report",
-    "fit": "fit:doubt_fit",
+    "fit": "fit:check_fit",
 }
+
+
+class Findings(Sequence[Finding]):
+    """Findings in order of severity, then score.
+
+    Examples
+    --------
+    >>> found = Findings([Finding("spammers", "high", 0.9, ("w7",), "Random.", "Prune.")])
+    >>> found.at_least("medium")[0].affected
+    ('w7',)
+    """
+
+    def __init__(self, findings: Iterable[Finding] = ()) -> None:
+        self._findings = sorted(
+            findings, key=lambda f: (-SEVERITIES.index(f.severity), -f.score, f.id)
+        )
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> Findings: ...
+    def __getitem__(self, index: int | slice) -> Finding | Findings:
+        if isinstance(index, slice):
+            return Findings(self._findings[index])
+        return self._findings[index]
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self._findings)
+
+    def __repr__(self) -> str:
+        return f"Findings({self._findings!r})"
+
+    def _repr_html_(self) -> str:
+        text: str = importlib.import_module("wisecrowd.reporting.notebook").findings_html(self)
+        return text
+
+    def at_least(self, severity: str) -> Findings:
+        """Return the findings of this severity or a higher one."""
+        check_severity("severity", severity)
+        lowest = SEVERITIES.index(severity)
+        return Findings(f for f in self if SEVERITIES.index(f.severity) >= lowest)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``{"findings": [...]}``, ready for JSON."""
+        return {"findings": [finding.to_dict() for finding in self]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,8 +192,7 @@ def run_parts(
     for name in names:
         function, own = _load(name), options.get(name, {})
         try:
-            with unwatched():  # what fits would warn of is found here, or by the part "fit"
-                done[name] = function(labels, **shared.keywords(function, without=own), **own)
+            done[name] = function(labels, **shared.keywords(function, without=own), **own)
         except skip_on as reason:
             skipped[name] = str(reason)
     return Audit(labels, done, skipped)
@@ -165,7 +211,9 @@ class Shared:
         """The fit that was given, or Dawid and Skene's."""
         from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-        return self._given if self._given is not None else DawidSkene().fit(self._labels)
+        if self._given is not None:
+            return self._given
+        return DawidSkene()._fit_without_checks(self._labels)
 
     def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
         """Return the shared arguments that a part takes, without those that it is given."""

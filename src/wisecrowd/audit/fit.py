@@ -1,14 +1,13 @@
-"""Reasons to doubt a fit to the labels: the ones that every fit warns of, as findings."""
+"""Checks of a fit to the labels: the ones that every fit runs, as a part of an audit."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import Part
-from wisecrowd.core.cautions import Caution, unwatched
-from wisecrowd.core.guards import cautions_of, not_converged
+from wisecrowd.checks.fit_checks import findings_of, not_converged
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
 
@@ -19,51 +18,48 @@ FOUND_ELSEWHERE = ("clones", "separate-parts")  # by parts of their own, which l
 
 
 @dataclass(frozen=True, eq=False)
-class FitDoubts(Part):
-    """What speaks against trusting a fit as it is.
+class FitCheck(Part):
+    """Reasons not to trust a fit unchanged.
 
     Attributes
     ----------
     method : str
-    cautions : tuple of Caution
+    found : tuple of Finding
+        Everything that was found, also what other parts of an audit find.
     """
 
     method: str
-    cautions: tuple[Caution, ...]
+    found: tuple[Finding, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and the kinds of cautions; the findings say the rest."""
-        return {"method": self.method, "cautions": [caution.id for caution in self.cautions]}
+        """Return the method and the kinds of findings; the findings have the rest."""
+        return {"method": self.method, "cautions": [finding.id for finding in self.found]}
 
     def findings(self) -> list[Finding]:
-        """Return one finding for each caution that no other part of an audit looks into."""
-        return [
-            Finding(**vars(caution))
-            for caution in self.cautions
-            if caution.id not in FOUND_ELSEWHERE
-        ]
+        """Return the findings that no other part of an audit looks into."""
+        return [finding for finding in self.found if finding.id not in FOUND_ELSEWHERE]
 
 
-def doubt_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitDoubts:
-    """Look for reasons to doubt a fit: Dawid-Skene's, unless another is given.
+def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck:
+    """Check a fit to the labels: that of Dawid-Skene, unless another is given.
 
-    They are sparse workers, an overruled majority vote, labels that go together, workers against
-    the result, exchanged classes, classes taken for equally frequent, stuffed ballots, classes
-    never seen, parts of the crowd that do not meet, and an iteration that was cut off.
+    The checks look for sparse workers, an overruled majority vote, correlated labels, workers who
+    disagree with the result, exchanged classes, classes taken for equally frequent, stuffed
+    ballots, classes never seen, parts of the crowd that share no tasks, and an iteration that was
+    cut off.
 
     Examples
     --------
     >>> from wisecrowd import simulate
     >>> workers = 12 * simulate.OneCoinWorkers(8, 2) + 8 * simulate.Adversaries(0.1)
     >>> crowd = simulate.crowd(500, workers)
-    >>> [found.id for found in doubt_fit(crowd.labels).findings()]
+    >>> [found.id for found in check_fit(crowd.labels).findings()]
     ['adversarial-majority']
     """
     if fit is None:
         from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-        with unwatched():  # its doubts are what is returned
-            fit = DawidSkene().fit(labels)
+        fit = DawidSkene()._fit_without_checks(labels)  # its findings are what is returned
     result = FitResult(
         fit.probas_,
         fit.worker_accuracy_,
@@ -73,8 +69,11 @@ def doubt_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitDoubt
         n_iter=fit.n_iter_,
         history=fit.history_,
     )
-    found = cautions_of(labels, result)
+    found = findings_of(labels, result)
     name = type(fit).__name__
     if not fit.converged_:
         found.append(not_converged(fit.n_iter_, name))
-    return FitDoubts(name, tuple(found))
+    return FitCheck(name, tuple(found))
+
+
+doubt_fit = check_fit  # the former name

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids
@@ -215,7 +215,7 @@ def identifiability_report(
     if fit is None:
         from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-        fit = DawidSkene().fit(labels)
+        fit = DawidSkene()._fit_without_checks(labels)
     purity, expert, n_experts = _experts(labels, fit.confusion_, fit.class_prior_)
     return Identifiability(
         workers=labels.workers,

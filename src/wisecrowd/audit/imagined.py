@@ -104,7 +104,7 @@ def generative(model: Any, labels: CrowdLabels) -> Any:
         return model
     from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-    return DawidSkene().fit(labels)
+    return DawidSkene()._fit_without_checks(labels)
 
 
 def refit(model: Any, labels: CrowdLabels) -> Any:
@@ -112,7 +112,7 @@ def refit(model: Any, labels: CrowdLabels) -> Any:
     anew = type(model)(**copy.deepcopy(model.get_params(deep=False)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)  # of imagined data the user knows nothing
-        return anew.fit(labels)
+        return anew._fit_without_checks(labels)
 
 
 def _gap(model: Any, labels: CrowdLabels, truth: NDArray[np.int32]) -> float:

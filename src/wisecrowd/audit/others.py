@@ -47,7 +47,7 @@ def fitted(labels: CrowdLabels, fit: Any) -> Any:
         return fit
     from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-    return DawidSkene().fit(labels)
+    return DawidSkene()._fit_without_checks(labels)
 
 
 def judged_by_others(labels: CrowdLabels, fit: Any, min_labels: int) -> Iterator[Judged]:

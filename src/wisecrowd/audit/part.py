@@ -8,7 +8,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.plain_values import plain
 
 Table = Mapping[str, NDArray[Any]]

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.part import Table
-from wisecrowd.core.cautions import unwatched
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
@@ -144,8 +143,7 @@ def clean(
         if kind == "clones":
             rest = collapse_clones(rest).labels
             continue
-        with unwatched():
-            accused = find_collusion(rest).accused if kind == "collusion" else None
+        accused = find_collusion(rest).accused if kind == "collusion" else None
         pruned = prune(rest, accused, unlabelled=unlabelled, random_state=random_state)
         rest, spared = pruned.labels, np.append(spared, pruned.spared)
     removed = crowd.workers[lookup(crowd.workers, rest.workers) < 0]
@@ -220,9 +218,8 @@ def changes_between(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArra
     }
     for name, method in (("vote", MajorityVote), ("fit", DawidSkene)):
         found = np.full(before.n_tasks, None, dtype=object)
-        with unwatched():
-            table[f"{name}_before"] = method().fit(before).labels_
-            found[place] = method().fit(after).labels_
+        table[f"{name}_before"] = method()._fit_without_checks(before).labels_
+        found[place] = method()._fit_without_checks(after).labels_
         table[f"{name}_after"] = found
     return table
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.others import fitted
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.usual_spread import tail, usual_variance
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.audit.association import Association, association
 from wisecrowd.audit.covariance import RIDGES, RowFit, pair_z, two_means
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_number
 from wisecrowd.core.spelling import spelled
@@ -292,5 +292,5 @@ def _fitted(labels: CrowdLabels, fit: Aggregator | None) -> tuple[Floats, Floats
     if fit is None:
         from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-        fit = DawidSkene().fit(labels)
+        fit = DawidSkene()._fit_without_checks(labels)
     return fit.confusion_, fit.class_prior_, fit.worker_accuracy_

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.findings import Finding
 from wisecrowd.audit.imagined import generative, imagined_crowd, refit
 from wisecrowd.audit.part import NotApplicable, Part
-from wisecrowd.core.cautions import unwatched
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_integer
 from wisecrowd.core.spelling import spelled
@@ -110,17 +109,16 @@ def find_temperature(
     if crowd.n_classes < 2:
         raise NotApplicable("There is only one class: nothing to be over-confident of.")
     rng = as_generator(random_state)
-    with unwatched():
-        model = _default_fit(crowd) if fit is None else fit
-        source = generative(model, crowd)
-        logs, truths = [], []
-        for _ in range(n_imagined):
-            imagined, truth = imagined_crowd(crowd, source, rng)
-            labelled = imagined.labels_per_task > 0
-            probas = refit(model, imagined).probas_
-            dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
-            logs.append(_logs(dense[labelled]))
-            truths.append(truth[labelled])
+    model = _default_fit(crowd) if fit is None else fit
+    source = generative(model, crowd)
+    logs, truths = [], []
+    for _ in range(n_imagined):
+        imagined, truth = imagined_crowd(crowd, source, rng)
+        labelled = imagined.labels_per_task > 0
+        probas = refit(model, imagined).probas_
+        dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
+        logs.append(_logs(dense[labelled]))
+        truths.append(truth[labelled])
     scores, right = np.concatenate(logs), np.concatenate(truths)
     temperature = best_temperature(scores, right)
     before, after = (_log_loss(scores, right, value) for value in (1.0, temperature))
@@ -130,7 +128,7 @@ def find_temperature(
 def _default_fit(labels: CrowdLabels) -> Aggregator:
     from wisecrowd.aggregation.dawid_skene import DawidSkene
 
-    return DawidSkene().fit(labels)
+    return DawidSkene()._fit_without_checks(labels)
 
 
 def best_temperature(logs: Floats, truth: NDArray[np.integer[Any]]) -> float:

@@ -16,8 +16,7 @@ from wisecrowd.cli.options import Reading, Running
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wisecrowd.audit.crowd_audit import Audit
-    from wisecrowd.audit.findings import Findings
+    from wisecrowd.audit.crowd_audit import Audit, Findings
     from wisecrowd.audit.pruning import Pruned
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
@@ -86,11 +85,11 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     Prints the findings, most severe first; exit code 1 is for --fail-on only.
     """
     from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
-    from wisecrowd.audit.findings import check_severity
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.outputs import check_outputs, give_json, split_output
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.findings import check_severity
     from wisecrowd.core.parameters import check_choice
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.reporting.withholding import FEWEST, Withheld

@@ -6,19 +6,18 @@ import copy
 import importlib
 import inspect
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.cautions import Caution, is_watched
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, DoubtWarning, ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.gold import as_gold, as_truth
-from wisecrowd.core.guards import cautions_of, not_converged
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.memory import require_memory
@@ -93,7 +92,9 @@ class Aggregator(Estimator):
     ties_ : (n_tasks,) bool, whether the label was a tie
     worker_accuracy_, worker_accuracy_error_ : (n_workers,) and its standard error
     class_prior_, confusion_ : where the model has them
-    n_iter_, converged_, history_, warnings_
+    n_iter_, converged_, history_
+    findings_ : tuple of Finding, what casts doubt on the result
+    warnings_ : tuple of str, the texts of the findings
     """
 
     promises: ClassVar[Tags] = Tags()
@@ -149,6 +150,15 @@ class Aggregator(Estimator):
         init : (n_tasks, n_classes) probabilities, a fitted method, or a method to fit first
             Where to start; the default is the method's own choice, the soft vote as a rule.
         """
+        return self._fit_and_publish(labels, gold, task_prior, init, checks=True)
+
+    def _fit_without_checks(self, labels: Any) -> Self:
+        """Fit to annotations as a step of a larger analysis that reports findings of its own."""
+        return self._fit_and_publish(labels, None, None, None, checks=False)
+
+    def _fit_and_publish(
+        self, labels: Any, gold: Any, task_prior: Any, init: Any, *, checks: bool
+    ) -> Self:
         self._validate_parameters()
         labels = as_crowd_labels(labels)
         if self.tags().binary and labels.n_classes > 2:
@@ -169,12 +179,11 @@ class Aggregator(Estimator):
         problem = self._problem(labels, prior, start=self._as_start(init, labels))
         with exclusive_fit(self):
             result = self._fit(problem)
-            doubts = self._doubts(labels, result, prior, gold_codes)
+            if checks:
+                found = self._findings(problem, result, gold_codes)
+                result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
-            self.warnings_ += tuple(map(str, doubts))
-        for doubt in doubts:
-            if doubt.severity != "low":
-                warnings.warn(str(doubt), DoubtWarning, stacklevel=2)
+        warn_of(self.findings_, stacklevel=3)
         return self
 
     def memory_needed(self, labels: Any) -> int:
@@ -206,18 +215,17 @@ class Aggregator(Estimator):
     def _fit(self, problem: Problem) -> FitResult:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
-    def _doubts(
-        self, labels: CrowdLabels, result: FitResult, prior: TaskPrior, gold: Any
-    ) -> list[Caution]:
-        """Return the reasons there are to doubt the result."""
-        if not is_watched():
-            return []
-        settled = None if gold is None else gold >= 0
-        found = cautions_of(labels, result, settled, vote_counts=not prior.given)
+    def _findings(self, problem: Problem, result: FitResult, gold: Any) -> list[Finding]:
+        """Return what the checks of every fit find; a method may override it and add its own."""
+        checks = importlib.import_module("wisecrowd.checks.fit_checks")
+        known = None if gold is None else gold >= 0
+        found: list[Finding] = checks.findings_of(
+            problem.data, result, known, labels_only=not problem.prior.given
+        )
         usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
-        # Whoever permits fewer iterations than the default wants to stop early.
+        # A lower max_iter than the default means early stopping on purpose.
         if not result.converged and usual is not None and self.max_iter >= usual.default:
-            found.append(not_converged(result.n_iter, type(self).__name__))
+            found.append(checks.not_converged(result.n_iter, type(self).__name__))
         return found
 
     def _as_start(self, init: Any, labels: CrowdLabels) -> Floats | None:
@@ -254,15 +262,14 @@ class Aggregator(Estimator):
         self.worker_accuracy_ = result.worker_accuracy
         self.worker_accuracy_error_ = result.worker_accuracy_error
         self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self.history_, self.warnings_ = result.history, result.warnings
+        self.history_, self.findings_ = result.history, result.findings
+        self.warnings_ = tuple(map(str, result.findings))
         for name in ("class_prior", "confusion"):
             if getattr(result, name) is not None:
                 setattr(self, name + "_", getattr(result, name))
         for name, value in result.extra.items():
             setattr(self, name + "_", value)
         self._frame_library = labels.frame_library
-        for message in result.warnings:
-            warnings.warn(message, WisecrowdWarning, stacklevel=3)
 
     # ---------------------------------------------------------------------------------- predict
 

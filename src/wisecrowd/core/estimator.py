@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError, UnknownParameterError, not_fitted
 from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.saved_attributes import COUNT, FLAG, HISTORY, TEXTS, Saved, SavedArray
+from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved, SavedArray
 from wisecrowd.core.wording import suggestion
 
 
@@ -38,6 +38,7 @@ class Estimator:
         "n_iter_": COUNT,
         "converged_": FLAG,
         "history_": HISTORY,
+        "findings_": FINDINGS,
         "warnings_": TEXTS,
     }
 

@@ -52,5 +52,8 @@ class WisecrowdWarning(UserWarning):
     """Something the user should know, although the result is usable."""
 
 
-class DoubtWarning(WisecrowdWarning):
-    """A reason to doubt a result, found in the labels or the fit; the message has a remedy."""
+class FindingWarning(WisecrowdWarning):
+    """A finding about the labels or the fit that casts doubt on a result."""
+
+
+DoubtWarning = FindingWarning  # the former name

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wisecrowd.core.clones import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
 
+MOST_VOTES = 1_000_000  # numbers in the vote table of the checks; they skip larger ones
 DENSE_LIMIT = 50_000_000  # numbers in a posterior; beyond, it is sparse over the received labels
 
 
@@ -67,15 +67,15 @@ def sizes_of(labels: CrowdLabels, max_pairs: int | None = None) -> Footprint:
 
 
 def bytes_needed(
-    footprint: Footprint, labels: CrowdLabels, *, guarded: bool = True, max_pairs: int | None = None
+    footprint: Footprint, labels: CrowdLabels, *, checked: bool = True, max_pairs: int | None = None
 ) -> int:
     """Return the bytes that a fit takes at most at one time.
 
-    After the fit its posterior stays, and the guards count the votes beside it.
+    After the fit its posterior stays, and the checks count the votes beside it.
     """
     sizes = sizes_of(labels, max_pairs)
     fit = float(np.dot(footprint, sizes))
-    if sizes.cell > MOST_VOTES or not guarded:
+    if sizes.cell > MOST_VOTES or not checked:
         return int(fit)
     afterwards = 28 * sizes.cell + (8 * sizes.confusion if footprint.confusion else 0)
     return int(max(fit, afterwards))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.findings import Finding
+
 Floats = NDArray[np.float64]
 TIE = 1e-9  # probabilities closer than this are equal
 
@@ -28,6 +30,8 @@ class FitResult:
         ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.
     n_iter, converged, history
         Iterations, whether the tolerance was met, and the objective after each.
+    findings : tuple of Finding
+        What the method itself has to report; ``fit`` adds what the common checks find.
     extra : mapping of name to value
         What only this model has; exposed as ``name_``.
     """
@@ -40,7 +44,7 @@ class FitResult:
     n_iter: int = 1
     converged: bool = True
     history: tuple[float, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
 

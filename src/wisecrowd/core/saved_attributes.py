@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.wording import describe_value
 
 ANY_LENGTH = "*"
@@ -187,6 +188,15 @@ def _is_record(value: Any) -> bool:
     )
 
 
+def _is_finding(value: Any) -> bool:
+    return (
+        isinstance(value, Finding)
+        and _is_number(value.score)
+        and isinstance(value.affected, tuple)
+        and all(isinstance(text, str) for text in (value.id, value.explanation, value.remedy))
+    )
+
+
 def number_between(low: float, high: float) -> SavedValue:
     """Return the declaration of a finite number from ``low`` to ``high``."""
     return SavedValue(
@@ -198,6 +208,7 @@ COUNT = SavedValue(is_count, "a count")
 FLAG = SavedValue(lambda value: isinstance(value, bool), "true or false")
 NUMBER = SavedValue(is_finite, "a finite number")
 TEXTS = SavedValue(_all(lambda value: isinstance(value, str)), "a tuple of texts")
+FINDINGS = SavedValue(_all(_is_finding), "a tuple of findings", optional=True)  # older models
 SIZES = SavedValue(_all(lambda value: is_count(value) and value > 0), "a tuple of sizes")
 # A history may hold NaN or infinity: it tells how a fit went, be it well or not.
 HISTORY = SavedValue(_all(_is_number), "a tuple of numbers")

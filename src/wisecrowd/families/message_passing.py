@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 
 RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
 MOST_REFINEMENTS = 3
-HEAVIEST = 500.0  # so many times a probability of one half can be multiplied before it is zero
+MAX_WEIGHT = 500.0  # so many times a probability of one half can be multiplied before it is zero
 WORKERS_AT_ONCE = 1 << 15
 TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
 
@@ -141,10 +141,10 @@ class Edges:
 
 def find_edges(labels: CrowdLabels) -> Edges:
     """Return the distinct (task, worker) pairs of the annotations; refuse very heavy ones."""
-    if labels.weight is not None and labels.weight.max(initial=0.0) > HEAVIEST:
+    if labels.weight is not None and labels.weight.max(initial=0.0) > MAX_WEIGHT:
         raise DataError(
             f"A weight of {labels.weight.max():.3g} is more than messages can carry, which is "
-            f"{HEAVIEST:g} per label; scale the weights down, or use dawid-skene."
+            f"{MAX_WEIGHT:g} per label; scale the weights down, or use dawid-skene."
         )
     new = np.ones(labels.n_annotations, dtype=bool)
     new[1:] = labels.task[1:] != labels.task[:-1]

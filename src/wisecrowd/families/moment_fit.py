@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
@@ -63,7 +64,7 @@ class MomentEstimate:
         Within a part, class ``k`` is the same for all workers; between parts it need not be.
     pairs : PairMoments, optional
         From which unidentified workers are estimated; without it they have the soft vote's matrix.
-    n_iter, converged, history, warnings, extra
+    n_iter, converged, history, findings, extra
         As in :class:`~wisecrowd.core.result.FitResult`.
     """
 
@@ -75,7 +76,7 @@ class MomentEstimate:
     n_iter: int = 1
     converged: bool = True
     history: tuple[float, ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
 
@@ -134,7 +135,8 @@ class MomentMethod(Aggregator):
             n_iter=estimate.n_iter,
             converged=estimate.converged,
             history=estimate.history,
-            warnings=estimate.warnings + (() if estimate.pairs is None else estimate.pairs.notes),
+            findings=estimate.findings
+            + (() if estimate.pairs is None else estimate.pairs.findings),
             extra={"identified": estimate.identified[:J], **estimate.extra},
         )
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
@@ -45,7 +46,7 @@ class PairMoments:
         Weight of the shared tasks: the total of each table.
     marginals : (n_workers, n_classes)
         Share of each label among all labels of a worker; uniform for a worker without labels.
-    notes : tuple of str
+    findings : tuple of Finding
         What was left out, such as pairs beyond the budget.
 
     Examples
@@ -66,7 +67,7 @@ class PairMoments:
     n_workers: int
     n_classes: int
     marginals: Floats
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def n_pairs(self) -> int:
@@ -160,7 +161,7 @@ class PairMoments:
         """Return the pairs where ``keep`` (n_pairs,) is true; workers and classes stay."""
         return PairMoments(
             self.first[keep], self.second[keep], self.counts[keep], self.n_shared[keep],
-            self.n_workers, self.n_classes, self.marginals, self.notes,
+            self.n_workers, self.n_classes, self.marginals, self.findings,
         )  # fmt: skip
 
 
@@ -199,17 +200,18 @@ def pair_moments(
     at_most = min(float((per_task**2).sum()), float(J) ** 2) / 2
     _require(16 * at_most)
     first, second, shared = kernel.shared_weight(task, worker, weight, J, float(min_shared))
-    notes: tuple[str, ...] = ()
+    left_out: tuple[Finding, ...] = ()
     if max_pairs is not None and len(first) > max_pairs:
         kept = closest_pairs(first, second, shared, max_pairs, rng)
-        notes = (
+        text = (
             f"{len(first)} pairs of workers share tasks; {max_pairs} of them are used: those that "
-            "share most, in turn for every worker.",
+            "share most, in turn for every worker."
         )
+        left_out = (Finding("pairs-left-out", "medium", max_pairs / len(first), (), text, ""),)
         first, second, shared = first[kept], second[kept], shared[kept]
     _require(8.0 * len(first) * K * K)
     counts = kernel.pair_counts(task, worker, label, weight, first, second, J, K)
-    return PairMoments(first, second, counts, shared, J, K, label_shares(labels), notes)
+    return PairMoments(first, second, counts, shared, J, K, label_shares(labels), left_out)
 
 
 def population_moments(

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.agreement import sum_by, vote_agreement
 from wisecrowd.families.moments import counted_annotations
@@ -232,13 +233,15 @@ def class_shares(labels: CrowdLabels, mass: Floats) -> Floats:
     return mass / total_mass if total_mass > 0 else np.full(len(mass), 1 / len(mass))
 
 
-def unidentified_warning(
+def unidentified_workers(
     labels: CrowdLabels,
     lacking: NDArray[np.bool_],
     why: str = "share too few tasks with others for moments to identify them",
     then: str = "they are fitted to what the others are like, or to the soft vote",
-) -> tuple[str, ...]:
-    """Return a sentence about the workers whom the moments do not identify, if there are any."""
+) -> tuple[Finding, ...]:
+    """Return a finding about the workers whom the moments do not identify, if there are any."""
     if not lacking.any():
         return ()
-    return (f"{int(lacking.sum())} of {labels.n_workers} workers {why}; {then}.",)
+    text = f"{int(lacking.sum())} of {labels.n_workers} workers {why}; {then}."
+    ids = tuple(labels.workers[lacking].tolist())
+    return (Finding("unidentified-workers", "medium", float(lacking.mean()), ids, text, ""),)

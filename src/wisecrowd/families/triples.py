@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.families.moments import counted_annotations
@@ -39,7 +40,7 @@ class TripleMoments:
         Weight of the shared tasks by the three labels, in the order of ``workers``.
     n_shared : (n_triples,)
         Weight of the shared tasks: the total of each table.
-    notes : tuple of str
+    findings : tuple of Finding
         What was left out.
     """
 
@@ -48,7 +49,7 @@ class TripleMoments:
     n_shared: Floats
     n_workers: int
     n_classes: int
-    notes: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def n_triples(self) -> int:
@@ -95,19 +96,20 @@ def triple_moments(
     J, K = labels.n_workers, labels.n_classes
     annotations = counted_annotations(labels)
     active = np.unique(annotations[1])
-    notes: tuple[str, ...] = ()
+    left_out: tuple[Finding, ...] = ()
     if len(active) * (len(active) - 1) * (len(active) - 2) // 6 <= max_triples:
         workers = _all_triples(active)
     else:
         rng = np.random.default_rng(0) if rng is None else rng
         workers = _drawn_triples(annotations, J, DRAWS * max_triples, rng)
-        notes = ("Triples of workers are drawn: there are too many to look at all of them.",)
+        text = "Triples of workers are drawn: there are too many to look at all of them."
+        left_out = (Finding("triples-drawn", "medium", float(len(workers)), (), text, ""),)
     counts = _triple_counts(annotations, workers, labels.n_tasks, K)
     shared = counts.sum(axis=(1, 2, 3))
     kept = np.flatnonzero((shared > 0) & (shared >= min_shared))
     if len(kept) > max_triples:
         kept = np.sort(kept[np.argsort(-shared[kept], kind="stable")[:max_triples]])
-    return TripleMoments(workers[kept], counts[kept], shared[kept], J, K, notes)
+    return TripleMoments(workers[kept], counts[kept], shared[kept], J, K, left_out)
 
 
 def _all_triples(active: Ints) -> NDArray[np.int32]:

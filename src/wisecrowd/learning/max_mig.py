@@ -14,6 +14,7 @@ from torch.nn import functional
 
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice, check_flag, check_number
 from wisecrowd.core.registry import get_method
@@ -153,10 +154,12 @@ class MaxMIG(NeuralClassifier):
             known["private"] = {"vote": model.vote.cpu().eval()}
         share = float(np.exp(log_h).mean(axis=0).max())
         if data.labels.n_classes > 1 and share > COLLAPSED:
-            known["warnings"] = (
-                f"The classifier gives one class {share:.1%} of all tasks: it has collapsed. Raise "
-                "batch_size, lower lr, or start from another method.",
-            )
+            collapsed = Finding(
+                "collapsed-classifier", "high", share, (),
+                f"The classifier gives one class {share:.1%} of all tasks: it has collapsed.",
+                "Raise batch_size, lower lr, or start from another method.",
+            )  # fmt: skip
+            known["findings"] = (collapsed,)
         return known
 
     # ---------------------------------------------------------------------------------- predict

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import is_dataset
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.parameters import MOST_ITERATIONS, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
@@ -107,8 +108,9 @@ class Raykar(CrowdClassifier):
         history, converged = em.run(self.max_iter, self.tol)
         coef = em.weights[:, :-1] / scale
         intercept = em.weights[:, -1] - coef @ mean
-        notes = () if training.valid is None else (
-            "Raykar has no epochs to choose among; the validation set was not used.",
+        unused = Finding(
+            "validation-set-not-used", "medium", 1.0, (),
+            "Raykar has no epochs to choose among; the validation set was not used.", "",
         )  # fmt: skip
         return Learned(
             em.log_f,
@@ -119,7 +121,7 @@ class Raykar(CrowdClassifier):
             history=tuple(
                 {"iteration": float(i + 1), "objective": x} for i, x in enumerate(history)
             ),
-            warnings=notes,
+            findings=() if training.valid is None else (unused,),
             extra={"coef": coef, "intercept": intercept},
         )
 

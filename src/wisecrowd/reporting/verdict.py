@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.audit.findings import Finding
+from wisecrowd.core.findings import Finding
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.audit.findings import Findings
+from wisecrowd.audit.crowd_audit import Findings
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.pseudonyms import PSEUDONYM

@@ -7,12 +7,14 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names
 from wisecrowd.core.saved_attributes import require_declared, require_sound
 from wisecrowd.storage.models import load_state, save_state
@@ -25,7 +27,8 @@ PRIORS = (
 )  # fmt: skip
 
 _PARAMETERS = "parameters"
-_METHOD, _PRIOR, _MODULE = "$method", "$prior", "$module"
+_METHOD, _PRIOR, _FINDING, _MODULE = "$method", "$prior", "$finding", "$module"
+_DATES = {date: "M8[D]", datetime: "M8[us]", timedelta: "m8[us]"}
 _LEARNED = re.compile(r"[A-Za-z]\w*_")
 
 
@@ -169,9 +172,11 @@ def _as_storable(value: Any, where: str) -> Any:
     if _is_prior(value):
         parts = {f.name: _as_storable(getattr(value, f.name), where) for f in fields(value)}
         return {_PRIOR: type(value).__name__, "fields": parts}
+    if isinstance(value, Finding):
+        return {_FINDING: vars(value) | {"affected": _as_ids(value.affected)}}
     if isinstance(value, Mapping):
-        if _METHOD in value or _PRIOR in value:
-            raise ParameterError(f"Cannot save {where}: the keys {_METHOD} and {_PRIOR} are taken.")
+        if taken := {_METHOD, _PRIOR, _FINDING}.intersection(value):
+            raise ParameterError(f"Cannot save {where}: the key {min(taken)} is taken.")
         return {key: _as_storable(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list | tuple):
         return type(value)(_as_storable(item, where) for item in value) if _nests(value) else value
@@ -183,6 +188,12 @@ def _is_prior(value: Any) -> bool:
     if name not in PRIORS or not type(value).__module__.startswith("wisecrowd."):
         return False
     return getattr(importlib.import_module(PRIOR_MODULE), name) is type(value)
+
+
+def _as_ids(affected: tuple[Any, ...]) -> Any:
+    """Return ids as an array if they are dates, which a model file holds in arrays only."""
+    dtype = _DATES.get(type(affected[0])) if affected else None
+    return affected if dtype is None else np.array(affected, dtype)
 
 
 def _nests(values: list[Any] | tuple[Any, ...]) -> bool:
@@ -216,10 +227,17 @@ def _from_storable(value: Any) -> Any:
             return _put_together(value[_METHOD], value[_PARAMETERS], value["learned"])
         if _PRIOR in value:
             return _make_prior(value[_PRIOR], value["fields"])
+        if _FINDING in value:
+            parts = value[_FINDING]
+            return Finding(**parts | {"affected": tuple(_plain_ids(parts["affected"]))})
         return {key: _from_storable(item) for key, item in value.items()}
     if isinstance(value, list | tuple) and _nests(value):
         return type(value)(_from_storable(item) for item in value)
     return value
+
+
+def _plain_ids(affected: Any) -> Any:
+    return affected.tolist() if isinstance(affected, np.ndarray) else affected
 
 
 def _make_prior(name: Any, parts: Mapping[str, Any]) -> Any:

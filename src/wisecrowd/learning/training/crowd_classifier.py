@@ -17,6 +17,7 @@ from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.features import as_features, as_targets, is_dataset
+from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
@@ -82,7 +83,7 @@ class Learned:
     n_iter: int = 1
     converged: bool = True
     history: tuple[dict[str, float], ...] = ()
-    warnings: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
     private: dict[str, Any] = field(default_factory=dict)
 
@@ -104,7 +105,9 @@ class CrowdClassifier(Estimator):
     worker_accuracy_, worker_accuracy_error_ : (J,)
     class_prior_ : (K,)
         The mean of ``probas_``.
-    n_iter_, converged_, history_, warnings_
+    n_iter_, converged_, history_
+    findings_ : tuple of Finding, what casts doubt on the result
+    warnings_ : tuple of str, the texts of the findings
     """
 
     random_state: int | None = 0
@@ -219,13 +222,14 @@ class CrowdClassifier(Estimator):
             confusion, self.class_prior_, per_class
         )
         self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self.history_, self.warnings_ = result.history, (*_notes(self, labels), *result.warnings)
+        self.history_ = result.history
+        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings)
+        self.warnings_ = tuple(map(str, self.findings_))
         if not is_dataset(X):
             self.n_features_in_ = int(training.X.shape[1])
             if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
                 self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
-        for message in self.warnings_:
-            warnings.warn(message, WisecrowdWarning, stacklevel=3)
+        warn_of(self.findings_, stacklevel=3)
 
     # ---------------------------------------------------------------------------------- predict
 
@@ -352,14 +356,16 @@ class CrowdClassifier(Estimator):
         )
 
 
-def _notes(method: CrowdClassifier, labels: CrowdLabels) -> list[str]:
-    bare = int(np.count_nonzero(labels.labels_per_task == 0))
-    if not bare or method.uses_unlabelled:
+def _unlabelled_rows(method: CrowdClassifier, labels: CrowdLabels) -> list[Finding]:
+    bare = labels.labels_per_task == 0
+    if not bare.any() or method.uses_unlabelled:
         return []
-    return [
-        f"{bare} of {labels.n_tasks} rows of X have no labels; {type(method).__name__} learns "
-        "nothing from them, and they get the classifier's own answer."
-    ]
+    text = (
+        f"{int(bare.sum())} of {labels.n_tasks} rows of X have no labels; {type(method).__name__} "
+        "learns nothing from them, and they get the classifier's own answer."
+    )
+    ids = tuple(labels.tasks[bare].tolist())
+    return [Finding("tasks-without-labels", "medium", float(bare.mean()), ids, text, "")]
 
 
 def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:

@@ -16,6 +16,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.parameters import (
     MOST_ITERATIONS,
     as_generator,
@@ -184,7 +185,7 @@ class NeuralClassifier(CrowdClassifier):
             n_iter=state.epoch,
             converged=not state.interrupted and state.stopped in FINISHED,
             history=tuple(run.history),
-            warnings=(*_warnings(state), *result.pop("warnings", ())),
+            findings=(*_findings(state), *result.pop("findings", ())),
             extra=extra,
             private={"network": network, **result.pop("private", {})},
             **result,
@@ -402,10 +403,13 @@ def _inverse_frequency(class_totals: Floats) -> Floats:
     return weight
 
 
-def _warnings(state: TrainingState) -> tuple[str, ...]:
+def _findings(state: TrainingState) -> tuple[Finding, ...]:
     if state.interrupted:
-        return (
+        text = (
             f"Training was interrupted after epoch {state.epoch}; the best model so far, that of "
-            f"epoch {state.best_epoch}, was kept.",
+            f"epoch {state.best_epoch}, was kept."
         )
-    return () if state.stopped in FINISHED else (state.stopped,)
+        return (Finding("interrupted-training", "medium", float(state.epoch), (), text, ""),)
+    if state.stopped in FINISHED:
+        return ()
+    return (Finding("diverged-training", "high", float(state.epoch), (), state.stopped, ""),)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.clones import vote_table
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.votes import vote_table
 from wisecrowd.learning.training.label_model import sum_rows
 
 if TYPE_CHECKING:  # the data of a network need torch, what is counted here does not

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.votes import vote_table
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
@@ -22,7 +24,6 @@ CHANCE = 1e-6  # of equal sheets anywhere in the crowd, below which they count a
 LEAST_LABELS = 10  # two sheets with fewer labels are not compared
 LEAST_SKILL = 0.05  # of the others, below which they cannot serve as a yardstick
 MARGIN = 3.0  # standard errors by which a worker is taken to be better than it seems
-MOST_VOTES = 1_000_000  # numbers in a table of votes: a fit must not need more memory for it
 
 
 def identical_sheets(labels: CrowdLabels) -> list[Codes]:
@@ -68,14 +69,6 @@ def _equal_sheets(labels: CrowdLabels) -> list[Codes]:
     signature = np.bincount(labels.worker, number, labels.n_workers)[busy]
     _, kind, size = np.unique(signature, return_inverse=True, return_counts=True)
     return [busy[kind == k] for k in np.flatnonzero(size > 1)]
-
-
-def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> Floats:
-    """(n_tasks, n_classes): how many labels of each class a task has, or their weight."""
-    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
-    weight = labels.weight if weighted else None
-    votes = np.bincount(cell, weight, labels.n_tasks * labels.n_classes)
-    return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
 
 
 def best_accuracy(rest: Floats, label: Codes, n_tasks: int) -> float:

@@ -7,13 +7,13 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote
-from wisecrowd.core.data_guards import data_cautions
+from wisecrowd.checks.data_checks import data_findings, subsample_tasks
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 
 
 def found(labels):
-    return {caution.id: caution for caution in data_cautions(labels)}
+    return {finding.id: finding for finding in data_findings(labels, subsample_tasks(labels))}
 
 
 def table(n_tasks=60, n_workers=6, seed=0, accuracy=0.8):
@@ -45,9 +45,9 @@ def test_classes_nobody_chose_are_noted_without_a_warning():
 
 def test_parts_that_share_no_tasks():
     labels = joined(rows_of(table()), rows_of(table(seed=1)[:40, :3], 6, 60))
-    caution = found(labels)["separate-parts"]
-    assert caution.affected == (6, 7, 8)
-    assert caution.score == pytest.approx(120 / 480)
+    finding = found(labels)["separate-parts"]
+    assert finding.affected == (6, 7, 8)
+    assert finding.score == pytest.approx(120 / 480)
     bridge = (np.array([0]), np.array([6]), np.array([0]))
     connected = joined(rows_of(table()), bridge, rows_of(table(seed=1)[:40, :3], 6, 60))
     assert "separate-parts" not in found(connected)
@@ -96,8 +96,8 @@ def test_ballots_stuffed_by_repetition():
 
 def test_ballots_stuffed_by_strangers():
     strangers = (np.full(40, 7), 100 + np.arange(40), np.ones(40, dtype=int))
-    caution = found(joined(rows_of(table()), strangers))["ballot-stuffing"]
-    assert caution.affected == (7,)
+    finding = found(joined(rows_of(table()), strangers))["ballot-stuffing"]
+    assert finding.affected == (7,)
     divided = (np.full(40, 7), 100 + np.arange(40), np.arange(40) % 2)  # a task of wide interest
     assert "ballot-stuffing" not in found(joined(rows_of(table()), divided))
 

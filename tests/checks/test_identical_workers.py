@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.core.clones import best_accuracy, identical_sheets, log_chance, vote_table
+from wisecrowd.checks.identical_workers import best_accuracy, identical_sheets, log_chance
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.votes import vote_table
 
 
 def labels_of(accuracies, n_tasks, seed=0, copies=()):

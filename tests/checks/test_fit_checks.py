@@ -1,4 +1,4 @@
-"""Reasons to doubt a fit: each fires on a crowd made for it, and none on a good crowd."""
+"""Checks of a fit: each finds something in a crowd made for it, and none in a good crowd."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from wisecrowd.aggregation import (
     MeanField,
     OneCoin,
 )
-from wisecrowd.core import data_guards, guards
-from wisecrowd.core.cautions import unwatched
-from wisecrowd.core.exceptions import DoubtWarning, WisecrowdWarning
-from wisecrowd.core.guards import cautions_of, explained
+from wisecrowd.checks import data_checks, fit_checks
+from wisecrowd.checks.fit_checks import explained, findings_of
+from wisecrowd.core.exceptions import FindingWarning, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.spelling import shell_spelling
@@ -33,7 +32,7 @@ def kinds(labels, fitted):
         class_prior=getattr(fitted, "class_prior_", None),
         confusion=getattr(fitted, "confusion_", None), n_iter=fitted.n_iter_,
     )  # fmt: skip
-    return [caution.id for caution in cautions_of(labels, result)]
+    return [finding.id for finding in findings_of(labels, result)]
 
 
 def quiet_fit(method, labels, **options):
@@ -57,7 +56,7 @@ def crowd(workers=None, n_tasks=400, graph=None, **options):
 
 @pytest.mark.parametrize("method", [DawidSkene, OneCoin, MajorityVote])
 @pytest.mark.parametrize("n_classes", [2, 4])
-def test_good_crowds_raise_no_doubts(method, n_classes):
+def test_good_crowds_have_no_findings(method, n_classes):
     for seed in range(5):
         fitted = method().fit(crowd(n_classes=n_classes, random_state=seed).labels)
         assert fitted.warnings_ == ()
@@ -71,7 +70,7 @@ def test_good_crowds_raise_no_doubts(method, n_classes):
          "dependent-labels"),
     ],
 )  # fmt: skip
-def test_crowds_that_may_be_misread_are_doubted(workers, found):
+def test_crowds_that_may_be_misread_have_a_finding(workers, found):
     labels = crowd(workers, 1000, simulate.PerTask(8)).labels
     with pytest.warns(WisecrowdWarning):
         fitted = DawidSkene().fit(labels)
@@ -116,11 +115,11 @@ def test_how_many_labels_depend_on_the_assumed_frequencies():
         fitted.probas_, fitted.worker_accuracy_, fitted.worker_accuracy_error_,
         class_prior=fitted.class_prior_, confusion=fitted.confusion_, n_iter=fitted.n_iter_,
     )  # fmt: skip
-    (caution,) = cautions_of(made.labels, result)
-    assert caution.affected == (0, 1)
+    (finding,) = findings_of(made.labels, result)
+    assert finding.affected == (0, 1)
     corrected = quiet_fit(BeliefPropagation(class_prior="estimate"), made.labels)
-    assert caution.score == pytest.approx(np.mean(corrected.labels_ != fitted.labels_), abs=0.03)
-    assert "class_prior='estimate'" in caution.remedy
+    assert finding.score == pytest.approx(np.mean(corrected.labels_ != fitted.labels_), abs=0.03)
+    assert "class_prior='estimate'" in finding.remedy
 
 
 def test_a_collapse_without_prior_is_told():
@@ -134,13 +133,13 @@ def test_an_overruled_vote_must_be_more_probable():
     labels = crowd(n_tasks=300).labels
     by_vote = MajorityVote().fit(labels).probas_.argmax(axis=1)
     wrong = np.where(np.arange(300) % 8 == 0, 1 - by_vote, by_vote)  # one in eight, for no reason
-    assert [c.id for c in cautions_of(labels, result_of(labels, wrong))] == ["overruled-vote"]
-    assert cautions_of(labels, result_of(labels, by_vote)) == []
+    assert [c.id for c in findings_of(labels, result_of(labels, wrong))] == ["overruled-vote"]
+    assert findings_of(labels, result_of(labels, by_vote)) == []
 
 
 def test_few_labels_per_worker_do_not_justify_much():
     labels = crowd(500 * HONEST, 1000, random_state=3).labels
-    with pytest.warns(DoubtWarning, match="with 10.0 labels per worker not enough is known"):
+    with pytest.warns(FindingWarning, match="with 10.0 labels per worker not enough is known"):
         OneCoin().fit(labels)
     assert DawidSkene().fit(labels).warnings_ == ()  # it overrules less
 
@@ -186,7 +185,7 @@ def test_labels_that_go_together_count_more_where_the_vote_gives_way(monkeypatch
     fitted, vote = quiet_fit(MeanField(), made.labels), MajorityVote().fit(made.labels)
     assert np.mean(fitted.labels_ == made.truth) < np.mean(vote.labels_ == made.truth) - 0.1
     assert kinds(made.labels, fitted) == ["dependent-labels"]
-    monkeypatch.setattr(guards, "OVERRULED_BY_FEW", 0.2)  # as if that were few
+    monkeypatch.setattr(fit_checks, "OVERRULED_BY_FEW", 0.2)  # as if that were few
     assert kinds(made.labels, fitted) == []
 
 
@@ -195,11 +194,11 @@ def test_exchanged_classes():
     fitted = DawidSkene().fit(labels)
     swap = np.array([1, 0, 2])
     swapped = result_of(labels, swap[fitted.probas_.argmax(axis=1)], fitted.confusion_[:, swap])
-    found = {c.id: c for c in cautions_of(labels, swapped)}
+    found = {c.id: c for c in findings_of(labels, swapped)}
     assert set(found) & {"switched-classes", "adversarial-majority"}
     # A fit whose matrices do not say which class is which.
     flat = np.full_like(fitted.confusion_, 1 / 3)
-    level = cautions_of(labels, result_of(labels, fitted.probas_.argmax(axis=1), flat))
+    level = findings_of(labels, result_of(labels, fitted.probas_.argmax(axis=1), flat))
     assert [c.id for c in level] == ["switched-classes"]
     assert "0.0 nats" in str(level[0])
 
@@ -225,10 +224,12 @@ def test_iterations_cut_off_are_told_unless_asked_for():
     assert endless.warnings_[-1].endswith("Raise max_iter.")
 
 
-def test_unwatched_fits_say_nothing():
+def test_fits_without_checks_find_nothing():
     labels = crowd(12 * HONEST + 8 * simulate.Adversaries(0.1)).labels
-    with unwatched():
-        assert DawidSkene().fit(labels).warnings_ == ()
+    assert DawidSkene()._fit_without_checks(labels).findings_ == ()
+    fitted = quiet_fit(DawidSkene(), labels)
+    assert [finding.id for finding in fitted.findings_] == ["adversarial-majority"]
+    assert fitted.warnings_ == tuple(str(finding) for finding in fitted.findings_)
 
 
 def test_remedies_are_spelled_for_the_shell():
@@ -239,8 +240,8 @@ def test_remedies_are_spelled_for_the_shell():
 
 def test_of_very_many_labels_some_are_looked_at(monkeypatch):
     labels = crowd(12 * HONEST + 8 * simulate.Adversaries(0.1), 1000).labels
-    monkeypatch.setattr(data_guards.evenly, "__defaults__", (1000,))
-    monkeypatch.setattr(data_guards.evenly_step, "__defaults__", (1000,))
-    assert data_guards.evenly(labels).n_annotations == 1000
+    monkeypatch.setattr(data_checks.subsample_tasks, "__defaults__", (1000,))
+    monkeypatch.setattr(data_checks.subsample_step, "__defaults__", (1000,))
+    assert data_checks.subsample_tasks(labels).n_annotations == 1000
     with pytest.warns(WisecrowdWarning, match="disagree with the result"):
         DawidSkene().fit(labels)

@@ -1,4 +1,4 @@
-"""Reasons to doubt a fit, looked for after each one: cheap, and silent on crowds without any."""
+"""Checks that run after every fit: cheap, and without findings on crowds without problems."""
 
 from __future__ import annotations
 
@@ -10,12 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.cautions import Caution
-from wisecrowd.core.clones import MOST_VOTES, vote_table
-from wisecrowd.core.data_guards import LEAST_TASKS, data_cautions, evenly, evenly_step
+from wisecrowd.checks.data_checks import (
+    LEAST_TASKS,
+    data_findings,
+    subsample_step,
+    subsample_tasks,
+)
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import FitResult, choose_labels
 from wisecrowd.core.spelling import spelled
+from wisecrowd.core.votes import vote_table
 from wisecrowd.core.wording import describe_ids
 
 Floats = NDArray[np.float64]
@@ -23,20 +29,21 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 LEAST_WORKERS = 4
-OVERRULED = 0.05  # share of tasks on which a fit may overrule the vote without being asked why
-MUCH_OVERRULED = 0.3  # and the share at which one of the two is badly wrong, whoever is likelier
-FEW_LABELS, OVERRULED_BY_FEW = 20, 0.08  # labels per worker, and what these may overrule
-SPARSE = 8.0  # labels per worker below which luck cannot be told from skill
-COIN = np.array([2.0, 1.0])  # right and wrong, of one accuracy per worker
-SURELY = 3.0  # standard errors; honest crowds stay below 1.5, as a fit takes up what goes together
-TOGETHER = 0.07  # correlation of two labels of a task that the result leaves unexplained; tasks
-# that differ in difficulty have up to .06 in real crowds, and do no harm unless the vote gives way
+OVERRULED = 0.05  # share of tasks on which a fit may overrule the vote without a reason
+MUCH_OVERRULED = 0.3  # share at which the fit or the vote is badly wrong, whatever the likelihood
+FEW_LABELS, OVERRULED_BY_FEW = 20, 0.08  # labels per worker, and the share they may overrule
+SPARSE = 8.0  # labels per worker below which luck and skill look alike
+COIN = np.array([2.0, 1.0])  # Beta prior of right and wrong labels, one accuracy per worker
+MIN_Z = 3.0  # standard errors; honest crowds stay below 1.5, because the fit absorbs correlation
+# Correlation of two labels of a task, given the result. Tasks of different difficulty cause up to
+# .06 in real crowds, which does no harm unless the fit overrules the vote.
+MIN_CORRELATION = 0.07
 AGAINST = 0.25  # share of labels by workers who are wrong more often than chance
-NATS = 5.0  # by which a fit must be more probable than the same with two classes exchanged
+NATS = 5.0  # by which a fit must be more probable than the same fit with two classes exchanged
 SWITCHED = 0.02  # share of labels that another order of the classes must explain better
 MOVED = 0.01  # share of labels that estimated class frequencies would change
-FEW_ROUNDS = 10  # of estimating class frequencies from a fit that took them for equal
-SMALLEST = 1e-3  # probabilities below this do not count as evidence of classes exchanged
+FEW_ROUNDS = 10  # EM rounds that estimate class frequencies from a fit that took them for equal
+SMALLEST = 1e-3  # smaller probabilities are not evidence of exchanged classes
 
 
 def audit_command(*options: str) -> str:
@@ -46,7 +53,7 @@ def audit_command(*options: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fit as the guards see it: labels, the class chosen for each task, and the matrices.
+    """A fit as the checks see it: labels, the class chosen for each task, and the matrices.
 
     Attributes
     ----------
@@ -93,8 +100,8 @@ class Fitted:
         return bool(np.ptp(off) <= 1e-9 and np.ptp(np.diagonal(busiest)) <= 1e-9)
 
 
-def fit_cautions(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Caution]:
-    """Yield what is doubtful about a fit, for labels that ``evenly`` may have thinned."""
+def fit_findings(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Finding]:
+    """Yield what casts doubt on a fit, for labels that may be a subsample."""
     labels = fitted.labels
     n_tasks = int((labels.labels_per_task > 0).sum())
     n_workers = int((labels.labels_per_worker > 0).sum())
@@ -110,7 +117,7 @@ def fit_cautions(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Caution
         yield from _overruled_vote(fitted, n_labels_per_worker)
 
 
-def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
+def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
     K = fitted.labels.n_classes
     n_free = 1 if fitted.one_coin else K * (K - 1)
     least = max(SPARSE, n_free / 2)
@@ -123,7 +130,7 @@ def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
     else:
         coin, vote = spelled("OneCoin", "-m one-coin"), spelled("MajorityVote", "-m majority-vote")
         remedy = f"Compare with {coin} or {vote}, which have fewer parameters."
-    yield Caution(
+    yield Finding(
         "sparse-workers", "medium", per_worker / least, (),
         f"Workers have {few} labels each on average for {n_free} free parameter"
         f"{'s' if n_free > 1 else ''}: too few to tell how good they are.",
@@ -131,7 +138,7 @@ def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _labels_together(fitted: Fitted) -> Iterator[Caution]:
+def _labels_together(fitted: Fitted) -> Iterator[Finding]:
     """Labels of one task that are right or wrong together, given the result.
 
     Independent workers are not, whatever their skills. Copies are; and where a result follows
@@ -149,10 +156,10 @@ def _labels_together(fitted: Fitted) -> Iterator[Caution]:
     if n_pairs == 0 or spread < 1e-3 or noise == 0:
         return
     correlation = float(pairs.sum()) / n_pairs / spread
-    most = TOGETHER if fitted.share_overruled <= OVERRULED_BY_FEW else TOGETHER / 2
-    if correlation <= most or pairs.sum() <= SURELY * noise:
+    most = MIN_CORRELATION if fitted.share_overruled <= OVERRULED_BY_FEW else MIN_CORRELATION / 2
+    if correlation <= most or pairs.sum() <= MIN_Z * noise:
         return
-    yield Caution(
+    yield Finding(
         "dependent-labels", "medium", correlation, (),
         f"Labels of a task go together (correlation {correlation:.2f}) beyond what the result "
         "explains: workers copy each other and the result may follow the copies, or some tasks "
@@ -163,7 +170,7 @@ def _labels_together(fitted: Fitted) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _against_chance(fitted: Fitted) -> Iterator[Caution]:
+def _against_chance(fitted: Fitted) -> Iterator[Finding]:
     """Many labels by workers who disagree with the fit more often than random labels would."""
     labels, K = fitted.labels, fitted.labels.n_classes
     n = labels.labels_per_worker
@@ -175,7 +182,7 @@ def _against_chance(fitted: Fitted) -> Iterator[Caution]:
         return
     order = np.argsort(-np.where(opposed, missing, 0), kind="stable")[: int(opposed.sum())]
     ids = labels.workers[order]
-    yield Caution(
+    yield Finding(
         "adversarial-majority", "high", share, tuple(ids.tolist()),
         f"{share:.0%} of the labels are by workers ({describe_ids(ids)}) who disagree with the "
         "result more often than chance; either they err together or everybody else does, and the "
@@ -185,7 +192,7 @@ def _against_chance(fitted: Fitted) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _exchanged_classes(fitted: Fitted) -> Iterator[Caution]:
+def _exchanged_classes(fitted: Fitted) -> Iterator[Finding]:
     """Another order of the classes that explains the labels better, or nearly as well."""
     labels, K = fitted.labels, fitted.labels.n_classes
     pooled = np.bincount(
@@ -203,7 +210,7 @@ def _exchanged_classes(fitted: Fitted) -> Iterator[Caution]:
         if gap < NATS
         else f"another order of the classes agrees with {better:.0%} more labels"
     )
-    yield Caution(
+    yield Finding(
         "switched-classes", "high", float(better), tuple(ids.tolist()),
         f"Classes {describe_ids(ids)} may be exchanged: {how}.",
         "Give gold labels of a few tasks of each, or a prior that says that workers are better "
@@ -237,7 +244,7 @@ def _better_order(pooled: NDArray[np.int64]) -> float:
     return float((pooled[row, column].sum() - np.trace(pooled)) / max(int(pooled.sum()), 1))
 
 
-def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
+def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
     """Many tasks whose class has fewer votes than another, without the likelihood asking for it."""
     labels, overruled, share = fitted.labels, fitted.overruled, fitted.share_overruled
     if share <= OVERRULED:
@@ -254,7 +261,7 @@ def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
         why = f"with {per_worker:.1f} labels per worker not enough is known of them for that"
     else:
         why = "the likelihood asks for it, but so it does where workers copy each other"
-    yield Caution(
+    yield Finding(
         "overruled-vote", "high" if lead <= -NATS else "medium", share,
         tuple(labels.tasks[np.flatnonzero(overruled)[:20]].tolist()),
         f"The result overrules the majority vote on {share:.0%} of the tasks; {why}.",
@@ -265,7 +272,7 @@ def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Caution]:
 
 def _assumed_frequencies(
     labels: CrowdLabels, probas: Any, class_prior: Floats | None
-) -> Iterator[Caution]:
+) -> Iterator[Finding]:
     """Classes taken for equally frequent that are not: many labels depend on the assumption."""
     if class_prior is None or hasattr(probas, "tocsr") or np.ptp(class_prior) > 1e-9:
         return
@@ -283,7 +290,7 @@ def _assumed_frequencies(
     if moved <= MOVED or gain <= NATS + 0.5 * (K - 1) * np.log(n):
         return
     ids = labels.classes[np.argsort(-shares, kind="stable")]
-    yield Caution(
+    yield Finding(
         "assumed-frequencies", "medium", moved, tuple(ids.tolist()),
         f"Classes were taken for equally frequent, yet {shares.max():.0%} of the tasks seem to be "
         f"{describe_ids(ids[:1])} and {shares.min():.0%} {describe_ids(ids[-1:])}; with that, "
@@ -326,41 +333,40 @@ def _log_evidence(counts: Floats, alpha: Floats) -> float:
 # ------------------------------------------------------------------------------------------- all
 
 
-def cautions_of(
-    labels: CrowdLabels, result: FitResult, settled: Mask | None = None, *, vote_counts: bool = True
-) -> list[Caution]:
-    """Return the reasons to doubt a fit.
+def findings_of(
+    labels: CrowdLabels, result: FitResult, known: Mask | None = None, *, labels_only: bool = True
+) -> list[Finding]:
+    """Return what casts doubt on a fit or its labels.
 
     Parameters
     ----------
     labels : CrowdLabels
     result : FitResult
-    settled : (n_tasks,) bool, optional
-        Tasks whose class was given, by gold; the fit has no say in them.
-    vote_counts : bool
-        Whether labels are all that the fit had; with a prior of its own for each task it may
-        overrule them.
+    known : (n_tasks,) bool, optional
+        Tasks whose class was given as gold; they are left out.
+    labels_only : bool
+        Whether the fit had labels only. A fit that was given a task prior may overrule the vote.
     """
-    found = list(data_cautions(labels))
-    some, step = evenly(labels), evenly_step(labels)
-    if settled is not None and settled.any():
-        some = some.select_annotations(~settled[::step][some.task])
-    if some.n_annotations == 0 or not vote_counts:
+    some, step = subsample_tasks(labels), subsample_step(labels)
+    found = list(data_findings(labels, some))
+    if known is not None and known.any():
+        some = some.select_annotations(~known[::step][some.task])
+    if some.n_annotations == 0 or not labels_only:
         return found
     codes = choose_labels(result.probas[::step], labels.class_totals)[0]
     learns = result.confusion is not None or len(result.history) > 0 or result.n_iter > 1
     fitted = Fitted(some, codes, result.confusion, learns)
     n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
-    found += fit_cautions(fitted, labels.n_annotations / n_workers)
+    found += fit_findings(fitted, labels.n_annotations / n_workers)
     if learns:
         found += _assumed_frequencies(some, result.probas[::step], result.class_prior)
     return found
 
 
-def not_converged(n_iter: int, name: str) -> Caution:
-    """Return the caution for an iteration that was cut off."""
+def not_converged(n_iter: int, name: str) -> Finding:
+    """Return the finding for an iteration that was cut off."""
     more = spelled("max_iter", "-p max_iter")
-    return Caution(
+    return Finding(
         "not-converged", "medium", float(n_iter), (),
         f"{name} did not converge in {n_iter} iterations: what it says may still change.",
         f"Raise {more}.",

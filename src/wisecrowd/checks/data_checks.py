@@ -1,6 +1,6 @@
-"""What is odd about labels, whatever method they are for: cheap enough to look at before each fit.
+"""Checks of labels, whatever the method: cheap enough to run with every fit.
 
-Everything is O(annotations), on tasks evenly chosen from all where there are very many of them.
+Everything is O(annotations); large data sets are subsampled evenly by task.
 """
 
 from __future__ import annotations
@@ -11,23 +11,23 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.cautions import Caution
-from wisecrowd.core.clones import CHANCE, identical_sheets
+from wisecrowd.checks.identical_workers import CHANCE, identical_sheets
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
 
 Mask = NDArray[np.bool_]
 
-ENOUGH = 30_000  # annotations that are looked at; of more an even choice of tasks
+ENOUGH = 30_000  # annotations; larger data sets are subsampled evenly by task
 LEAST_TASKS = 30  # with fewer nothing can be said
 OUTSIDE = 0.01  # share of annotations outside the largest connected part
 STUFFED = 0.01  # share of tasks on which one worker has most votes by repeating them
 
 
-def evenly(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
+def subsample_tasks(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
     """Return every m-th task with its labels, such that about ``most`` annotations remain."""
-    step = evenly_step(labels, most)
+    step = subsample_step(labels, most)
     if step == 1:
         return labels
     size = labels.labels_per_task[::step]
@@ -46,14 +46,13 @@ def evenly(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
     )
 
 
-def evenly_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
-    """Return the m of :func:`evenly`."""
+def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
+    """Return the m of :func:`subsample_tasks`."""
     return max(-(-labels.n_annotations // most), 1)
 
 
-def data_cautions(labels: CrowdLabels) -> Iterator[Caution]:
-    """Yield what is odd about the labels, whatever method they are for."""
-    some = evenly(labels)
+def data_findings(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]:
+    """Yield what is wrong with the labels, whatever the method; ``some`` is their subsample."""
     yield from _unseen_classes(labels)
     yield from _separate_parts(labels, some)
     yield from _clones(some)
@@ -61,12 +60,12 @@ def data_cautions(labels: CrowdLabels) -> Iterator[Caution]:
     yield from _one_task_workers(labels)
 
 
-def _unseen_classes(labels: CrowdLabels) -> Iterator[Caution]:
+def _unseen_classes(labels: CrowdLabels) -> Iterator[Finding]:
     unseen = labels.class_totals == 0
     if not unseen.any() or labels.n_annotations == 0:
         return
     ids = labels.classes[unseen]
-    yield Caution(
+    yield Finding(
         "class-never-seen", "low", float(unseen.mean()), tuple(ids.tolist()),
         f"No label says {describe_ids(ids)} ({len(ids)} of {labels.n_classes} classes): only a "
         "prior could.",
@@ -74,7 +73,7 @@ def _unseen_classes(labels: CrowdLabels) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Caution]:
+def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]:
     if labels.n_tasks < LEAST_TASKS:
         return
     present = labels.labels_per_worker > 0
@@ -85,7 +84,7 @@ def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Caution]
     if outside <= OUTSIDE:
         return
     strangers = labels.workers[present & ~workers]
-    yield Caution(
+    yield Finding(
         "separate-parts", "medium", outside, tuple(strangers.tolist()),
         f"The crowd falls into parts that share no tasks: {len(strangers)} workers "
         f"({describe_ids(strangers)}) with {outside:.0%} of the labels are not connected with the "
@@ -125,7 +124,7 @@ def _largest_part(labels: CrowdLabels) -> tuple[Mask, Mask]:
     return largest[:J], largest[J:]
 
 
-def _clones(labels: CrowdLabels) -> Iterator[Caution]:
+def _clones(labels: CrowdLabels) -> Iterator[Finding]:
     if labels.n_classes < 2:
         return
     groups = identical_sheets(labels)
@@ -133,7 +132,7 @@ def _clones(labels: CrowdLabels) -> Iterator[Caution]:
         return
     copies = np.concatenate(groups)
     ids = labels.workers[copies]
-    yield Caution(
+    yield Finding(
         "clones", "high", float(np.mean(np.isin(labels.worker, copies))), tuple(ids.tolist()),
         f"{len(ids)} workers ({describe_ids(ids)}) gave the very labels of another one on all "
         f"their tasks, which happens by chance in less than one of {1 / CHANCE:.0e} crowds.",
@@ -143,7 +142,7 @@ def _clones(labels: CrowdLabels) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _repeated_votes(labels: CrowdLabels) -> Iterator[Caution]:
+def _repeated_votes(labels: CrowdLabels) -> Iterator[Finding]:
     """Somebody with most votes of a task that others labelled too, by labelling it repeatedly."""
     task, worker = labels.task, labels.worker
     repeated = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
@@ -158,7 +157,7 @@ def _repeated_votes(labels: CrowdLabels) -> Iterator[Caution]:
     who = np.bincount(worker[first[stuffed]], minlength=labels.n_workers)
     ids = labels.workers[np.argsort(-who, kind="stable")[: int((who > 0).sum())]]
     n_tasks = len(np.unique(task[first[stuffed]]))
-    yield Caution(
+    yield Finding(
         "ballot-stuffing", "high", n_tasks / labels.n_tasks, tuple(ids.tolist()),
         f"On {n_tasks} tasks that others labelled too most votes are by one worker who labelled "
         f"them three times or more ({describe_ids(ids)}).",
@@ -167,12 +166,12 @@ def _repeated_votes(labels: CrowdLabels) -> Iterator[Caution]:
     )  # fmt: skip
 
 
-def _one_task_workers(labels: CrowdLabels) -> Iterator[Caution]:
+def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
     """Tasks with many more labels than others, nearly all by workers who labelled nothing else."""
     n = labels.labels_per_task
     if labels.n_tasks < LEAST_TASKS:
         return
-    some = n[:: evenly_step(labels)]
+    some = n[:: subsample_step(labels)]
     many = max(20.0, 5 * float(np.median(some[some > 0])) if (some > 0).any() else 0.0)
     if n.max() < many:
         return
@@ -191,7 +190,7 @@ def _one_task_workers(labels: CrowdLabels) -> Iterator[Caution]:
     if len(suspect) == 0:
         return
     ids = labels.tasks[suspect]
-    yield Caution(
+    yield Finding(
         "ballot-stuffing", "high", len(suspect) / int(labelled.sum()), tuple(ids.tolist()),
         f"{len(suspect)} tasks ({describe_ids(ids)}) have five times the usual labels or more, "
         "nearly all the same and by workers who labelled nothing else.",

@@ -1,0 +1,66 @@
+"""Finding: one record for everything that casts doubt on labels or on a result."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from wisecrowd.core.exceptions import FindingWarning
+from wisecrowd.core.parameters import check_choice
+
+SEVERITIES = ("info", "low", "medium", "high")
+
+
+def check_severity(name: str, value: Any) -> None:
+    """Raise a ParameterError, under the name of the parameter, if a value is not a severity."""
+    check_choice(name, value, SEVERITIES)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One problem of a crowd, a fit or a method, with its remedy.
+
+    Attributes
+    ----------
+    id : str
+        The kind, such as "clones".
+    severity : "info", "low", "medium" or "high"
+    score : float
+        On the scale that the explanation names.
+    affected : tuple of ids
+        Workers, tasks or classes, most affected first.
+    explanation, remedy : str
+        One sentence each: what was found, and what to do.
+
+    Examples
+    --------
+    >>> str(Finding("clones", "high", 1.0, ("a", "b"), "Two sheets are equal.", "Count one."))
+    'Two sheets are equal. Count one.'
+    """
+
+    id: str
+    severity: str
+    score: float
+    affected: tuple[Any, ...]
+    explanation: str
+    remedy: str
+
+    def __post_init__(self) -> None:
+        check_severity("severity", self.severity)
+
+    def __str__(self) -> str:
+        return f"{self.explanation} {self.remedy}".rstrip()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: NumPy scalars become Python numbers."""
+        affected = [value.item() if hasattr(value, "item") else value for value in self.affected]
+        return {**vars(self), "score": float(self.score), "affected": affected}
+
+
+def warn_of(findings: Iterable[Finding], stacklevel: int) -> None:
+    """Issue a FindingWarning for each finding of medium or high severity."""
+    for finding in findings:
+        if finding.severity in ("medium", "high"):
+            warnings.warn(str(finding), FindingWarning, stacklevel=stacklevel + 1)
