@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from wisecrowd.core.result import choose_labels, confidence_of
+from wisecrowd.core.result import FEW_CLASSES, choose_labels, confidence_of
 
 TOTALS = np.array([3.0, 10.0, 10.0, 1.0])
 
@@ -63,3 +63,14 @@ def test_confidence(form):
     probas = form(np.array([[0.2, 0.8], [1.0, 0.0], [0.3, 0.7]]))
     given = confidence_of(probas, np.array([1, 0, 0], dtype=np.int32))
     np.testing.assert_array_equal(given, [0.8, 1.0, 0.3])
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 5, FEW_CLASSES, FEW_CLASSES + 1])
+def test_few_and_many_classes_are_chosen_by_the_same_rule(n_classes):
+    rng = np.random.default_rng(n_classes)
+    probas = rng.integers(0, 4, (500, n_classes)) / 4  # ties are frequent
+    totals = rng.integers(0, 3, n_classes).astype(float)
+    codes, ties = choose_labels(probas, totals)
+    expected = [brute_force_choice(row, totals) for row in probas]
+    assert list(zip(codes.tolist(), ties.tolist(), strict=True)) == expected
+    np.testing.assert_array_equal(confidence_of(probas, codes), probas.max(axis=1))

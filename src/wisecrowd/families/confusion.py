@@ -374,10 +374,10 @@ def _unsure_labels(labels: CrowdLabels, probas: Floats) -> Floats:
 
     In chunks, so that a fit needs no more memory for it.
     """
-    found = np.zeros(labels.n_workers)
+    found, cells = np.zeros(labels.n_workers), probas.ravel()
     for start in range(0, labels.n_annotations, CHUNK):
         rows = slice(start, start + CHUNK)
-        r = probas[labels.task[rows], labels.label[rows]]
+        r = cells.take(labels.task[rows] * np.int64(labels.n_classes) + labels.label[rows])
         r *= 1 - r
         if labels.weight is not None:
             r *= labels.weight[rows]
