@@ -74,7 +74,7 @@ def test_the_largest_part_is_the_main_one_even_if_its_workers_are_less_busy():
 def test_copies_of_a_sheet():
     matrix = table(300, 9, accuracy=0.7)
     copies = np.column_stack([matrix, matrix[:, 4], matrix[:, 4]])
-    with pytest.warns(WisecrowdWarning, match="3 workers .4, 9, 10. gave the very labels"):
+    with pytest.warns(WisecrowdWarning, match="3 workers .4, 9, 10. gave exactly the labels"):
         MajorityVote().fit(CrowdLabels.from_matrix(copies))
 
 

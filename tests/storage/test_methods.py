@@ -243,7 +243,7 @@ def copied_sheets(workers: list) -> CrowdLabels:
 )
 def test_findings_come_back_with_their_ids(workers, tmp_path):
     labels = copied_sheets(workers)
-    with pytest.warns(FindingWarning, match="gave the very labels"):
+    with pytest.warns(FindingWarning, match="gave exactly the labels"):
         model = MajorityVote().fit(labels)
     assert model.findings_[0].affected == (labels.workers.tolist()[1], labels.workers.tolist()[6])
     model.save(tmp_path / "model")

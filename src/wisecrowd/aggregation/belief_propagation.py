@@ -227,8 +227,8 @@ class BeliefPropagation(Aggregator):
         inexact = Finding(
             "inexact-integration", "medium", rule_error, (),
             f"The integration over active workers is accurate to {rule_error:.1g} nats of their "
-            f"log evidence only; raise n_nodes above {self.n_nodes} or choose a simpler prior.",
-            "",
+            "log evidence only.",
+            f"Raise n_nodes above {self.n_nodes} or choose a simpler prior.",
         )  # fmt: skip
         confusion, variance = params.nodes.mean(params.share, probas.shape[1])
         class_prior = np.exp(params.log_class - params.log_class.max())

@@ -160,9 +160,9 @@ class GibbsDawidSkene(Aggregator):
         worst = float(r_hat.max(initial=1.0))
         disagree = Finding(
             "chains-disagree", "medium", worst, (),
-            f"The chains disagree: R-hat is {worst:.3g}, above {MIXED}; raise n_sweeps above "
-            f"{self.n_sweeps}, or use a prior that is surer that workers are better than chance.",
-            "",
+            f"The chains disagree: R-hat is {worst:.3g}, above {MIXED}.",
+            f"Raise n_sweeps above {self.n_sweeps}, or use a prior that is surer that workers are "
+            "better than chance.",
         )  # fmt: skip
         return FitResult(
             chains.posterior(class_prior, int(self.n_sweeps)),

@@ -134,8 +134,8 @@ def _clones(labels: CrowdLabels) -> Iterator[Finding]:
     ids = labels.workers[copies]
     yield Finding(
         "clones", "high", float(np.mean(np.isin(labels.worker, copies))), tuple(ids.tolist()),
-        f"{len(ids)} workers ({describe_ids(ids)}) gave the very labels of another one on all "
-        f"their tasks, which happens by chance in less than one of {1 / CHANCE:.0e} crowds.",
+        f"{len(ids)} workers ({describe_ids(ids)}) gave exactly the labels of another worker "
+        f"on all their tasks, which happens by chance in less than one of {1 / CHANCE:.0e} crowds.",
         "Count each sheet once: "
         + spelled("wisecrowd.audit.collapse_clones.", "wisecrowd audit FILE --prune clones "
                   "--prune-to CLEAN.csv."),

@@ -161,7 +161,7 @@ def _labels_together(fitted: Fitted) -> Iterator[Finding]:
         return
     yield Finding(
         "dependent-labels", "medium", correlation, (),
-        f"Labels of a task go together (correlation {correlation:.2f}) beyond what the result "
+        f"Labels of the same task are correlated ({correlation:.2f}) beyond what the result "
         "explains: workers copy each other and the result may follow the copies, or some tasks "
         "are much harder than others.",
         "Look for copies and remove them: "
@@ -260,7 +260,7 @@ def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
     elif few:
         why = f"with {per_worker:.1f} labels per worker not enough is known of them for that"
     else:
-        why = "the likelihood asks for it, but so it does where workers copy each other"
+        why = "the likelihood supports it, but copying would also explain it"
     yield Finding(
         "overruled-vote", "high" if lead <= -NATS else "medium", share,
         tuple(labels.tasks[np.flatnonzero(overruled)[:20]].tolist()),
