@@ -9,7 +9,7 @@ from wisecrowd.aggregation.eigen_ratio import EigenRatio, eigen_ratio
 from wisecrowd.aggregation.majority_vote import MajorityVote
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.agreement import Pairs
+from wisecrowd.families.skill_vote import Pairs
 from wisecrowd.simulate import ExtremeSpammers, HammerSpammers, OneCoinWorkers, PerTask, crowd
 
 

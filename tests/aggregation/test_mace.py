@@ -142,14 +142,14 @@ def test_pure_likelihood_never_falls_and_stays_finite():
 
 def test_restarts_are_different_and_the_best_one_wins(monkeypatch):
     reached = []
-    original = mace_module.MACE._first_params
+    original = mace_module.MACE._first
 
     def spying(self, *arguments):
-        params = original(self, *arguments)
+        params, states = original(self, *arguments)
         reached.append(params.table)
-        return params
+        return params, states
 
-    monkeypatch.setattr(mace_module.MACE, "_first_params", spying)
+    monkeypatch.setattr(mace_module.MACE, "_first", spying)
     labels = crowd(30, 10, 4, 2, simulate.DirichletWorkers()).labels
     several = MACE(n_init=6, max_iter=200).fit(labels)
     assert len(reached) == 6

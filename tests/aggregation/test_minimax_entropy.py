@@ -7,13 +7,17 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from wisecrowd.aggregation.minimax_entropy import MinimaxEntropy
+from wisecrowd.aggregation import minimax_entropy
+from wisecrowd.aggregation.minimax_entropy import (
+    MinimaxEntropy,
+    MinimaxModel,
+    MinimaxParams,
+    MinimaxState,
+)
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families import minimax
-from wisecrowd.families.minimax import LogitModel, Params, State
+from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.simulate import ClassExperts, PerTask, crowd
 
 PRIOR = np.log([0.5, 0.3, 0.2])
@@ -45,17 +49,17 @@ def penalised(labels: CrowdLabels, task: np.ndarray, worker: np.ndarray) -> floa
 
 
 def one_pass(labels: CrowdLabels, task: np.ndarray, worker: np.ndarray, penalty: float = 1.0):
-    model = LogitModel(penalty * WORKER, penalty * TASK, PRIOR)
-    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 3))), table_size=1)
-    params = Params(worker, PRIOR)
-    state, stats = model.local_step(engine.shards()[0], State(task), params)
+    model = MinimaxModel(penalty * WORKER, penalty * TASK, labels.n_workers, 3, PRIOR)
+    (shard,) = cut_tasks(labels, TaskPrior(np.zeros((1, 3))), 1)
+    params = MinimaxParams(worker, PRIOR)
+    state, stats = model.local_step(shard, MinimaxState(task), params)
     return model, params, state, stats
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("stretch", [1, 1 << 21])
 def test_objective_and_gradient(monkeypatch, weighted, stretch):
-    monkeypatch.setattr(minimax, "STRETCH", stretch)
+    monkeypatch.setattr(minimax_entropy, "STRETCH", stretch)
     labels = small_crowd(1, weighted)
     rng = np.random.default_rng(0)
     task, worker = rng.normal(0, 0.5, (10, 3, 3)), rng.normal(0, 0.5, (4, 3, 3))

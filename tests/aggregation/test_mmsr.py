@@ -9,7 +9,7 @@ from wisecrowd.aggregation.majority_vote import MajorityVote
 from wisecrowd.aggregation.mmsr import MMSR, robust_rank_one
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.agreement import Pairs, pair_agreement
+from wisecrowd.families.skill_vote import Pairs, pair_agreement
 from wisecrowd.simulate import HammerSpammers, OneCoinWorkers, PerTask, crowd
 
 SKILL = np.array([0.9, 0.7, 0.5, 0.3, 0.8, 0.6, 0.4, 0.55, 0.65, 0.2])

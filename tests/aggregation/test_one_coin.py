@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import tracemalloc
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.confusion import ConfusionEM, safe_log
+from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, safe_log
 from wisecrowd.inference import priors
 from wisecrowd.simulate import OneCoinWorkers, PerTask, crowd
 
@@ -24,19 +25,14 @@ def made(n_tasks=150, n_workers=8, n_classes=3, per_task=4, seed=0):
     return crowd(n_tasks, workers, PerTask(per_task), class_prior=prior, random_state=seed)
 
 
-class TiedConfusion(ConfusionEM):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TiedModel(ConfusionModel):
     """The one-coin model written as confusion matrices: slow, and hard to get wrong."""
 
-    promises: ClassVar[Tags] = Tags(monotone=True, confusion=True)
+    a: float
+    b: float
 
-    def __init__(self, a: float = 1.0, b: float = 0.5, **options: Any) -> None:
-        super().__init__(**options)
-        self.a, self.b = a, b
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {"max_iter": self.max_iter, "tol": self.tol, "n_init": self.n_init}
-
-    def _worker_update(self, counts, previous):
+    def worker_update(self, counts, previous):
         n_classes = counts.shape[1]
         correct, total = np.trace(counts, axis1=1, axis2=2), counts.sum(axis=(1, 2))
         accuracy = (correct + self.a) / (total + self.a + self.b)
@@ -44,6 +40,20 @@ class TiedConfusion(ConfusionEM):
         confusion = np.where(np.eye(n_classes, dtype=bool), accuracy[:, None, None], off)
         log_prior = self.a * safe_log(accuracy).sum() + self.b * safe_log(1 - accuracy).sum()
         return safe_log(confusion), float(log_prior), {}
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TiedConfusion(ConfusionEM):
+    a: float = 1.0
+    b: float = 0.5
+    class_prior: Any = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+
+    promises: ClassVar[Tags] = Tags(monotone=True, confusion=True)
+
+    def _model(self, problem):
+        return TiedModel(**self._shape(problem), a=self.a, b=self.b)
 
 
 @pytest.mark.parametrize("class_prior", ["auto", "uniform", [0.2, 0.3, 0.5]])

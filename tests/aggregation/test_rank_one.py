@@ -16,9 +16,9 @@ from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
-from wisecrowd.families.coin import coin_confusion
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.families.moments import population_moments
+from wisecrowd.families.one_coin_em import coin_confusion
 from wisecrowd.families.rank_one_fit import rank_one_fit
 from wisecrowd.simulate import (
     Bernoulli,

@@ -15,7 +15,7 @@ RUN = """
 import sys
 import wisecrowd.engines.memory as engine
 from wisecrowd.cli.main import run
-engine.SMALLEST_BLOCK = 100  # several blocks, which threads take in any order
+engine.SMALLEST_SHARD = 100  # several blocks, which threads take in any order
 for method in sys.argv[2:]:
     code = run(["aggregate", "answers.csv", "-q", "-m", method, "-o", f"{sys.argv[1]}-{method}.csv",
                 "--soft", "--workers", f"{sys.argv[1]}-{method}.jsonl"])

@@ -1,22 +1,24 @@
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
 
 from wisecrowd import simulate
 from wisecrowd.aggregation.dawid_skene import DawidSkene
+from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene
 from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
-from wisecrowd.engines.memory import MemoryShards
+from wisecrowd.engines.memory import in_memory
 from wisecrowd.families import confusion
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    Params,
+    ConfusionModel,
+    ConfusionParams,
     accuracy_fitted,
     accuracy_of,
     as_confusion,
@@ -48,17 +50,32 @@ def random_params(n_workers=5, n_classes=3, seed=1):
     return theta, rng.dirichlet(np.ones(n_classes))
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CopyingModel(ConfusionModel):
+    """Everybody has the fixed matrices; what the hook sees is kept."""
+
+    theta: np.ndarray
+    seen: list
+
+    def worker_update(self, counts, previous):
+        self.seen.append(counts)
+        return safe_log(self.theta), 0.0, {"counts": counts.sum()}
+
+
+@dataclass(eq=False, repr=False)
 class Copying(ConfusionEM):
     """Everybody has the fixed matrices it is given."""
 
+    theta: np.ndarray
+    class_prior: object = "auto"
+    max_iter: int = 100
+    tol: float = 1e-6
+    seen: list = field(default_factory=list)
+
     promises = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
 
-    def __init__(self, theta, **options):
-        vars(self).update(options, theta=theta)
-
-    def _worker_update(self, counts, previous):
-        self.seen = counts
-        return safe_log(self.theta), 0.0, {"counts": counts.sum()}
+    def _model(self, problem):
+        return CopyingModel(**self._shape(problem), theta=self.theta, seen=self.seen)
 
 
 def test_tables_have_the_true_class_last():
@@ -82,7 +99,7 @@ def test_hook_sees_counts_by_worker_class_and_label():
         q /= q.sum()
         for e in rows:
             expected[labels.worker[e], :, labels.label[e]] += labels.weight[e] * q
-    np.testing.assert_allclose(model.seen, expected, rtol=1e-10)
+    np.testing.assert_allclose(model.seen[-1], expected, rtol=1e-10)
     assert model.counts_ == pytest.approx(labels.weight.sum())  # extra parameters are published
 
 
@@ -103,9 +120,7 @@ def test_posterior_and_likelihood_by_enumeration():
 
 def test_hard_steps_still_give_soft_posteriors():
     labels = random_labels()
-    model = DawidSkene(max_iter=3, tol=0.0)
-    model._hard = True
-    model.fit(labels)
+    model = FastDawidSkene(max_iter=3, tol=0.0).fit(labels)
     assert ((model.probas_ > 1e-6) & (model.probas_ < 1 - 1e-6)).any()
     assert (np.diff(model.history_) >= -1e-9).all()
 
@@ -182,14 +197,13 @@ def test_unknown_workers_add_nothing():
 def test_many_blocks_give_the_same_posterior_and_likelihood(monkeypatch):
     labels = random_labels(3000, 3, 2)
     theta, pi = random_params(3, 2)
-    params = Params(as_table(np.log(theta)), np.log(pi), 0.0, {})
-    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), 1)
-    probas, value = posterior(engine, params, 2)
-    monkeypatch.setattr(memory, "SMALLEST_BLOCK", 100)
-    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), 1)
-    assert len(engine.shards()) > 10
-    in_blocks, total = posterior(engine, params, 2)
-    np.testing.assert_array_equal(in_blocks, probas)
+    known = as_table(np.log(theta)), np.log(pi)
+    problem = in_memory(labels, TaskPrior(np.zeros((1, 2))))
+    probas, value = posterior(problem, *known)
+    monkeypatch.setattr(memory, "SMALLEST_SHARD", 100)
+    assert len(problem.cut(1)) > 10
+    in_shards, total = posterior(problem, *known)
+    np.testing.assert_array_equal(in_shards, probas)
     assert total == pytest.approx(value, rel=1e-12)
 
 
@@ -304,7 +318,9 @@ def test_extrapolation_gives_probabilities_or_nothing():
         theta, pi = random_params(seed=1)
         moved = 0.5**t
         theta = moved * theta + (1 - moved) / 3
-        steps.append(Params(as_table(np.log(theta)), np.log(moved * pi + (1 - moved) / 3), 0.0, {}))
+        steps.append(
+            ConfusionParams(as_table(np.log(theta)), np.log(moved * pi + (1 - moved) / 3), 0.0, {})
+        )
     further = extrapolate_tables(*steps, None)
     np.testing.assert_allclose(np.exp(as_confusion(further.table)).sum(axis=2), 1)
     assert np.exp(further.log_class).sum() == pytest.approx(1)
@@ -319,5 +335,5 @@ def test_impossible_is_finite():
 
 
 def test_a_method_must_define_its_update():
-    with pytest.raises(TypeError, match="_worker_update"):
+    with pytest.raises(TypeError, match="must define _model"):
         ConfusionEM().fit(random_labels())

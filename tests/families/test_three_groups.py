@@ -17,7 +17,7 @@ from wisecrowd.families.three_groups import (
     group_means,
     group_moments,
     responses_of,
-    unidentified_warning,
+    unidentified_workers,
     worker_confusions,
     worker_tables,
 )
@@ -129,8 +129,10 @@ def test_small_parts():
     labels = CrowdLabels.from_arrays([0, 0, 1], ["a", "b", "a"], [0, 1, 0])
     np.testing.assert_allclose(class_shares(labels, np.zeros(2)), [0.75, 0.25])
     np.testing.assert_allclose(class_shares(labels, np.array([1.0, 3.0])), [0.25, 0.75])
-    assert unidentified_warning(labels, np.zeros(2, dtype=bool)) == ()
-    assert unidentified_warning(labels, np.array([True, False]))[0].startswith("1 of 2 workers")
+    assert unidentified_workers(labels, np.zeros(2, dtype=bool)) == ()
+    assert unidentified_workers(labels, np.array([True, False]))[0].explanation.startswith(
+        "1 of 2 workers"
+    )
 
 
 def test_misfit_is_one_minus_the_squared_cosine_of_every_moment(experts):

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from wisecrowd.inference.loop import Run, best_of, run, squarem
+from wisecrowd.inference.loop import LoopResult, best_of, iterate, squarem
 from wisecrowd.inference.monitor import reporting
 
 
@@ -13,19 +13,22 @@ class Nothing(NamedTuple):
     value: float
 
 
-class Engine:
-    """One block; counts the passes."""
+class Shards:
+    """One shard; counts the passes."""
 
     def __init__(self):
         self.passes = 0
 
-    def shards(self):
-        return [None]
-
-    def map_reduce(self, step, states, params):
+    def map_reduce(self, model, step, states, params):
         self.passes += 1
-        state, stats = step(None, states[0], params)
+        state, stats = getattr(model, step)(None, states[0], params)
         return [state], stats
+
+    def collect(self, model, step, states, params, sink):
+        self.passes += 1
+        rows, stats = getattr(model, step)(None, states[0], params)
+        sink(slice(0, 1), rows)
+        return stats
 
 
 class Contraction:
@@ -34,8 +37,11 @@ class Contraction:
     def __init__(self, target=3.0, rate=0.1, jump=None):
         self.target, self.rate, self.jump = target, rate, jump
 
-    def local_step(self, block, state, params):
-        return (0 if state is None else state) + 1, Nothing(params)
+    def local_step(self, shard, state, params):
+        return state + 1, Nothing(params)
+
+    def last_step(self, shard, state, params):
+        return f"at {params:g}", Nothing(params)
 
     def global_step(self, stats, params):
         assert stats.value == params
@@ -53,8 +59,8 @@ class Contraction:
 
 def fit(model, x=0.0, **options):
     options = {"max_iter": 200, "tol": 0.0, **options}
-    engine = Engine()
-    return run(model, engine, x, **options), engine
+    shards = Shards()
+    return iterate(model, shards, x, [0], **options), shards
 
 
 def test_history_belongs_to_the_parameters():
@@ -95,7 +101,7 @@ def test_tolerance_zero_runs_until_nothing_moves():
 
 
 def test_given_states_are_used():
-    result = run(Contraction(), Engine(), 0.0, max_iter=2, tol=0.0, states=[10])
+    result = iterate(Contraction(), Shards(), 0.0, [10], max_iter=2, tol=0.0)
     assert result.states == [12]
 
 
@@ -135,9 +141,11 @@ def test_every_iteration_is_reported():
 
 def test_best_of_takes_the_highest_and_the_first_in_a_draw():
     values = [1.0, 5.0, 5.0 * (1 + 1e-15), 2.0]  # rounding makes no winner
-    runs = [Run(number, None, [], (0.0, value), 2, True) for number, value in enumerate(values)]
+    runs = [
+        LoopResult(number, None, [], (0.0, value), 2, True) for number, value in enumerate(values)
+    ]
     assert best_of(lambda number: runs[number], 4).params == 1
-    impossible = Run(9, None, [], (0.0, -np.inf), 2, True)
+    impossible = LoopResult(9, None, [], (0.0, -np.inf), 2, True)
     assert best_of(lambda number: runs[0] if number else impossible, 2).params == 0
     assert best_of(lambda number: runs[number], 1).params == 0
 
@@ -179,3 +187,24 @@ def test_a_run_that_was_cut_off_goes_on_as_if_it_had_not_been():
     assert rest.history == whole.history
     assert (rest.params, rest.n_iter, rest.converged) == (whole.params, whole.n_iter, True)
     assert engine.passes == whole.n_iter - 7
+
+
+def test_the_last_permitted_pass_answers():
+    rows = []
+    options = {"sink": lambda tasks, part: rows.append(part), "max_iter": 3}
+    result, shards = fit(Contraction(), **options)
+    assert result.answered
+    assert rows == [f"at {result.params:g}"]
+    assert shards.passes == 3
+    early, _ = fit(Contraction(rate=1.0), **{**options, "max_iter": 9})
+    assert early.converged
+    assert not early.answered
+    assert len(rows) == 1
+
+
+def test_an_extrapolation_that_is_taken_back_in_the_last_pass_leaves_the_answer_open():
+    jump, rows = (lambda x: x + 100), []
+    options = {"sink": lambda tasks, part: rows.append(part), "accelerate": True, "max_iter": 3}
+    result, _ = fit(Contraction(jump=jump), **options)
+    assert not result.answered
+    assert result.stats.value == result.params

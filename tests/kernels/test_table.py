@@ -48,7 +48,7 @@ def test_fast_kernels_have_the_names_and_arguments_of_the_reference(family):
 @pytest.mark.parametrize(("compile_from", "kind"), [(40, "fast"), (41, "reference")])
 def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_from, kind):
     monkeypatch.setattr(kernels, "COMPILE_FROM", compile_from)
-    monkeypatch.setattr(memory, "SMALLEST_BLOCK", 10)
+    monkeypatch.setattr(memory, "SMALLEST_SHARD", 10)
     labels = CrowdLabels.from_arrays(list(range(40)), ["a", "b"] * 20, [0, 1, 1, 0] * 10)
     prior = TaskPrior(np.zeros((1, 2)))
     shards = memory.MemoryShards(labels, prior, table_size=1).shards()

@@ -25,7 +25,7 @@ from wisecrowd.aggregation import (
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
-from wisecrowd.families import received
+from wisecrowd.families import sparse_posterior
 from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
 from wisecrowd.storage import methods
 from wisecrowd.storage.methods import load, save
@@ -65,7 +65,7 @@ def test_forged_variants_are_refused(name, tmp_path):
 
 
 def test_forged_sparse_posteriors_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(received, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(sparse_posterior, "DENSE_LIMIT", 0)
     for number, method in enumerate((MajorityVote(), OneCoin())):
         fitted = method.fit(SMALL)
         assert hasattr(fitted.probas_, "tocsr")

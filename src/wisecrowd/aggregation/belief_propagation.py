@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,34 +11,39 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number, is_auto
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
-from wisecrowd.engines.memory import MemoryShards
+from wisecrowd.engines.memory import MemoryShards, rows_into
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.families.message_passing import (
-    MessagePassing,
+    MessageModel,
+    MessageParams,
+    MessageState,
     Nodes,
-    Params,
-    beliefs,
-    find_edges,
+    centred_nodes,
+    check_weights,
+    expected_counts,
     inexact_workers,
     label_weights,
     log_evidence,
-    refine,
     rules_for,
+    starts_edge,
 )
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.empirical_bayes import fittable, maximise_evidence
-from wisecrowd.inference.loop import Run, run
+from wisecrowd.inference.loop import LoopResult, iterate
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 
+RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
+MOST_REFINEMENTS = 3
 NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
 
 
@@ -149,35 +153,41 @@ class BeliefPropagation(Aggregator):
 
     def _propagate(self, workers: WorkerPrior, problem: Problem) -> FitResult:
         """Run messages to their fixed point under one prior."""
-        labels, prior, rng = problem.data, problem.prior, problem.rng
-        K = labels.n_classes
-        edges = find_edges(labels)
-        coin = workers.coin and edges.single and self.rule == "best"
-        fixed = fixed_class_prior(self.class_prior, prior, K)
+        labels, K = problem.data, problem.data.n_classes
+        check_weights(labels)
+        single = bool(starts_edge(labels.indptr, labels.worker).all())
+        coin = workers.coin and single and self.rule == "best"
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
         degrees = label_weights(labels)
-        rules, rule_of = self._rules(workers, degrees, K, coin, rng)
+        rules, rule_of = self._rules(workers, degrees, K, coin, problem.rng)
         nodes = Nodes.build(rules, rule_of)
-        terms = int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K)
-        steps = MessagePassing(
-            edges, coin, 0.0, self.tol, estimate_class=fixed is None, n_terms=terms
+        model = MessageModel(
+            n_classes=K,
+            coin=coin,
+            damping=0.0,
+            tol=self.tol,
+            estimate_class=fixed is None,
+            n_terms=int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K),
         )
-        engine = problem.cut(len(nodes.log_weight))
+        shards = problem.cut(len(nodes.log_weight))
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed
-        params = Params(nodes, np.exp(nodes.log_weight), log_class, update=False)
-        done = self._converge(steps, engine, params, steps.no_messages(engine, K))
-        rule_error = 0.0
+        params = MessageParams(nodes, np.exp(nodes.log_weight), log_class, update=False)
+        done = self._converge(model, shards, params, shards.begin(model))
+        probas, rule_error = np.empty((labels.n_tasks, K)), 0.0
         inexact = inexact_workers(workers, labels) if self.rule == "best" else np.empty(0, np.intp)
         if len(inexact):
-            known = rules, rule_of, inexact, self.n_nodes, partial(self._converge, steps, engine)
-            done, rule_error = refine(workers, labels, steps, engine, done, *known)
+            done, rule_error = self._refine(
+                workers, labels, model, shards, done, rules, rule_of, inexact
+            )
         if len(inexact) or self.rule == "monte-carlo":
             share, _ = done.params.nodes.per_worker(done.stats.node_sums)
             params = replace(done.params, share=share)
         else:
             # Moments of a worker are polynomials of two degrees more than its messages.
-            nodes = Nodes.build(*self._rules(workers, degrees + 2, K, coin, rng))
-            _, params = log_evidence(steps, engine, done, nodes)
-        return self._result(workers, done, params, beliefs(steps, engine, done, K), rule_error)
+            nodes = Nodes.build(*self._rules(workers, degrees + 2, K, coin, problem.rng))
+            _, params = log_evidence(model, shards, done, nodes)
+        shards.collect(model, "answer", done.states, done.params, rows_into(probas))
+        return self._result(workers, done, params, probas, rule_error)
 
     def _rules(
         self,
@@ -197,32 +207,75 @@ class BeliefPropagation(Aggregator):
         return rules, rule_of
 
     def _converge(
-        self, steps: MessagePassing, engine: MemoryShards, params: Params, states: list[Floats]
-    ) -> Run:
+        self,
+        model: MessageModel,
+        shards: MemoryShards,
+        params: MessageParams,
+        states: list[MessageState],
+    ) -> LoopResult:
         """Run rounds until messages settle; if they do not and may, damp them and go on."""
         automatic = is_auto(self.damping)
-        steps = replace(steps, damping=0.0 if automatic else float(self.damping))
+        model = replace(model, damping=0.0 if automatic else float(self.damping))
         look = 0 if params.update else 1  # a first pass that only sums is no round
         half = (self.max_iter + 1) // 2 if automatic else self.max_iter
-
-        def rounds(steps: MessagePassing, params: Params, states: list[Floats], most: int) -> Run:
-            return run(
-                steps, engine, params,
-                max_iter=most, tol=self.tol, states=states, settled=steps.settled,
-            )  # fmt: skip
-
-        first = rounds(steps, params, states, half + look)
+        first = iterate(
+            model, shards, params, states,
+            max_iter=half + look, tol=self.tol, settled=model.settled,
+        )  # fmt: skip
         first = replace(first, n_iter=first.n_iter - look)
         if first.converged or half == self.max_iter:
             return first
-        following = steps.global_step(first.stats, first.params)
-        calmer = replace(steps, damping=0.5)
-        again = rounds(calmer, following, first.states, self.max_iter - half)
+        following = model.global_step(first.stats, first.params)
+        model = replace(model, damping=0.5)
+        again = iterate(
+            model, shards, following, first.states,
+            max_iter=self.max_iter - half, tol=self.tol, settled=model.settled,
+        )  # fmt: skip
         history = first.history + again.history
         return replace(again, history=history, n_iter=first.n_iter + again.n_iter)
 
+    def _refine(
+        self,
+        workers: WorkerPrior,
+        labels: CrowdLabels,
+        model: MessageModel,
+        shards: MemoryShards,
+        done: LoopResult,
+        rules: list[Rule],
+        rule_of: NDArray[np.intp],
+        inexact: NDArray[np.intp],
+    ) -> tuple[LoopResult, float]:
+        """Centre the rules of active workers on their posteriors until twice the nodes agree.
+
+        Nodes are fixed within a run of messages and move between runs, so that sums still add up.
+        Returns the last run, and by how many nats of a worker's log evidence the rules disagreed.
+        """
+        size, error = self.n_nodes, np.inf
+        probas = np.empty((labels.n_tasks, labels.n_classes))
+        for _ in range(MOST_REFINEMENTS):
+            shards.collect(model, "answer", done.states, done.params, rows_into(probas))
+            counts = expected_counts(labels, probas, inexact)
+            coarse, fine = (
+                centred_nodes(workers, rules, rule_of, inexact, counts, points, model.coin)
+                for points in (size, 2 * size)
+            )
+            before, _ = log_evidence(model, shards, done, coarse)
+            after, params = log_evidence(model, shards, done, fine)
+            error = float(np.abs(after - before)[inexact].max())
+            more = self._converge(model, shards, params, done.states)
+            done = replace(more, history=done.history + more.history)
+            if error <= RULE_ERROR:
+                break
+            size *= 2
+        return done, error
+
     def _result(
-        self, workers: WorkerPrior, done: Run, params: Params, probas: Floats, rule_error: float
+        self,
+        workers: WorkerPrior,
+        done: LoopResult,
+        params: MessageParams,
+        probas: Floats,
+        rule_error: float,
     ) -> FitResult:
         inexact = Finding(
             "inexact-integration", "medium", rule_error, (),

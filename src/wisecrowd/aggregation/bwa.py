@@ -1,9 +1,15 @@
-"""BWA: labels as numbers, workers as precisions, truths as weighted averages."""
+r"""BWA: labels as numbers, workers as precisions, truths as weighted averages.
+
+.. math::
+    x_{ik} = \frac{\lambda m_{ik} + \sum_j v_{jk} 1\{y_{ij} = k\}}{\lambda + \sum_j v_{jk}}
+
+with a precision :math:`v_{jk}` per worker and class. One pass is O(annotations × classes).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +21,166 @@ from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import Block, MemoryShards
-from wisecrowd.families.averaging import Params, Stats, Truths, prior_means, vote_variance
-from wisecrowd.families.received import accuracy_error, share_of, worker_weights
+from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
+from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
-from wisecrowd.inference.initial import condition, perturbed, vote_posterior
-from wisecrowd.inference.loop import Run, best_of, run
+from wisecrowd.inference.initial import Start, random_start
+from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
+from wisecrowd.kernels.posteriors import soft_votes, sum_by
 
 Floats = NDArray[np.float64]
+
+LEAST = 1e-5  # variance of labels that everybody agrees on: no precision is infinite
+
+
+class BWAStats(NamedTuple):
+    """Additive statistics of one pass.
+
+    Squared errors (J, K), the sum of truths minus their prior means and the number of such terms,
+    both (K,), and the sum of squared distances from the prior means.
+    """
+
+    errors: Floats
+    excess: Floats
+    free: Floats
+    distance: float
+
+
+@dataclass(frozen=True, eq=False)
+class BWAParams:
+    """Worker precisions (J, K), and what the class means have beyond the prior's, (K,)."""
+
+    precision: Floats
+    shift: Floats
+
+
+class Truths:
+    """The truths (n, K) of a shard's tasks, with the labels as a sparse matrix.
+
+    Parameters
+    ----------
+    shard : Shard
+    n_workers : int
+    fixed_class : (n_classes,) or None
+        Log class prior.
+    """
+
+    def __init__(self, shard: Shard, n_workers: int, fixed_class: Floats | None) -> None:
+        from scipy.sparse import csr_array
+
+        rows = shard.prior_rows if fixed_class is None else shard.prior_rows + fixed_class
+        means = prior_means(rows)
+        self.worker, self.label, self.cell = shard.worker, shard.label, shard.cell
+        self.weight = np.ones(len(self.label)) if shard.weight is None else shard.weight
+        self.task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
+        columns = (self.weight, self.worker, shard.indptr)
+        self.votes = csr_array(columns, shape=(shard.n_tasks, n_workers))
+        self.labelled = shard.labelled
+        self.mean = np.broadcast_to(
+            means[0] if shard.prior_index is None else means[shard.prior_index],
+            (shard.n_tasks, means.shape[1]),
+        )
+        # Impossible classes and gold stay what they are.
+        self.free = (self.mean > 0) & (self.mean < 1)
+        self.x = np.array(self.mean)
+
+    def update(self, params: BWAParams, task_strength: float) -> None:
+        """Set the truths to their weighted averages."""
+        n, K = self.x.shape
+        each = self.weight * params.precision[self.worker, self.label]
+        given = np.bincount(self.task * K + self.label, weights=each, minlength=n * K)
+        above = task_strength * (self.mean + params.shift) + given.reshape(n, K)
+        average = above / (task_strength + self.votes @ params.precision)
+        self.x = np.where(self.free, average, self.mean)
+
+    def stats(self, shift: Floats) -> BWAStats:
+        """Return the additive statistics of the truths."""
+        n_workers, K = self.votes.shape[1], self.x.shape[1]
+        own = self.weight * (1 - 2 * self.x[self.task, self.label])
+        errors = np.bincount(self.cell, weights=own, minlength=n_workers * K)
+        errors = self.votes.T @ self.x**2 + errors.reshape(n_workers, K)
+        counted = self.free & self.labelled[:, None]
+        excess = np.where(counted, self.x - self.mean, 0.0)
+        distance = (np.where(counted, excess - shift, 0.0) ** 2).sum()
+        # The sum of squares may come out below zero by rounding.
+        return BWAStats(np.maximum(errors, 0), excess.sum(0), counted.sum(0) * 1.0, float(distance))
+
+
+class VoteSpread(NamedTuple):
+    """Sum of squared distances (K,) of one-hot labels from the soft vote, and total weight."""
+
+    squares: Floats
+    total: float
+
+
+@dataclass(frozen=True, eq=False)
+class BWAModel:
+    """Gaussian labels around truths, by coordinate ascent.
+
+    Attributes
+    ----------
+    strength, task_strength : float
+        Prior weight of the worker precisions and of the truths.
+    total : (n_workers,) total weight of each worker's labels
+    fixed_class : (n_classes,) log class prior, or None where it is estimated
+    rate : (n_classes,)
+        Prior sum of squared errors of a worker; zeros until it is known.
+    """
+
+    strength: float
+    task_strength: float
+    total: Floats
+    fixed_class: Floats | None
+    rate: Floats
+
+    def begin(self, shard: Shard) -> Truths:
+        """Return truths at their prior means."""
+        return Truths(shard, len(self.total), self.fixed_class)
+
+    def spread(self, shard: Shard, state: Truths, params: None) -> tuple[Truths, VoteSpread]:
+        """Return how far one-hot labels are from the soft vote."""
+        votes = soft_votes(shard.indptr, shard.label, shard.weight, len(self.rate))
+        weight = np.diff(shard.indptr).astype(np.float64)
+        if shard.weight is not None:
+            weight = sum_by(state.task, shard.weight, shard.n_tasks)
+        return state, VoteSpread(weight @ (votes * (1 - votes)), float(weight.sum()))
+
+    def first(self, shard: Shard, state: Truths, start: Start) -> tuple[Truths, BWAStats]:
+        """Set the truths to a starting posterior."""
+        state.x = start.posterior(shard, len(self.rate))
+        return state, state.stats(np.zeros_like(self.rate))
+
+    def local_step(self, shard: Shard, state: Truths, params: BWAParams) -> tuple[Truths, BWAStats]:
+        """Update the truths of one shard, and return the squared errors of its labels."""
+        state.update(params, self.task_strength)
+        return state, state.stats(params.shift)
+
+    def global_step(self, stats: BWAStats, params: BWAParams | None) -> BWAParams:
+        """Update precisions given the errors, and class means given the truths."""
+        precision = (self.strength + self.total[:, None]) / (self.rate + stats.errors)
+        if self.fixed_class is not None:
+            return BWAParams(precision, np.zeros_like(stats.excess))
+        return BWAParams(precision, stats.excess / np.maximum(stats.free, 1.0))
+
+    def objective(self, stats: BWAStats, params: BWAParams) -> float:
+        """Log posterior density of the truths, up to a constant, precisions integrated out."""
+        half = 0.5 * (self.strength + self.total)
+        evidence = (half[:, None] * np.log(self.rate / (self.rate + stats.errors))).sum()
+        return float(evidence - 0.5 * self.task_strength * stats.distance)
+
+    def extrapolate(
+        self, first: BWAParams, second: BWAParams, third: BWAParams
+    ) -> BWAParams | None:
+        """Return None: there is no acceleration."""
+        return None
+
+    def answer(self, shard: Shard, state: Truths, params: BWAParams) -> tuple[Floats, VoteSpread]:
+        """Return the truths (n, K), normalised; the prior means where all are zero."""
+        state.update(params, self.task_strength)
+        x = np.maximum(state.x, 0)
+        total = x.sum(axis=1, keepdims=True)
+        rows = np.where(total > 0, x / np.where(total > 0, total, 1.0), state.mean)
+        return rows, VoteSpread(np.zeros(0), 0.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -111,115 +269,79 @@ class BWA(Aggregator):
         check_number("strength", self.strength, 1e-12)
         check_number("task_strength", self.task_strength, 1e-12)
 
-    # -------------------------------------------------------------------------- inference contract
-
-    def local_step(self, block: Block, state: Truths, params: Params) -> tuple[Truths, Stats]:
-        """Truths of one block, and the squared errors of its labels."""
-        state.update(params, self.task_strength)
-        return state, state.stats(params.shift)
-
-    def global_step(self, stats: Stats, params: Params | None) -> Params:
-        """Update precisions given the errors, and class means given the truths."""
-        precision = (self.strength + self._total[:, None]) / (self._rate + stats.errors)
-        if self._fixed_class is not None:
-            return Params(precision, np.zeros_like(stats.excess))
-        return Params(precision, stats.excess / np.maximum(stats.free, 1.0))
-
-    def objective(self, stats: Stats, params: Params) -> float:
-        """Log posterior density of the truths, up to a constant, precisions integrated out."""
-        half = 0.5 * (self.strength + self._total)
-        evidence = (half[:, None] * np.log(self._rate / (self._rate + stats.errors))).sum()
-        return float(evidence - 0.5 * self.task_strength * stats.distance)
-
-    # -------------------------------------------------------------------------------------- fit
-
     def _fit(self, problem: Problem) -> FitResult:
-        labels, prior, rng = problem.data, problem.prior, problem.rng
+        labels = problem.data
         K = labels.n_classes
-        self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine, states = self._truths(problem, self._fixed_class)
-        self._total = worker_weights(labels)
-        self._rate = self.strength * vote_variance(engine, K)
+        model, shards = self._model(problem)
+        states = shards.begin(model)
+        spread: VoteSpread = shards.map_reduce(model, "spread", states, None)[1]
+        model = replace(model, rate=self.strength * vote_variance(spread))
 
-        def attempt(number: int) -> Run:
-            params = self._first_params(engine, states, problem.start, rng if number > 0 else None)
-            return run(self, engine, params, max_iter=self.max_iter, tol=self.tol, states=states)
+        def attempt(number: int) -> LoopResult:
+            start = Start(problem.start)
+            if number > 0:
+                start = random_start(problem.start, labels.n_tasks, K, problem.rng)
+            states, params = first_params(model, shards, start)[::-1]
+            return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
-        probas = self._posterior(states, best.params)
+        probas = np.empty((labels.n_tasks, K))
+        shards.collect(model, "answer", best.states, best.params, rows_into(probas))
         chosen, _ = choose_labels(probas, labels.class_totals)
         weight = 1.0 if labels.weight is None else labels.weight
-        won = weight * (chosen[labels.task] == labels.label)
-        right = np.bincount(labels.worker, won, labels.n_workers).astype(np.float64)
-        accuracy = share_of(right, self._total, 1 / K)
-        known = np.full(K, 1 / K) if self._fixed_class is None else np.exp(self._fixed_class)
+        right = sum_by(
+            labels.worker, weight * (chosen[labels.task] == labels.label), labels.n_workers
+        )
+        accuracy = share_of(right, model.total, 1 / K)
+        known = np.full(K, 1 / K) if model.fixed_class is None else np.exp(model.fixed_class)
         mean = known / known.sum() + best.params.shift
         return FitResult(
             probas,
             accuracy,
-            accuracy_error(accuracy, self._total),
+            accuracy_error(accuracy, model.total),
             class_prior=np.maximum(mean, 0) / np.maximum(mean, 0).sum(),
             n_iter=best.n_iter,
             converged=best.converged,
             history=best.history,
             extra={
                 "precision": best.params.precision,
-                "prior_precision": self.strength / self._rate,
+                "prior_precision": self.strength / model.rate,
                 "class_mean": mean,
             },
         )
 
-    def _truths(self, problem: Problem, fixed: Floats | None) -> tuple[MemoryShards, list[Truths]]:
-        labels, prior = problem.data, problem.prior
+    def _model(self, problem: Problem) -> tuple[BWAModel, MemoryShards]:
+        labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * K * (6 * labels.n_tasks + 6 * J),
             f"BWA with {labels.n_tasks} tasks and {K} classes would",
             "use majority-vote or wawa, which need a few bytes per annotation",
         )
-        engine = problem.cut(J * K)
-        means = prior_means(prior.rows if fixed is None else prior.rows + fixed)
-        return engine, [Truths(block, J, means) for block in engine.shards()]
-
-    def _first_params(
-        self,
-        engine: MemoryShards,
-        states: list[Truths],
-        given: Floats | None,
-        rng: np.random.Generator | None,
-    ) -> Params:
-        """Update from the given truths, the soft vote, or a random mixture with either."""
-        K = self._rate.shape[0]
-        for block, state in zip(engine.shards(), states, strict=True):
-            if given is None:
-                state.x = vote_posterior(block, K)
-            else:
-                state.x = condition(given[block.tasks], block)
-            if rng is not None:
-                state.x = condition(perturbed(state.x, rng), block)
-
-        def measure(block: Block, state: Truths, shift: Floats) -> tuple[Truths, Stats]:
-            return state, state.stats(shift)
-
-        return self.global_step(engine.map_reduce(measure, states, np.zeros(K))[1], None)
-
-    def _posterior(self, states: list[Truths], params: Params) -> Floats:
-        """Return the truths under ``params``, normalised; the prior means where all are zero."""
-        for state in states:
-            state.update(params, self.task_strength)
-        x = np.concatenate([np.maximum(state.x, 0) for state in states])
-        total = x.sum(axis=1, keepdims=True)
-        mean = np.concatenate([state.mean for state in states])
-        return np.where(total > 0, x / np.where(total > 0, total, 1.0), mean)
-
-    # ---------------------------------------------------------------------------------- predict
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        strengths = float(self.strength), float(self.task_strength)
+        model = BWAModel(*strengths, worker_weights(labels), fixed, np.zeros(K))
+        return model, problem.cut(J * K)
 
     def _predict(self, problem: Problem) -> Floats:
-        labels, prior = problem.data, problem.prior
-        K = labels.n_classes
-        fixed = fixed_class_prior(self.class_prior, prior, K)
-        shift = self.class_mean_ - 1 / K if fixed is None else np.zeros(K)
-        precision = self.precision_
+        labels, precision = problem.data, self.precision_
         if labels.n_workers > len(precision):  # one more: a worker like any other beforehand
             precision = np.vstack([precision, self.prior_precision_])
-        return self._posterior(self._truths(problem, fixed)[1], Params(precision, shift))
+        model, shards = self._model(problem)
+        known = np.full(labels.n_classes, 1 / labels.n_classes)
+        shift = self.class_mean_ - known if model.fixed_class is None else np.zeros(len(known))
+        probas, params = np.empty((labels.n_tasks, len(known))), BWAParams(precision, shift)
+        shards.collect(model, "answer", shards.begin(model), params, rows_into(probas))
+        return probas
+
+
+def prior_means(log_rows: Floats) -> Floats:
+    """Return log priors (R, K) as probabilities: the prior means of truths."""
+    rows = np.exp(log_rows - log_rows.max(axis=1, keepdims=True))
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
+
+
+def vote_variance(spread: VoteSpread) -> Floats:
+    r"""Return the variance (K,) of one-hot labels around the vote, times :math:`4 (1 - 1 / K)`."""
+    scale = 4 * (1 - 1 / len(spread.squares))
+    return np.maximum(scale * spread.squares / max(spread.total, 1e-300), LEAST)

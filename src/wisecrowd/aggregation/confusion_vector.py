@@ -10,17 +10,65 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    Params,
+    ConfusionModel,
+    ConfusionParams,
     as_confusion,
     extrapolate_tables,
     safe_log,
 )
-from wisecrowd.inference.priors import as_coin_prior
+from wisecrowd.inference.priors import OneCoin, as_coin_prior
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionVectorModel(ConfusionModel):
+    """One accuracy per worker and class, with a Beta prior ``coin``; wrong labels are alike."""
+
+    coin: OneCoin
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the M-step: the share of right labels of each class."""
+        n_classes = counts.shape[1]
+        if n_classes == 1:  # there is no wrong label
+            return np.zeros(counts.shape), 0.0, {"class_accuracy": np.ones(counts.shape[:2])}
+        right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
+        # Summed, not subtracted from the total: 1 - w would lose what a good worker got wrong.
+        wrong = (counts * (1 - np.eye(n_classes))).sum(axis=2)
+        total = right + wrong + self.coin.a + self.coin.b
+        divisor = np.where(total > 0, total, 1.0)
+        accuracy = np.where(total > 0, (right + self.coin.a) / divisor, 1 / n_classes)
+        error = np.where(total > 0, (wrong + self.coin.b) / divisor, 1 - 1 / n_classes)
+        log_confusion = vector_log_confusion(accuracy, error)
+        return log_confusion, self._log_prior(log_confusion), {"class_accuracy": accuracy}
+
+    def _log_prior(self, log_confusion: Floats) -> float:
+        log_right = np.diagonal(log_confusion, axis1=1, axis2=2)
+        log_wrong = log_confusion[:, :, 0].copy()  # all wrong labels of a row are alike
+        log_wrong[:, 0] = log_confusion[:, 0, 1]
+        log_wrong += np.log(log_confusion.shape[1] - 1)
+        return float((self.coin.a * log_right + self.coin.b * log_wrong).sum())
+
+    def extrapolate(
+        self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
+    ) -> ConfusionParams | None:
+        """Extrapolate in the log domain, where rows whose wrong labels are alike stay so."""
+        moved = extrapolate_tables(first, second, third, self.fixed_class)
+        if moved is None or len(moved.log_class) == 1:
+            return None
+        log_confusion = as_confusion(moved.table)
+        accuracy = np.exp(np.diagonal(log_confusion, axis1=1, axis2=2))
+        return replace(
+            moved,
+            log_prior=self._log_prior(log_confusion),
+            extra={"class_accuracy": accuracy},
+        )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,44 +139,8 @@ class ConfusionVector(ConfusionEM):
         super()._validate_parameters()
         as_coin_prior(self.prior)
 
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._coin = as_coin_prior(self.prior)
-
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        n_classes = counts.shape[1]
-        if n_classes == 1:  # there is no wrong label
-            return np.zeros(counts.shape), 0.0, {"class_accuracy": np.ones(counts.shape[:2])}
-        right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
-        # Summed, not subtracted from the total: 1 - w would lose what a good worker got wrong.
-        wrong = (counts * (1 - np.eye(n_classes))).sum(axis=2)
-        total = right + wrong + self._coin.a + self._coin.b
-        divisor = np.where(total > 0, total, 1.0)
-        accuracy = np.where(total > 0, (right + self._coin.a) / divisor, 1 / n_classes)
-        error = np.where(total > 0, (wrong + self._coin.b) / divisor, 1 - 1 / n_classes)
-        log_confusion = vector_log_confusion(accuracy, error)
-        return log_confusion, self._log_prior(log_confusion), {"class_accuracy": accuracy}
-
-    def _log_prior(self, log_confusion: Floats) -> float:
-        log_right = np.diagonal(log_confusion, axis1=1, axis2=2)
-        log_wrong = log_confusion[:, :, 0].copy()  # all wrong labels of a row are alike
-        log_wrong[:, 0] = log_confusion[:, 0, 1]
-        log_wrong += np.log(log_confusion.shape[1] - 1)
-        return float((self._coin.a * log_right + self._coin.b * log_wrong).sum())
-
-    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
-        """Extrapolate in the log domain, where rows whose wrong labels are alike stay so."""
-        moved = extrapolate_tables(first, second, third, self._fixed_class)
-        if moved is None or len(moved.log_class) == 1:
-            return None
-        log_confusion = as_confusion(moved.table)
-        accuracy = np.exp(np.diagonal(log_confusion, axis1=1, axis2=2))
-        return replace(
-            moved,
-            log_prior=self._log_prior(log_confusion),
-            extra={"class_accuracy": accuracy},
-        )
+    def _model(self, problem: Problem) -> ConfusionVectorModel:
+        return ConfusionVectorModel(**self._shape(problem), coin=as_coin_prior(self.prior))
 
 
 def vector_log_confusion(accuracy: Floats, error: Floats) -> Floats:

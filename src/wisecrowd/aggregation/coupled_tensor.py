@@ -15,7 +15,7 @@ from wisecrowd.core.parameters import check_integer
 from wisecrowd.core.problem import Problem
 from wisecrowd.families.coupled_cpd import coupled_cpd, joint_tables
 from wisecrowd.families.moment_fit import ENOUGH, MomentEstimate, PairMethod, vote_confusion
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.three_groups import busiest_first, class_shares, unidentified_workers
 from wisecrowd.families.triples import TripleMoments, triple_moments
 

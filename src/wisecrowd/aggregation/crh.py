@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_flag
-from wisecrowd.families.weighting import Votes, WeightedVote
+from wisecrowd.families.iterative_vote import IterativeVote, Votes
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ LEAST = 1e-9  # the weight of a lone worker, whose loss is all the loss there is
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CRH(WeightedVote):
+class CRH(IterativeVote):
     r"""Conflict resolution on heterogeneous data: the workers' losses set their weights.
 
     .. math::

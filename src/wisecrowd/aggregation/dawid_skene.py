@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,14 +10,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.families.confusion import (
-    ConfusionEM,
-    Params,
-    as_confusion,
-    dirichlet_update,
-    extrapolate_tables,
-)
-from wisecrowd.inference.priors import as_row_prior
+from wisecrowd.core.problem import Problem
+from wisecrowd.families.confusion import ConfusionEM, DirichletModel
+from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
 
@@ -76,18 +71,6 @@ class DawidSkene(ConfusionEM):
     promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
 
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)
-
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        log_confusion, log_prior = dirichlet_update(counts, self._alpha)
-        return log_confusion, log_prior, {}
-
-    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
-        """Extrapolate in the log domain and make it probabilities again."""
-        moved = extrapolate_tables(first, second, third, self._fixed_class)
-        if moved is None:
-            return None
-        return replace(moved, log_prior=float((self._alpha * as_confusion(moved.table)).sum()))
+    def _model(self, problem: Problem) -> DirichletModel:
+        alpha = pseudo_counts(self.prior, problem.data)
+        return DirichletModel(**self._shape(problem), alpha=alpha)

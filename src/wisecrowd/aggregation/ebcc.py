@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,19 +16,120 @@ from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryShards
-from wisecrowd.families.confusion import Params, Stats, posterior, safe_log
-from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion
-from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
+from wisecrowd.families.confusion import (
+    ConfusionParams,
+    ConfusionStats,
+    Evidence,
+    posterior,
+    safe_log,
+)
+from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion, VariationalModel
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
-from wisecrowd.inference.initial import condition, vote_posterior
-from wisecrowd.inference.loop import Run, best_of, run
+from wisecrowd.inference.initial import Start
+from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
 
 Floats = NDArray[np.float64]
 
 TASKS_PER_SUBTYPE = 5  # that a class has at least when it starts with several
 STRETCH = 1 << 21  # numbers in the random split of the tasks that are handled at once
+
+
+class ClassMass(NamedTuple):
+    """Additive statistics of a start: expected number of labelled tasks of each class, (K,)."""
+
+    mass: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SplitStart(Start):
+    """A start that splits every class into subtypes at random.
+
+    Attributes
+    ----------
+    split : (n_tasks, n_classes, n_subtypes)
+        Random sizes of the parts, not normalised.
+    n_used : (n_classes,)
+        Number of subtypes that a class starts with.
+    """
+
+    split: Floats
+    n_used: Floats
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EBCCModel(VariationalModel):
+    """Latent (class, subtype) pairs by variational Bayes; a shard's state is their log prior.
+
+    Attributes
+    ----------
+    n_subtypes : int
+    subtype_strength : float
+        Sum of the Dirichlet parameters of a class's subtypes.
+    beta : (1 or J, L, K, 1)
+        Dirichlet parameters of the confusion rows, as the counts lie.
+    """
+
+    n_subtypes: int
+    subtype_strength: float
+    beta: Floats
+
+    def begin(self, shard: Shard) -> Floats:
+        """Return the log prior (R, K·G) of the pairs: subtypes share what their class has."""
+        return np.repeat(shard.prior_rows, self.n_subtypes, axis=1)
+
+    def class_mass(self, shard: Shard, state: Floats, start: Start) -> tuple[Floats, ClassMass]:
+        """Return the class mass of a starting posterior."""
+        q = start.posterior(shard, self.n_classes)
+        return state, ClassMass(q[shard.labelled].sum(axis=0))
+
+    def first(self, shard: Shard, state: Any, start: Start) -> tuple[Any, ConfusionStats]:
+        """Return the expected counts of a starting posterior, each class split at random."""
+        assert isinstance(start, SplitStart)
+        K, G = self.n_classes, self.n_subtypes
+        q, split = start.posterior(shard, K), start.split[shard.tasks]
+        used = np.arange(G) < start.n_used[:, None]  # (K, G)
+        counts = np.zeros((self.n_workers * K, K * G))
+        size = max(1, STRETCH // (K * G))
+        for begin in range(0, shard.n_tasks, size):
+            some = q[begin : begin + size]
+            share = split[begin : begin + size] * used
+            share *= (some / share.sum(axis=2))[:, :, None]
+            shard.kernels("confusion").add_counts(
+                shard.indptr[begin : begin + len(some) + 1], shard.cell, shard.weight,
+                share.reshape(len(some), -1), counts,
+            )  # fmt: skip
+        mass = used * (q[shard.labelled].sum(axis=0) / start.n_used)[:, None]
+        return state, ConfusionStats(counts, mass.ravel(), 0.0)
+
+    def local_step(
+        self, shard: Shard, state: Floats, params: ConfusionParams
+    ) -> tuple[Floats, ConfusionStats]:
+        """E-step over (class, subtype) pairs, so many that compiled kernels pay sooner."""
+        pairs = replace(shard, prior_rows=state, work=shard.work * self.n_subtypes)
+        return super().local_step(pairs, state, params)
+
+    def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> ConfusionParams:
+        """Update the posteriors of workers, subtypes and classes from the expected counts."""
+        K, G = self.n_classes, self.n_subtypes
+        beta = self.beta + stats.counts.reshape(-1, K, K, G)  # (J, L, K, G), label second
+        logs = expected_log(beta, axis=1)
+        mass = stats.mass.reshape(K, G)
+        subtype_prior = np.full((1, G), self.subtype_strength / G)
+        eta = subtype_prior + mass
+        log_share = expected_log(eta)
+        log_class, loss, of_class = self.class_terms(mass.sum(axis=1))
+        loss += divergence(eta, subtype_prior, log_share) + divergence(beta, self.beta, logs, 1)
+        extra = {"confusion_posterior": beta, "subtype_posterior": eta} | of_class
+        log_latent = (log_class[:, None] + log_share).ravel()
+        return ConfusionParams(logs.reshape(-1, K * G), log_latent, -loss, extra)
+
+    def answer(
+        self, shard: Shard, state: Floats, params: ConfusionParams
+    ) -> tuple[Floats, Evidence]:
+        """Return the posteriors (n, K) of one shard, summed over subtypes, and its evidence."""
+        latent, evidence = super().answer(replace(shard, prior_rows=state), state, params)
+        return _over_classes(latent, self.n_classes), evidence
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -112,94 +213,66 @@ class EBCC(VariationalConfusion):
         check_integer("n_subtypes", self.n_subtypes, 1, 1000)
         check_number("subtype_strength", self.subtype_strength, LEAST_ALPHA)
 
-    # -------------------------------------------------------------------------- inference contract
-
-    def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
-        """E-step over (class, subtype) pairs, so many that compiled kernels pay sooner."""
-        more = replace(block, work=block.work * self.n_subtypes)
-        return super().local_step(more, state, params)
-
-    def global_step(self, stats: Stats, params: Params | None) -> Params:
-        """Update the posteriors of workers, subtypes and classes from the expected counts."""
-        K, G = len(stats.mass) // self.n_subtypes, self.n_subtypes
-        beta = self._beta + stats.counts.reshape(-1, K, K, G)  # (J, L, K, G), label second
-        logs = expected_log(beta, axis=1)
-        mass = stats.mass.reshape(K, G)
-        subtype_prior = np.full((1, G), self.subtype_strength / G)
-        eta = subtype_prior + mass
-        log_share = expected_log(eta)
-        log_class, loss, of_class = self._class_terms(mass.sum(axis=1))
-        loss += divergence(eta, subtype_prior, log_share) + divergence(beta, self._beta, logs, 1)
-        extra = {"confusion_posterior": beta, "subtype_posterior": eta} | of_class
-        log_latent = (log_class[:, None] + log_share).ravel()
-        return Params(logs.reshape(-1, K * G), log_latent, -loss, extra)
-
     # -------------------------------------------------------------------------------------- fit
 
+    def _model(self, problem: Problem) -> EBCCModel:
+        labels, K = problem.data, problem.data.n_classes
+        alpha = row_parameters(self.prior, labels.workers, K, labels.classes).reshape(-1, K, K)
+        return EBCCModel(
+            **self._shape(problem),
+            n_subtypes=self.n_subtypes,
+            subtype_strength=float(self.subtype_strength),
+            beta=alpha.transpose(0, 2, 1)[..., None],
+        )
+
     def _fit(self, problem: Problem) -> FitResult:
-        labels, prior = problem.data, problem.prior
+        labels = problem.data
         J, K, G = labels.n_workers, labels.n_classes, self.n_subtypes
         require_memory(
-            8 * G * (6 * J * K * K + labels.n_tasks * K + prior.rows.size),
+            8 * G * (6 * J * K * K + labels.n_tasks * K + problem.prior.rows.size),
             f"EBCC with {J} workers, {K} classes and {G} subtypes would",
             "use fewer subtypes, or one-coin, which needs a few bytes per annotation",
         )
-        alpha = row_parameters(self.prior, labels.workers, K, labels.classes).reshape(-1, K, K)
-        self._beta = alpha.transpose(0, 2, 1)[..., None]  # (1 or J, L, K, 1), as the counts lie
-        self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine = replace(problem, prior=_over_subtypes(prior, G)).cut(J * K * K * G)
-        plain = problem.cut(J * K * K * G)  # the same blocks
+        model, shards = self._model(problem), problem.cut(J * K * K * G)
+        n_used = self._subtypes_used(model, shards, Start(problem.start))
 
-        def attempt(number: int) -> Run:
-            start = self._split_start(plain, problem)
-            return run(self, engine, start, max_iter=self.max_iter, tol=self.tol)
+        def attempt(number: int) -> LoopResult:
+            split = problem.rng.standard_exponential((labels.n_tasks, K, G))
+            start = SplitStart(problem.start, split=split, n_used=n_used)
+            params, states = first_params(model, shards, start)
+            del split, start  # as large as the posterior of all pairs
+            return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
-        return self._result(labels, best, _class_posterior(engine, best.params, K))
+        probas = np.empty((labels.n_tasks, K))
+        shards.collect(model, "answer", best.states, best.params, rows_into(probas))
+        return self._result(model, labels, best, probas)
 
-    def _split_start(self, plain: MemoryShards, problem: Problem) -> Params:
-        """Update from the given posterior or the soft vote, each class split at random."""
-        labels, given, rng = problem.data, problem.start, problem.rng
-        K, G = labels.n_classes, self.n_subtypes
-        starts = [
-            vote_posterior(block, K) if given is None
-            else condition(given[block.tasks], block)
-            for block in plain.shards()
-        ]  # fmt: skip
-        blocks = list(zip(plain.shards(), starts, strict=True))
-        mass = sum(q[np.diff(block.indptr) > 0].sum(axis=0) for block, q in blocks)
-        # Between classes of few tasks the split would decide by chance: these start with fewer.
+    def _subtypes_used(self, model: EBCCModel, shards: MemoryShards, start: Start) -> Floats:
+        """Return the number of subtypes (K,) that each class starts with.
+
+        Between subtypes of few tasks the split would decide by chance: small classes start with
+        fewer.
+        """
+        _, found = shards.map_reduce(model, "class_mass", shards.begin(model), start)
         # Sums of soft votes are often whole numbers, give or take rounding.
-        n_used = np.clip(np.ceil(np.round(mass / TASKS_PER_SUBTYPE, 9)), 1, G)
-        used = np.arange(G) < n_used[:, None]  # (K, G)
-        counts = np.zeros((labels.n_workers * K, K * G))
-        size = max(1, STRETCH // (K * G))
-        for block, start in blocks:
-            for first in range(0, block.n_tasks, size):
-                some = start[first : first + size]
-                share = rng.standard_exponential((*some.shape, G)) * used
-                share *= (some / share.sum(axis=2))[:, :, None]
-                block.kernels("confusion").add_counts(
-                    block.indptr[first : first + len(some) + 1], block.cell, block.weight,
-                    share.reshape(len(some), -1), counts,
-                )  # fmt: skip
-        subtype_mass = used * (mass / n_used)[:, None]
-        return self.global_step(Stats(counts, subtype_mass.ravel(), 0.0), None)
+        n_used = np.ceil(np.round(found.mass / TASKS_PER_SUBTYPE, 9))
+        return np.asarray(np.clip(n_used, 1, self.n_subtypes))
 
     # ---------------------------------------------------------------------------------- results
 
-    def _confusion_of(self, params: Params) -> Floats:
+    def _confusion_of(self, params: ConfusionParams) -> Floats:
         beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
         return np.asarray(np.einsum("jlkg,kg->jkl", expectation(beta, 1), expectation(eta)))
 
-    def _accuracy_variance(self, params: Params, class_prior: Floats) -> Floats:
+    def _accuracy_variance(self, params: ConfusionParams, class_prior: Floats) -> Floats:
         beta, eta = params.extra["confusion_posterior"], params.extra["subtype_posterior"]
         total = beta.sum(axis=1)  # (J, K, G)
         right = np.diagonal(beta, axis1=1, axis2=2).transpose(0, 2, 1) / total
         of_latent = class_prior[:, None] * expectation(eta)
         return np.asarray(np.einsum("jkg,kg->j", right * (1 - right) / (total + 1), of_latent**2))
 
-    def _published(self, params: Params) -> dict[str, Any]:
+    def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
         eta, beta = params.extra["subtype_posterior"], params.extra["confusion_posterior"]
         order = np.argsort(-eta, axis=1, kind="stable")  # the largest subtype first
         eta = np.take_along_axis(eta, order, axis=1)
@@ -216,34 +289,26 @@ class EBCC(VariationalConfusion):
         log_latent = self._known_log_class(problem.prior)[:, None] + expected_log(
             self.subtype_posterior_
         )
-        logs = expected_log(self.confusion_posterior_)
-        return _class_posterior(*_known_latent(problem, logs, log_latent))
+        latent, _ = _latent_posterior(problem, expected_log(self.confusion_posterior_), log_latent)
+        return _over_classes(latent, len(log_latent))
 
     def _log_likelihood(self, problem: Problem) -> float:
         logs = safe_log(expectation(self.confusion_posterior_))
         log_latent = safe_log(self.class_prior_[:, None] * self.subtype_share_)
-        engine, params, _ = _known_latent(problem, logs, log_latent)
-        return posterior(engine, params, len(params.log_class))[1]
+        return _latent_posterior(problem, logs, log_latent)[1]
 
 
-def _known_latent(
-    problem: Problem, logs: Floats, log_latent: Floats
-) -> tuple[MemoryShards, Params, int]:
-    """Return the shards, parameters and number of classes for fixed log confusion rows."""
+def _latent_posterior(problem: Problem, logs: Floats, log_latent: Floats) -> tuple[Floats, float]:
+    """Return the posterior (n_tasks, K·G) under known log confusion rows, and its evidence."""
     K, G = log_latent.shape
     table = np.ascontiguousarray(logs.transpose(0, 3, 1, 2)).reshape(-1, K * G)
     if problem.data.n_workers * K > len(table):  # one more: the worker of whom nothing is known
         table = np.concatenate([table, np.full((K, K * G), -np.log(K))])
-    engine = replace(problem, prior=_over_subtypes(problem.prior, G)).cut(table.size)
-    return engine, Params(table, log_latent.ravel(), 0.0, {}), K
+    rows = np.repeat(problem.prior.rows, G, axis=1)  # subtypes share what their class has
+    of_pairs = replace(problem, prior=replace(problem.prior, rows=rows))
+    return posterior(of_pairs, table, log_latent.ravel())
 
 
-def _over_subtypes(prior: TaskPrior, n_subtypes: int) -> TaskPrior:
-    """Return the prior of (class, subtype) pairs (R, K·G): subtypes share what their class has."""
-    return TaskPrior(np.repeat(prior.rows, n_subtypes, axis=1), prior.index, prior.given)
-
-
-def _class_posterior(engine: MemoryShards, params: Params, n_classes: int) -> Floats:
-    """Return the posterior (n_tasks, K) of the classes, summed over their subtypes."""
-    latent, _ = posterior(engine, params, len(params.log_class))
+def _over_classes(latent: Floats, n_classes: int) -> Floats:
+    """Return the posterior (n, K) of the classes, summed over their subtypes."""
     return np.asarray(latent.reshape(len(latent), n_classes, -1).sum(axis=2))

@@ -10,10 +10,17 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.families.confusion import ConfusionEM, dirichlet_update
-from wisecrowd.inference.priors import as_row_prior
+from wisecrowd.core.problem import Problem
+from wisecrowd.families.confusion import ConfusionEM, DirichletModel
+from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
+
+
+class HardModel(DirichletModel):
+    """Confusion matrices whose E-step takes the most probable class of each task."""
+
+    hard: ClassVar[bool] = True
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -77,12 +84,7 @@ class FastDawidSkene(ConfusionEM):
 
     promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
     footprint = Footprint(label=14.0, task=17.8, cell=7.83, confusion=58.9)
-    _hard = True
 
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)
-
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        return *dirichlet_update(counts, self._alpha), {}
+    def _model(self, problem: Problem) -> HardModel:
+        alpha = pseudo_counts(self.prior, problem.data)
+        return HardModel(**self._shape(problem), alpha=alpha)

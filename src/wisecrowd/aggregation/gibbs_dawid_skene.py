@@ -17,10 +17,11 @@ from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_intege
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.families.collapsed import CollapsedChains, Draws, as_collapsible, kept_sweeps
 from wisecrowd.inference.chains import ChainMonitor
 from wisecrowd.inference.class_prior import fixed_class_prior
-from wisecrowd.inference.initial import condition, vote_posterior
+from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kernels import kernels_for
 
@@ -136,7 +137,8 @@ class GibbsDawidSkene(Aggregator):
         for_classes, for_workers = rng.spawn(2)
         fixed = fixed_class_prior(self.class_prior, prior, K)
         chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), C)
-        chains.start(_first_posterior(problem), for_classes)
+        (shard,) = cut_tasks(labels, prior, 1)
+        chains.start(Start(problem.start).posterior(shard, K), for_classes)
         visits = (labels.n_annotations if chains.replicated else N) * self._total_sweeps()
         kernel = kernels_for("gibbs", VISIT * visits)
         draws = Draws(chains, int(self.n_sweeps), for_workers)
@@ -180,15 +182,3 @@ class GibbsDawidSkene(Aggregator):
                 "effective_size": trace.effective_size(),
             },
         )
-
-
-def _first_posterior(problem: Problem) -> Floats:
-    """Return the posterior (N, K) that the chains' first classes are drawn from."""
-    labels, given = problem.data, problem.start
-    start = np.empty((labels.n_tasks, labels.n_classes))
-    for block in problem.cut(1).shards():
-        if given is None:
-            start[block.tasks] = vote_posterior(block, labels.n_classes)
-        else:
-            start[block.tasks] = condition(given[block.tasks], block)
-    return start

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +15,35 @@ from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import Block
-from wisecrowd.families.agreement import right_labels
-from wisecrowd.families.groups import Opinions, check_groups, groups_of
-from wisecrowd.families.received import accuracy_error, share_of, worker_weights
+from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.families.skill_vote import right_labels
+from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
+from wisecrowd.families.worker_groups import Opinions, check_groups, groups_of
 
 Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+
+
+class NoStats(NamedTuple):
+    """Statistics of a vote: there are none."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupVoteModel:
+    """One vote for each group, one per label for everybody else, and ``smoothing`` votes more."""
+
+    groups: Codes
+    n_classes: int
+    smoothing: float
+
+    def begin(self, shard: Shard) -> None:
+        """Return the state of a shard: there is none."""
+
+    def answer(self, shard: Shard, state: Any, params: Any) -> tuple[Floats, NoStats]:
+        """Return the shares (n, K) of the votes, times the task prior."""
+        opinions = Opinions.of(shard, self.groups, self.n_classes)
+        votes = opinions.fused_votes(hard=True) + self.smoothing
+        return _with_prior(votes, shard), NoStats()
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -98,7 +121,7 @@ class GroupAwareMajorityVote(Aggregator):
         alone = np.full(problem.data.n_workers - len(self.group_), -1, dtype=np.int32)
         return self._shares(problem, np.append(self.group_, alone))
 
-    def _shares(self, problem: Problem, groups: NDArray[np.int32]) -> Floats:
+    def _shares(self, problem: Problem, groups: Codes) -> Floats:
         """Return the shares (n_tasks, n_classes) of the votes, times the task prior."""
         labels = problem.data
         K = labels.n_classes
@@ -107,19 +130,15 @@ class GroupAwareMajorityVote(Aggregator):
             f"Votes of groups on {labels.n_tasks} tasks and {K} classes",
             "use majority-vote, which keeps only the labels that a task received",
         )
-        probas = np.empty((labels.n_tasks, K))
-
-        def fill(block: Block, _: None) -> None:
-            votes = Opinions.of(block, groups, K).fused_votes(hard=True) + self.smoothing
-            probas[block.tasks] = _with_prior(votes, block)
-
-        problem.cut(labels.n_workers).map_tasks(fill, None)
+        model = GroupVoteModel(groups, K, float(self.smoothing))
+        shards, probas = problem.cut(labels.n_workers), np.empty((labels.n_tasks, K))
+        shards.collect(model, "answer", shards.begin(model), None, rows_into(probas))
         return probas
 
 
-def _with_prior(votes: Floats, block: Block) -> Floats:
+def _with_prior(votes: Floats, shard: Shard) -> Floats:
     """Multiply votes (n, K) by the prior; where nothing is left of them, the prior decides."""
-    rows = block.prior_rows[0] if block.prior_index is None else block.prior_rows[block.prior_index]
+    rows = shard.prior_rows[0] if shard.prior_index is None else shard.prior_rows[shard.prior_index]
     rows = np.broadcast_to(rows, votes.shape)
     prior = np.exp(rows - rows.max(axis=1, keepdims=True))
     shares = votes * prior

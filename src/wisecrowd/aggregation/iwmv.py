@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.families.weighting import Votes, WeightedVote
+from wisecrowd.families.iterative_vote import IterativeVote, Votes
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class IWMV(WeightedVote):
+class IWMV(IterativeVote):
     r"""Iterative weighted majority voting: weights that are zero at chance and negative below it.
 
     .. math::

@@ -12,7 +12,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.problem import Problem
-from wisecrowd.families.agreement import (
+from wisecrowd.families.skill_vote import (
     Ints,
     SignedLabels,
     Skills,

@@ -12,13 +12,70 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.spelling import parameter
-from wisecrowd.families.confusion import ConfusionEM, Params, safe_log
-from wisecrowd.inference.priors import as_coin_prior
+from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, ConfusionParams, safe_log
+from wisecrowd.inference.priors import OneCoin, as_coin_prior
 
 Floats = NDArray[np.float64]
 INNER_ROUNDS = 5  # who knew and who guessed, re-split on the same counts; costs no pass over labels
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MACEModel(ConfusionModel):
+    """Workers who know, with a Beta prior ``coin``, or guess by a habit with a Dirichlet prior."""
+
+    variational: bool
+    coin: OneCoin
+    habit_prior: float
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the M-step: split the counts into known and guessed labels a few times."""
+        if previous is None:
+            previous = self._neutral(*counts.shape[:2])
+        for _ in range(INNER_ROUNDS):
+            previous = self._split_update(counts, previous)
+        log_table = mixture_log_confusion(*_logs(previous))
+        return log_table, self._log_prior(previous), previous
+
+    def _neutral(self, n_workers: int, n_classes: int) -> dict[str, Any]:
+        """Return where the splitting starts: workers who know as often as not, without a habit."""
+        if self.variational:
+            return _from_posterior(np.ones((n_workers, 2)), np.ones((n_workers, n_classes)))
+        return {
+            "knowing": np.full(n_workers, 0.5),
+            "habit": np.full((n_workers, n_classes), 1 / n_classes),
+        }
+
+    def _split_update(self, counts: Floats, current: dict[str, Any]) -> dict[str, Any]:
+        """Split the counts into known and guessed under ``current``, and update from the parts."""
+        log_know, log_guess, log_habit = _logs(current)
+        right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
+        guess_odds = (log_guess - log_know)[:, None] + log_habit
+        known = right / (1 + np.exp(np.minimum(guess_odds, 700)))
+        guessed = np.maximum(counts.sum(axis=1) - known, 0)  # (J, L); never below zero by rounding
+        n_known, n_guessed = known.sum(axis=1), guessed.sum(axis=1)
+        if self.variational:
+            coin = np.stack([n_known + self.coin.a, n_guessed + self.coin.b], axis=1)
+            return _from_posterior(coin, guessed + self.habit_prior)
+        smoothed = guessed + self.habit_prior
+        total = smoothed.sum(axis=1, keepdims=True)
+        habit = np.where(total > 0, smoothed / np.where(total > 0, total, 1), 1 / len(right[0]))
+        return {"knowing": self.coin.map_accuracy(n_known, n_known + n_guessed), "habit": habit}
+
+    def _log_prior(self, current: dict[str, Any]) -> float:
+        """Return what the objective adds: the log prior, or minus the divergence from the prior."""
+        a, b, c = self.coin.a, self.coin.b, float(self.habit_prior)
+        if self.variational:
+            coin, habit = current["knowing_posterior"], current["habit_posterior"]
+            return -_divergence(coin, np.array([a, b])) - _divergence(
+                habit, np.full(habit.shape[1], c)
+            )
+        log_know, log_guess, log_habit = _logs(current)
+        return float((a * log_know + b * log_guess).sum() + c * log_habit.sum())
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -116,72 +173,17 @@ class MACE(ConfusionEM):
                 f"choose {parameter('method', 'em')}."
             )
 
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._coin = as_coin_prior(self.prior)
-
-    # ------------------------------------------------------------------------------------ M-step
-
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        if previous is None:
-            previous = self._neutral(*counts.shape[:2])
-        for _ in range(INNER_ROUNDS):
-            previous = self._split_update(counts, previous)
-        log_table = mixture_log_confusion(*self._logs(previous))
-        return log_table, self._log_prior(previous), previous
-
-    def _neutral(self, n_workers: int, n_classes: int) -> dict[str, Any]:
-        """Return where the splitting starts: workers who know as often as not, without a habit."""
-        if self.method == "vb":
-            return _from_posterior(np.ones((n_workers, 2)), np.ones((n_workers, n_classes)))
-        return {
-            "knowing": np.full(n_workers, 0.5),
-            "habit": np.full((n_workers, n_classes), 1 / n_classes),
-        }
-
-    def _split_update(self, counts: Floats, current: dict[str, Any]) -> dict[str, Any]:
-        """Split the counts into known and guessed under ``current``, and update from the parts."""
-        log_know, log_guess, log_habit = self._logs(current)
-        right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
-        guess_odds = (log_guess - log_know)[:, None] + log_habit
-        known = right / (1 + np.exp(np.minimum(guess_odds, 700)))
-        guessed = np.maximum(counts.sum(axis=1) - known, 0)  # (J, L); never below zero by rounding
-        n_known, n_guessed = known.sum(axis=1), guessed.sum(axis=1)
-        if self.method == "vb":
-            coin = np.stack([n_known + self._coin.a, n_guessed + self._coin.b], axis=1)
-            return _from_posterior(coin, guessed + self.habit_prior)
-        smoothed = guessed + self.habit_prior
-        total = smoothed.sum(axis=1, keepdims=True)
-        habit = np.where(total > 0, smoothed / np.where(total > 0, total, 1), 1 / len(right[0]))
-        return {"knowing": self._coin.map_accuracy(n_known, n_known + n_guessed), "habit": habit}
-
-    def _logs(self, current: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
-        """Return the (expected) logarithms of knowing (J,), guessing (J,) and habit (J, K)."""
-        if self.method == "vb":
-            from scipy.special import digamma
-
-            coin, habit = current["knowing_posterior"], current["habit_posterior"]
-            log_coin = digamma(coin) - digamma(coin.sum(axis=1, keepdims=True))
-            log_habit = digamma(habit) - digamma(habit.sum(axis=1, keepdims=True))
-            return log_coin[:, 0], log_coin[:, 1], log_habit
-        knowing = current["knowing"]
-        return safe_log(knowing), safe_log(1 - knowing), safe_log(current["habit"])
-
-    def _log_prior(self, current: dict[str, Any]) -> float:
-        """Return what the objective adds: the log prior, or minus the divergence from the prior."""
-        a, b, c = self._coin.a, self._coin.b, float(self.habit_prior)
-        if self.method == "vb":
-            coin, habit = current["knowing_posterior"], current["habit_posterior"]
-            return -_divergence(coin, np.array([a, b])) - _divergence(
-                habit, np.full(habit.shape[1], c)
-            )
-        log_know, log_guess, log_habit = self._logs(current)
-        return float((a * log_know + b * log_guess).sum() + c * log_habit.sum())
+    def _model(self, problem: Problem) -> MACEModel:
+        return MACEModel(
+            **self._shape(problem),
+            variational=self.method == "vb",
+            coin=as_coin_prior(self.prior),
+            habit_prior=float(self.habit_prior),
+        )
 
     # --------------------------------------------------------------------------- fit and predict
 
-    def _confusion_of(self, params: Params) -> Floats:
+    def _confusion_of(self, params: ConfusionParams) -> Floats:
         knowing, habit = params.extra["knowing"], params.extra["habit"]
         return np.exp(
             mixture_log_confusion(safe_log(knowing), safe_log(1 - knowing), safe_log(habit))
@@ -192,7 +194,20 @@ class MACE(ConfusionEM):
             return super()._known_log_confusion()
         names = ("knowing_posterior", "habit_posterior")
         fitted = {name: getattr(self, name + "_") for name in names}
-        return mixture_log_confusion(*self._logs(fitted))
+        return mixture_log_confusion(*_logs(fitted))
+
+
+def _logs(current: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
+    """Return the (expected) logarithms of knowing (J,), guessing (J,) and habit (J, K)."""
+    if "knowing_posterior" in current:
+        from scipy.special import digamma
+
+        coin, habit = current["knowing_posterior"], current["habit_posterior"]
+        log_coin = digamma(coin) - digamma(coin.sum(axis=1, keepdims=True))
+        log_habit = digamma(habit) - digamma(habit.sum(axis=1, keepdims=True))
+        return log_coin[:, 0], log_coin[:, 1], log_habit
+    knowing = current["knowing"]
+    return safe_log(knowing), safe_log(1 - knowing), safe_log(current["habit"])
 
 
 def mixture_log_confusion(log_know: Floats, log_guess: Floats, log_habit: Floats) -> Floats:

@@ -13,8 +13,8 @@ from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.families.received import accuracy_error
-from wisecrowd.families.weighting import Votes
+from wisecrowd.families.iterative_vote import Votes
+from wisecrowd.families.sparse_posterior import accuracy_error
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

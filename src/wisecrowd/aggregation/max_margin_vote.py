@@ -14,9 +14,9 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number, is_auto
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
-from wisecrowd.families.agreement import Ints, Skills, SkillVote
 from wisecrowd.families.margin import MarginMachine
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.skill_vote import Ints, Skills, SkillVote
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]

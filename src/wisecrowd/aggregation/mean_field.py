@@ -18,17 +18,19 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    Params,
-    Stats,
+    ConfusionModel,
+    ConfusionParams,
+    ConfusionStats,
     accuracy_fitted,
     as_confusion,
     as_table,
-    posterior,
 )
+from wisecrowd.families.variational import LEAST_ALPHA, VariationalModel
 from wisecrowd.inference.class_prior import known_class_prior
-from wisecrowd.inference.dirichlet import divergence, expected_log, row_parameters
+from wisecrowd.inference.dirichlet import row_parameters
 from wisecrowd.inference.empirical_bayes import fittable, refit_to_counts
-from wisecrowd.inference.loop import Run, run, squarem
+from wisecrowd.inference.initial import Start
+from wisecrowd.inference.loop import LoopResult, first_params, iterate, squarem
 from wisecrowd.inference.priors import DirichletRows, as_worker_prior
 from wisecrowd.inference.worker_prior import WorkerPrior
 
@@ -36,14 +38,59 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Variational(Params):
-    """The variational posterior: what counts (J, K, K) and class mass (K,) make of the priors."""
+class MeanFieldParams(ConfusionParams):
+    """The variational posterior given expected counts (J, K, K), class mass (K,) and a prior."""
 
     counts: Floats
     mass: Floats
     prior: WorkerPrior
     mean: Floats
     refit: bool = False  # whether the prior's parameters are fitted from here on
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MeanFieldModel(VariationalModel):
+    """Confusion matrices with a density ``prior``, by variational Bayes."""
+
+    prior: WorkerPrior
+
+    def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> MeanFieldParams:
+        """Return the posterior of workers and classes given the expected counts."""
+        counts = as_confusion(stats.counts)
+        if not isinstance(params, MeanFieldParams):
+            return self._given_counts(counts, stats.mass, self.prior)
+        prior = refit_to_counts(params.prior, counts) if params.refit else params.prior
+        return self._given_counts(counts, stats.mass, prior, params.refit)
+
+    def _given_counts(
+        self, counts: Floats, mass: Floats, prior: WorkerPrior, refit: bool = False
+    ) -> MeanFieldParams:
+        r"""Return the variational posterior and, as ``log_prior``, minus its divergence.
+
+        As :math:`q(\theta) \propto p(\theta) e^{c \cdot \log\theta}`, its divergence from the
+        prior is :math:`c \cdot E\log\theta` minus the log evidence of the counts; with the local
+        step's sum of log normalisers this makes the bound exact.
+        """
+        workers = prior.posterior(counts)
+        value = float(workers.log_evidence.sum() - (counts * workers.expected_log).sum())
+        log_class, loss, of_class = self.class_terms(mass)
+        table = as_table(workers.expected_log)
+        return MeanFieldParams(
+            table, log_class, value - loss, of_class, counts, mass, prior, workers.mean, refit
+        )
+
+    def extrapolate(
+        self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
+    ) -> ConfusionParams | None:
+        """Extrapolate the counts, which are the posterior's natural parameters."""
+        path = [p for p in (first, second, third) if isinstance(p, MeanFieldParams)]
+        moved = squarem(*(np.concatenate([p.counts.ravel(), p.mass]) for p in path))
+        if moved is None:
+            return None
+        moved = np.maximum(moved, 0.0)
+        K, last = self.n_classes, path[-1]
+        counts = moved[:-K].reshape(-1, K, K)
+        return self._given_counts(counts, moved[-K:], last.prior, last.refit)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -127,79 +174,36 @@ class MeanField(ConfusionEM):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_flag("fit_prior", self.fit_prior)
-        check_number("class_alpha", self.class_alpha, 1e-12)
+        check_number("class_alpha", self.class_alpha, LEAST_ALPHA)
 
-    # ----------------------------------------------------------------------- variational updates
-
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._workers = density(self.prior, workers, self._class_ids)
-        if self.fit_prior:
-            self._workers = fittable(self._workers, n_classes)
-
-    def global_step(self, stats: Stats, params: Params | None) -> Variational:
-        """Return the posterior of workers and classes given the expected counts."""
-        counts = as_confusion(stats.counts)
-        if not isinstance(params, Variational):
-            return self._given_counts(counts, stats.mass, self._workers)
-        prior = refit_to_counts(params.prior, counts) if params.refit else params.prior
-        return self._given_counts(counts, stats.mass, prior, params.refit)
-
-    def _given_counts(
-        self, counts: Floats, mass: Floats, prior: WorkerPrior, refit: bool = False
-    ) -> Variational:
-        r"""Return the variational posterior and, as ``log_prior``, minus its divergence.
-
-        As :math:`q(\theta) \propto p(\theta) e^{c \cdot \log\theta}`, its divergence from the
-        prior is :math:`c \cdot E\log\theta` minus the log evidence of the counts; with the local
-        step's sum of log normalisers this makes the bound exact.
-        """
-        workers = prior.posterior(counts)
-        value = float(workers.log_evidence.sum() - (counts * workers.expected_log).sum())
-        log_class = self._fixed_class
-        if log_class is None:
-            alpha = np.full(len(mass), float(self.class_alpha))
-            log_class = expected_log(alpha + mass)
-            value -= divergence(alpha + mass, alpha, log_class)
-        table = as_table(workers.expected_log)
-        return Variational(table, log_class, value, {}, counts, mass, prior, workers.mean, refit)
-
-    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
-        """Extrapolate the counts, which are the posterior's natural parameters."""
-        path = [p for p in (first, second, third) if isinstance(p, Variational)]
-        moved = squarem(*(np.concatenate([p.counts.ravel(), p.mass]) for p in path))
-        if moved is None:
-            return None
-        moved = np.maximum(moved, 0.0)
-        K = len(moved) - path[-1].counts.size
-        last = path[-1]
-        counts = moved[:-K].reshape(-1, K, K)
-        return self._given_counts(counts, moved[-K:], last.prior, last.refit)
+    def _model(self, problem: Problem) -> MeanFieldModel:
+        labels = problem.data
+        prior = density(self.prior, labels.workers, labels.classes)
+        return MeanFieldModel(
+            **self._shape(problem),
+            prior=fittable(prior, labels.n_classes) if self.fit_prior else prior,
+            class_alpha=float(self.class_alpha),
+        )
 
     # ------------------------------------------------------------------------------ fit, predict
 
-    def _first_params(
-        self,
-        engine: MemoryShards,
-        n_workers: int,
-        n_classes: int,
-        given: Floats | None,
-        rng: np.random.Generator | None,
-    ) -> Params:
-        params = super()._first_params(engine, n_workers, n_classes, given, rng)
+    def _first(
+        self, model: ConfusionModel, shards: MemoryShards, start: Start
+    ) -> tuple[ConfusionParams, list[Any]]:
+        params, states = first_params(model, shards, start)
         if not self.fit_prior:
-            return params
+            return params, states
         # Converge under the given prior first: votes are soft, workers seem alike in them, and a
         # prior fitted to that would become certain that they are, and stay so.
-        params = run(self, engine, params, max_iter=self.max_iter, tol=self.tol).params
-        assert isinstance(params, Variational)
-        return replace(params, refit=True)
+        run = iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
+        return replace(run.params, refit=True), run.states
 
-    def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
-        params: Variational = best.params
-        class_prior = np.exp(params.log_class)
-        if self._fixed_class is None:
-            class_prior = params.mass + self.class_alpha
-        class_prior = class_prior / class_prior.sum()
+    def _result(
+        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+    ) -> FitResult:
+        assert isinstance(model, VariationalModel)
+        params: MeanFieldParams = best.params
+        class_prior = model.class_mean(params)
         # A single class: every label is right, whatever a coin's prior says.
         confusion = params.mean if labels.n_classes > 1 else np.ones_like(params.mean)
         counts = as_confusion(best.stats.counts)
@@ -222,11 +226,10 @@ class MeanField(ConfusionEM):
         )
 
     def _predict(self, problem: Problem) -> Floats:
-        engine, params = self._known_params(problem, self.expected_log_confusion_)
         log_class = known_class_prior(
             self.class_prior, problem.prior, np.exp(self.expected_log_class_)
         )
-        return posterior(engine, replace(params, log_class=log_class), problem.data.n_classes)[0]
+        return self._known(problem, self.expected_log_confusion_, log_class)[0]
 
 
 def density(prior: Any, workers: NDArray[Any], classes: NDArray[Any]) -> WorkerPrior:

@@ -1,9 +1,22 @@
-"""Minimax conditional entropy: workers and tasks both shape the labels."""
+r"""Minimax conditional entropy: workers and tasks both shape the labels.
+
+.. math::
+    p(y_{ij} = l \mid z_i = k) \propto \exp(\sigma_i[k, l] + \tau_j[k, l]), \qquad
+    F = \sum_i \log \sum_k \pi_k \prod_j p(y_{ij} \mid k)
+    - \frac{\lambda_w}{2} \sum_j \|\tau_j\|^2 - \frac{\lambda_t}{2} \sum_i \|\sigma_i\|^2
+
+One pass takes the E-step and moves all logits at once. The expected log-likelihood is concave in
+them, and the second derivatives of a softmax are at most :math:`(I - 11^\top / K) / 2`. Since
+:math:`(a + b)^2 \le 2 a^2 + 2 b^2`, the quadratic with curvature :math:`n (I - 11^\top / K)` for
+both kinds of logits, ``n`` their expected number of labels on class ``k``, lies below the objective
+and touches it, and its maximum has a closed form: every pass climbs, and no line search is needed.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +30,185 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryShards
-from wisecrowd.families.minimax import LogitModel, Params, State, Stats
-from wisecrowd.families.received import (
+from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.families.sparse_posterior import (
     accuracy_error,
     share_of,
     single_task_workers,
     worker_weights,
 )
-from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
-from wisecrowd.inference.initial import condition, vote_posterior
-from wisecrowd.inference.loop import run
+from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
+from wisecrowd.inference.initial import Start
+from wisecrowd.inference.loop import first_params, iterate
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 
 HELD_PASSES = 20  # from the start, before its posterior is let go
+STRETCH = 1 << 21  # logits that are worked on at once
+SETTLING_STEPS = 40  # of the task logits once the workers' stand
+
+
+class MinimaxStats(NamedTuple):
+    """Additive statistics: worker gradients (J, K, K), labels per class (J, K), and the rest."""
+
+    slope: Floats
+    expected: Floats
+    right: Floats  # (J,) expected correct labels
+    mass: Floats  # (K,)
+    log_likelihood: float
+    penalty: float  # of the task logits
+
+
+@dataclass(frozen=True, eq=False)
+class MinimaxParams:
+    """Worker logits (J, K, K) and log class prior (K,)."""
+
+    logits: Floats
+    log_class: Floats
+
+
+class ClassMass(NamedTuple):
+    """Additive statistics of a start: expected tasks of each class, (K,)."""
+
+    mass: Floats
+
+
+class MinimaxState(NamedTuple):
+    """Task logits of a shard (n, K, K), or None where they are zero; a posterior to keep to."""
+
+    logits: Floats | None
+    held: Floats | None = None  # (n, K)
+
+
+@dataclass(frozen=True, eq=False)
+class MinimaxModel:
+    r"""The inference contract of worker and task logits.
+
+    Attributes
+    ----------
+    worker_penalty, task_penalty : float
+        :math:`\lambda_w` and :math:`\lambda_t`; if infinite, the logits of tasks are zero.
+    n_workers, n_classes : int
+    fixed_class : (n_classes,), optional
+        Log class prior; None estimates it.
+    moves_workers : bool
+        Whether the worker logits move too, or only those of the tasks.
+    """
+
+    worker_penalty: float
+    task_penalty: float
+    n_workers: int
+    n_classes: int
+    fixed_class: Floats | None
+    moves_workers: bool = True
+
+    def begin(self, shard: Shard) -> MinimaxState:
+        """Return task logits of zero."""
+        shape = (shard.n_tasks, self.n_classes, self.n_classes)
+        return MinimaxState(np.zeros(shape) if np.isfinite(self.task_penalty) else None)
+
+    def first(
+        self, shard: Shard, state: MinimaxState, start: Start
+    ) -> tuple[MinimaxState, ClassMass]:
+        """Hold the posterior of a shard at the start."""
+        held = start.posterior(shard, self.n_classes)
+        return state._replace(held=held), ClassMass(held[shard.labelled].sum(axis=0))
+
+    def local_step(
+        self, shard: Shard, state: MinimaxState, params: MinimaxParams
+    ) -> tuple[MinimaxState, MinimaxStats]:
+        """E-step, worker gradients, and new task logits of one shard."""
+        moved = None if state.logits is None else np.empty_like(state.logits)
+        stats, _ = self._pass(shard, state, params, moved)
+        return MinimaxState(moved, state.held), stats
+
+    def global_step(
+        self, stats: MinimaxStats | ClassMass, params: MinimaxParams | None
+    ) -> MinimaxParams:
+        """Move the worker logits to the maximum of their bound, and count the classes."""
+        if isinstance(stats, ClassMass):
+            logits = np.zeros((self.n_workers, self.n_classes, self.n_classes))
+            return MinimaxParams(logits, self.class_update(stats.mass))
+        assert params is not None
+        slope = stats.slope - self.worker_penalty * params.logits
+        bend = stats.expected * (1.0 if np.isfinite(self.task_penalty) else 0.5)
+        moved = params.logits + _newton(slope, bend, self.worker_penalty)
+        return MinimaxParams(moved, self.class_update(stats.mass))
+
+    def objective(self, stats: MinimaxStats, params: MinimaxParams) -> float:
+        """Penalised log-likelihood."""
+        worker = 0.5 * self.worker_penalty * float((params.logits**2).sum())
+        return stats.log_likelihood - stats.penalty - worker
+
+    def extrapolate(
+        self, first: MinimaxParams, second: MinimaxParams, third: MinimaxParams
+    ) -> MinimaxParams | None:
+        """Not used: task logits are part of the state."""
+        return None
+
+    def class_update(self, mass: Floats) -> Floats:
+        """Return the fixed log class prior, or the estimated one."""
+        return log_shares(mass) if self.fixed_class is None else self.fixed_class
+
+    def answer(
+        self, shard: Shard, state: Any, params: MinimaxParams
+    ) -> tuple[tuple[Floats, Floats | None], MinimaxStats]:
+        """Return the posterior (n, K) and the task logits that worker logits alone lead to.
+
+        The task logits start at zero and take a fixed number of steps, so that prediction repeats
+        the fit, whatever path led to the worker logits.
+        """
+        alone, state = replace(self, moves_workers=False), self.begin(shard)
+        if state.logits is not None:
+            for _ in range(SETTLING_STEPS):
+                state, _ = alone.local_step(shard, state, params)
+        stats, probas = alone._pass(shard, state, params, None)
+        return (probas, state.logits), stats
+
+    def _pass(
+        self, shard: Shard, state: MinimaxState, params: MinimaxParams, moved: Floats | None
+    ) -> tuple[MinimaxStats, Floats]:
+        K = len(params.log_class)
+        n_workers = len(params.logits)
+        probas = np.empty((shard.n_tasks, K))
+        slope, count = np.zeros((n_workers, K, K)), np.zeros((n_workers, K))
+        right, value = np.zeros(n_workers), 0.0
+        for tasks in _stretches(shard, K):
+            rows = slice(shard.indptr[tasks.start], shard.indptr[tasks.stop])
+            per_task = np.diff(shard.indptr[tasks.start : tasks.stop + 1])
+            task = np.repeat(np.arange(len(per_task)), per_task)
+            worker, label = shard.worker[rows], shard.label[rows]
+            weight = np.ones(len(task)) if shard.weight is None else shard.weight[rows]
+            given = params.logits[worker]
+            if state.logits is not None:
+                given = given + state.logits[tasks][task]
+            expected, log_p = _softmax(given, label)
+            prior = _prior(shard, tasks) + params.log_class
+            scores = _sum_by(task, weight[:, None] * log_p, len(per_task)) + prior
+            q, log_z = log_normalise(scores)
+            value += float(log_z[per_task > 0].sum())
+            if state.held is not None:
+                q = state.held[tasks]
+            probas[tasks] = q
+            share = weight[:, None] * q[task]
+            surprise = -share[:, :, None] * expected
+            surprise[np.arange(len(task)), :, label] += share
+            right += np.bincount(worker, share[np.arange(len(task)), label], minlength=n_workers)
+            if self.moves_workers:
+                slope += _sum_by(worker, surprise, n_workers)
+                count += _sum_by(worker, share, n_workers)
+            if moved is not None and state.logits is not None:
+                old = state.logits[tasks]
+                gain = _sum_by(task, surprise, len(per_task)) - self.task_penalty * old
+                total = np.bincount(task, weights=weight, minlength=len(per_task))
+                bend = q * total[:, None] * (1.0 if self.moves_workers else 0.5)
+                moved[tasks] = old + _newton(gain, bend, self.task_penalty)
+        penalty = 0.0
+        if state.logits is not None:
+            penalty = 0.5 * self.task_penalty * float((state.logits**2).sum())
+        mass = probas[shard.labelled].sum(axis=0)
+        return MinimaxStats(slope, count, right, mass, value, penalty), probas
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -160,13 +337,12 @@ class MinimaxEntropy(Aggregator):
         code[single] = single[:1]
         pooled = replace(labels, worker=code[labels.worker])
         penalties = self._penalties(pooled)
-        model = LogitModel(*penalties, self._fixed_class(labels, prior))
-        engine = replace(problem, data=pooled).cut(2 * J * K * K)
-        params, states = _begin(model, engine, problem)
-        done = run(model, engine, params, max_iter=self.max_iter, tol=self.tol, states=states)
-        fitted = Params(done.params.logits[code], done.params.log_class)
-        engine = problem.cut(2 * J * K * K)
-        probas, logits, right = _settled(model, engine, fitted, labels.n_tasks)
+        model = MinimaxModel(*penalties, J, K, self._fixed_class(labels, prior))
+        shards = replace(problem, data=pooled).cut(2 * J * K * K)
+        params, states = _begin(model, shards, Start(problem.start))
+        done = iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
+        fitted = MinimaxParams(done.params.logits[code], done.params.log_class)
+        probas, logits, right = _settled(model, problem, fitted)
         class_prior = np.exp(fitted.log_class - fitted.log_class.max())
         total = worker_weights(labels)
         accuracy = share_of(right, total, 1 / K)
@@ -196,50 +372,90 @@ class MinimaxEntropy(Aggregator):
     def _predict(self, problem: Problem) -> Floats:
         labels, prior = problem.data, problem.prior
         log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
-        model = LogitModel(0.0, self.task_penalty_used_, log_class)
         # Logits of zero make a label uninformative, but would let it pull at the task's own.
         known = labels.worker < len(self.worker_logits_)
         if not known.all():
             problem = replace(problem, data=labels.select_annotations(known))
-        engine = problem.cut(2 * self.worker_logits_.size)
-        params = Params(self.worker_logits_, log_class)
-        return _settled(model, engine, params, labels.n_tasks)[0]
+        J, K = self.worker_logits_.shape[:2]
+        model = MinimaxModel(0.0, self.task_penalty_used_, J, K, log_class)
+        return _settled(model, problem, MinimaxParams(self.worker_logits_, log_class))[0]
 
 
-def _begin(model: LogitModel, engine: MemoryShards, problem: Problem) -> tuple[Params, list[State]]:
+def _begin(
+    model: MinimaxModel, shards: MemoryShards, start: Start
+) -> tuple[MinimaxParams, list[MinimaxState]]:
     """Return logits that suit the starting posterior, given or the soft vote."""
-    J, K = problem.data.n_workers, problem.data.n_classes
-    states = []
-    mass = np.zeros(K)
-    for block in engine.shards():
-        held = vote_posterior(block, K)
-        if problem.start is not None:
-            held = condition(problem.start[block.tasks], block)
-        states.append(model.first_state(block, K, held))
-        mass += held[np.diff(block.indptr) > 0].sum(axis=0)
-    params = Params(np.zeros((J, K, K)), model.class_update(mass))
+    params, states = first_params(model, shards, start)
     for _ in range(HELD_PASSES):
-        states, stats = engine.map_reduce(model.local_step, states, params)
+        states, stats = shards.map_reduce(model, "local_step", states, params)
         params = model.global_step(stats, params)
     return params, [state._replace(held=None) for state in states]
 
 
 def _settled(
-    model: LogitModel, engine: MemoryShards, params: Params, n_tasks: int
+    model: MinimaxModel, problem: Problem, params: MinimaxParams
 ) -> tuple[Floats, Floats | None, Floats]:
     """Return posterior (n_tasks, K), task logits and expected correct labels (J,)."""
-    K = len(params.log_class)
+    n_tasks, K = problem.data.n_tasks, model.n_classes
     probas = np.empty((n_tasks, K))
+    logits = np.empty((n_tasks, K, K)) if np.isfinite(model.task_penalty) else None
 
-    def step(block: Block, state: None, params: Params) -> tuple[State, Stats]:
-        found, probas[block.tasks], stats = model.settle(block, params)
-        return found, stats
+    def store(tasks: slice, rows: tuple[Floats, Floats | None]) -> None:
+        probas[tasks] = rows[0]
+        if logits is not None:
+            logits[tasks] = rows[1]
 
-    states, stats = engine.map_reduce(step, [None] * len(engine.shards()), params)
-    parts = [state.logits for state in states if state.logits is not None]
-    return probas, np.concatenate(parts) if parts else None, stats.right
+    shards = problem.cut(2 * params.logits.size)
+    stats = shards.collect(model, "answer", shards.begin(model), params, store)
+    return probas, logits, stats.right
 
 
 def _rows(logits: Floats) -> Floats:
     shares = np.exp(logits - logits.max(axis=2, keepdims=True))
     return np.asarray(shares / shares.sum(axis=2, keepdims=True))
+
+
+def _newton(slope: Floats, bend: Floats, penalty: float) -> Floats:
+    r"""Solve :math:`(\lambda I + n (I - 11^\top / K)) x = g` for each row of slopes (.., K, K)."""
+    mean = slope.mean(axis=-1, keepdims=True)
+    down = penalty + bend[..., None]
+    step = np.divide(slope - mean, down, out=np.zeros_like(slope), where=down > 0)
+    return np.asarray(step + mean / penalty if penalty > 0 else step)
+
+
+def _softmax(logits: Floats, label: NDArray[np.int32]) -> tuple[Floats, Floats]:
+    """Return p(l | k) of each annotation (c, K, K) and the log of the given label's (c, K)."""
+    shifted = logits - logits.max(axis=2, keepdims=True)
+    shares = np.exp(shifted)
+    total = shares.sum(axis=2, keepdims=True)
+    shares /= total
+    return shares, shifted[np.arange(len(label)), :, label] - np.log(total[:, :, 0])
+
+
+def _sum_by(index: NDArray[Any], values: Floats, size: int) -> Floats:
+    """Add up rows of ``values`` (c, ...) by index, in order: a product with a sparse matrix."""
+    from scipy.sparse import csr_array
+
+    flat = values.reshape(len(values), int(np.prod(values.shape[1:])))
+    pick = csr_array(
+        (np.ones(len(index)), (index, np.arange(len(index)))), shape=(size, len(index))
+    )
+    return np.asarray(pick @ flat).reshape(size, *values.shape[1:])
+
+
+def _prior(shard: Shard, tasks: slice) -> Floats:
+    if shard.prior_index is None:
+        return np.asarray(shard.prior_rows[0])
+    return np.asarray(shard.prior_rows[shard.prior_index[tasks]])
+
+
+def _stretches(shard: Shard, n_classes: int) -> Iterator[slice]:
+    """Cut a shard's tasks so that each stretch has about ``STRETCH`` logits."""
+    size = max(1, STRETCH // n_classes**2)
+    begin, last = 0, shard.n_tasks
+    while begin < last:
+        room = shard.indptr[begin] + size
+        end = int(np.searchsorted(shard.indptr, room, side="right")) - 1
+        end = min(max(end, begin + 1), begin + size, last)
+        yield slice(begin, end)
+        begin = end

@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.agreement import (
+from wisecrowd.families.skill_vote import (
     Ints,
     Pairs,
     Skills,
@@ -27,7 +27,7 @@ from wisecrowd.families.agreement import (
     unit,
     vote_agreement,
 )
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]

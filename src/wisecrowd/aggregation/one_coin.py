@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.families.coin import OneCoinEM
+from wisecrowd.families.one_coin_em import OneCoinEM
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

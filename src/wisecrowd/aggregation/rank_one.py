@@ -15,12 +15,12 @@ from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.agreement import fill_in, orient, right_labels, vote_agreement
-from wisecrowd.families.coin import coin_confusion
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, on_simplex
 from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.one_coin_em import coin_confusion
 from wisecrowd.families.rank_one_fit import rank_one_fit
-from wisecrowd.families.received import single_task_workers, worker_weights
+from wisecrowd.families.skill_vote import fill_in, orient, right_labels, vote_agreement
+from wisecrowd.families.sparse_posterior import single_task_workers, worker_weights
 from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]

@@ -11,11 +11,37 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import ConfusionEM, dirichlet_update
-from wisecrowd.inference.priors import as_row_prior
+from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, dirichlet_update
+from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpammerEliminationModel(ConfusionModel):
+    """Confusion matrices with pseudo-counts ``alpha``; spammers have one row for all classes."""
+
+    alpha: Floats
+    evidence: float
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the M-step, with one row for all classes where that explains a worker better."""
+        pooled = counts.sum(axis=1, keepdims=True)
+        pooled_alpha = self.alpha.mean(axis=-2, keepdims=True)
+        at_random = dirichlet_evidence(pooled, np.broadcast_to(pooled_alpha, pooled.shape))
+        by_task = dirichlet_evidence(counts, np.broadcast_to(self.alpha, counts.shape))
+        factor = at_random - by_task
+        spammer = (factor > np.log(self.evidence)) & (counts.shape[1] > 1)
+        log_confusion, _ = dirichlet_update(counts, self.alpha)
+        log_prior = float((self.alpha * log_confusion)[~spammer].sum())
+        common, _ = dirichlet_update(pooled, pooled_alpha)
+        log_prior += float((pooled_alpha * common)[spammer].sum())
+        log_confusion[spammer] = np.broadcast_to(common, log_confusion.shape)[spammer]
+        return log_confusion, log_prior, {"spammer": spammer, "spammer_evidence": factor}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -94,24 +120,11 @@ class SpammerElimination(ConfusionEM):
         super()._validate_parameters()
         check_number("evidence", self.evidence, 1.0)
 
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        self._alpha = as_row_prior(self.prior, self._class_ids).pseudo_counts(workers, n_classes)
-
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        pooled = counts.sum(axis=1, keepdims=True)
-        pooled_alpha = self._alpha.mean(axis=-2, keepdims=True)
-        at_random = dirichlet_evidence(pooled, np.broadcast_to(pooled_alpha, pooled.shape))
-        by_task = dirichlet_evidence(counts, np.broadcast_to(self._alpha, counts.shape))
-        factor = at_random - by_task
-        spammer = (factor > np.log(self.evidence)) & (counts.shape[1] > 1)
-        log_confusion, _ = dirichlet_update(counts, self._alpha)
-        log_prior = float((self._alpha * log_confusion)[~spammer].sum())
-        common, _ = dirichlet_update(pooled, pooled_alpha)
-        log_prior += float((pooled_alpha * common)[spammer].sum())
-        log_confusion[spammer] = np.broadcast_to(common, log_confusion.shape)[spammer]
-        return log_confusion, log_prior, {"spammer": spammer, "spammer_evidence": factor}
+    def _model(self, problem: Problem) -> SpammerEliminationModel:
+        alpha = pseudo_counts(self.prior, problem.data)
+        return SpammerEliminationModel(
+            **self._shape(problem), alpha=alpha, evidence=float(self.evidence)
+        )
 
 
 def dirichlet_evidence(counts: Floats, alpha: Floats) -> Floats:

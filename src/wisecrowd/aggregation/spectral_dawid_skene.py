@@ -17,10 +17,10 @@ from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
-from wisecrowd.families.agreement import sum_by
 from wisecrowd.families.moment_fit import MomentEstimate, MomentMethod, best_names
 from wisecrowd.families.moments import counted_annotations
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.skill_vote import sum_by
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.three_groups import (
     balanced_groups,
     busiest_first,

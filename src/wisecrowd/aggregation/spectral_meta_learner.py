@@ -16,12 +16,12 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.families.agreement import orient, right_labels, sum_by, vote_agreement
 from wisecrowd.families.confusion import known_mixture
 from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, cautious
 from wisecrowd.families.moments import PairMoments, counted_annotations
 from wisecrowd.families.rank_one_fit import rank_one_fit
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.skill_vote import orient, right_labels, sum_by, vote_agreement
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]

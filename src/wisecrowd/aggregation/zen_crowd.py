@@ -12,8 +12,8 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
 from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.coin import OneCoinEM, Params
-from wisecrowd.families.received import Received
+from wisecrowd.families.one_coin_em import CoinParams, CoinState, OneCoinEM, OneCoinModel
+from wisecrowd.inference.initial import Start
 
 Floats = NDArray[np.float64]
 
@@ -103,9 +103,9 @@ class ZenCrowd(OneCoinEM):
         check_number("initial_accuracy", self.initial_accuracy, 0.0, 1.0)
 
     def _first_params(
-        self, engine: MemoryShards, states: list[Received], given: Floats | None
-    ) -> Params:
-        if given is not None or self._fixed_class is None:
-            return super()._first_params(engine, states, given)
-        equal = np.full_like(self._weights, self.initial_accuracy)
-        return self._params(equal, self._fixed_class)
+        self, model: OneCoinModel, shards: MemoryShards, states: list[CoinState], start: Start
+    ) -> CoinParams:
+        if start.given is not None or model.fixed_class is None:
+            return super()._first_params(model, shards, states, start)
+        equal = np.full_like(model.weights, self.initial_accuracy)
+        return model.params(equal, model.fixed_class)

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_integer, check_number
-from wisecrowd.families.weighting import Votes, WeightedVote
+from wisecrowd.families.iterative_vote import IterativeVote, Votes
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ZeroBasedSkill(WeightedVote):
+class ZeroBasedSkill(IterativeVote):
     r"""Skills start at chance and move towards each worker's agreement with the weighted vote.
 
     .. math::

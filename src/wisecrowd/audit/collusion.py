@@ -16,17 +16,17 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids, suggestion
-from wisecrowd.families.agreement import right_labels
 from wisecrowd.families.dependence import Dependence, benjamini_hochberg, dependence, upper_tail
-from wisecrowd.families.groups import (
+from wisecrowd.families.moments import pair_moments
+from wisecrowd.families.skill_vote import right_labels
+from wisecrowd.families.sparse_posterior import share_of, worker_weights
+from wisecrowd.families.worker_groups import (
     LEAST_EXCESS,
     LEVEL,
     MOST_PAIRS,
     least_shared,
     linked_groups,
 )
-from wisecrowd.families.moments import pair_moments
-from wisecrowd.families.received import share_of, worker_weights
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -13,7 +13,7 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids
-from wisecrowd.families.groups import LEAST_EXCESS, LEVEL, compare_workers, linked_groups
+from wisecrowd.families.worker_groups import LEAST_EXCESS, LEVEL, compare_workers, linked_groups
 
 Floats = NDArray[np.float64]
 

@@ -1,17 +1,17 @@
-"""All annotations in memory, cut into blocks of tasks that threads work on.
+"""All annotations in memory, cut into shards of tasks that threads work on.
 
-The number of blocks depends on the data alone, and their statistics are added in block order, so
+The number of shards depends on the data alone, and their statistics are added in shard order, so
 one thread and many give the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,27 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.kernels import kernels_for
 
-MOST_BLOCKS = 16
-SMALLEST_BLOCK = 1 << 18  # annotations; below this a thread is not worth starting
-Stats = TypeVar("Stats", bound=Any)  # a NamedTuple of arrays and numbers that add up
-LocalStep = Callable[["Block", Any, Any], tuple[Any, Stats]]
+MOST_SHARDS = 16
+SMALLEST_SHARD = 1 << 18  # annotations; below this a thread is not worth starting
+Sink = Callable[[slice, Any], None]  # takes the rows of a range of tasks
 
 
 @dataclass(frozen=True, eq=False)
-class Block:
-    """A range of tasks with its annotations, as the kernels want them.
+class Shard:
+    """A range of tasks with the annotations of these tasks, as the kernels want them.
 
-    ``indptr`` points into the full annotation arrays; ``prior_index`` is the block's own part.
-    ``work`` is the size of the whole problem, so that all blocks run the same kernels.
+    Attributes
+    ----------
+    tasks : slice
+        The range among all tasks.
+    indptr : (n_tasks + 1,)
+        Annotations of task ``i`` of the shard are ``indptr[i]`` to ``indptr[i + 1]``, from 0 on.
+    worker, label, cell, weight : (n_annotations,)
+        ``cell = worker * n_classes + label``; ``weight`` may be None: every annotation counts once.
+    prior_rows, prior_index : (R, n_classes) and (n_tasks,)
+        The task prior; an index of None means row 0 for all tasks.
+    work : int
+        The size of the whole problem, so that all shards run the same kernels.
     """
 
     tasks: slice
@@ -48,20 +57,36 @@ class Block:
 
     @property
     def n_tasks(self) -> int:
-        """Number of tasks in the block."""
+        """Number of tasks in the shard."""
         return len(self.indptr) - 1
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(n_tasks,): whether a task has annotations."""
+        return np.diff(self.indptr) > 0
 
     def kernels(self, family: str) -> ModuleType:
         """Return a family's kernels: compiled ones if the whole problem is large."""
         return kernels_for(family, self.work)
 
 
+@dataclass(frozen=True)
 class MemoryEngine:
-    """Keep all annotations in memory and run steps with threads."""
+    """Keep all annotations in memory and run steps with threads.
+
+    Parameters
+    ----------
+    n_shards : int, optional
+        By default as many as the data are worth.
+    """
+
+    n_shards: int | None = None
 
     def cut(self, data: CrowdLabels, prior: TaskPrior, table_size: int) -> MemoryShards:
-        """Return the data as blocks of tasks; see :class:`MemoryShards`."""
-        return MemoryShards(data, prior, table_size)
+        """Return the data as shards of tasks; large statistics (``table_size``) mean fewer."""
+        size = max(SMALLEST_SHARD, 4 * table_size)
+        n_shards = self.n_shards or min(MOST_SHARDS, max(1, data.n_annotations // size))
+        return MemoryShards(cut_tasks(data, prior, n_shards))
 
 
 def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
@@ -69,62 +94,110 @@ def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
     return Problem(data, prior, MemoryEngine())
 
 
-class MemoryShards:
-    """Run local steps over blocks of tasks with threads, and add up what they return.
+def cut_tasks(data: CrowdLabels, prior: TaskPrior, n_shards: int) -> list[Shard]:
+    """Cut into shards of tasks with about equally many annotations, whose arrays are views."""
+    cell: NDArray[np.integer[Any]]
+    if data.n_workers * data.n_classes <= np.iinfo(np.int32).max:
+        cell = data.worker * np.int32(data.n_classes) + data.label
+    else:
+        cell = data.worker.astype(np.int64) * data.n_classes + data.label
+    targets = np.linspace(0, data.n_annotations, n_shards + 1)[1:-1]
+    cuts = [0, *np.searchsorted(data.indptr, targets).tolist(), data.n_tasks]
 
-    Parameters
-    ----------
-    labels : CrowdLabels
-    prior : TaskPrior
-    table_size : int
-        Numbers in one block's statistics: large tables mean fewer blocks.
+    def shard(first: int, last: int) -> Shard:
+        pointers = data.indptr[first : last + 1]
+        rows = slice(pointers[0], pointers[-1])
+        prior_rows, prior_index = _own_prior(prior, first, last)
+        return Shard(
+            slice(first, last),
+            pointers - pointers[0] if pointers[0] else pointers,
+            data.worker[rows],
+            data.label[rows],
+            cell[rows],
+            None if data.weight is None else data.weight[rows],
+            prior_rows,
+            prior_index,
+            data.n_annotations,
+        )
+
+    return [shard(first, last) for first, last in pairwise(cuts)]
+
+
+def _own_prior(
+    prior: TaskPrior, first: int, last: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32] | None]:
+    """Return the prior rows that a range of tasks uses, and their index."""
+    if prior.index is None or last - first == len(prior.index):
+        return prior.rows, prior.index
+    used, index = np.unique(prior.index[first:last], return_inverse=True)
+    contiguous = len(used) > 0 and used[-1] - used[0] + 1 == len(used)
+    rows = prior.rows[used[0] : used[-1] + 1] if contiguous else prior.rows[used]
+    return rows, index.astype(np.int32)
+
+
+class MemoryShards:
+    """Shards of one problem: run a model's steps on all of them with threads.
+
+    A step is named, as is the model it belongs to, so that an engine may run it elsewhere. The
+    states of a model stay with their shards.
     """
 
-    def __init__(self, labels: CrowdLabels, prior: TaskPrior, table_size: int) -> None:
-        self.n_tasks, self.n_annotations = labels.n_tasks, labels.n_annotations
-        n_cells = labels.n_workers * labels.n_classes
-        cell: NDArray[np.integer[Any]]
-        if n_cells <= np.iinfo(np.int32).max:
-            cell = labels.worker * np.int32(labels.n_classes) + labels.label
-        else:
-            cell = labels.worker.astype(np.int64) * labels.n_classes + labels.label
-        size = max(SMALLEST_BLOCK, 4 * table_size)
-        n_blocks = min(MOST_BLOCKS, max(1, labels.n_annotations // size))
-        # Cut where the annotations divide evenly, not the tasks.
-        targets = np.linspace(0, labels.n_annotations, n_blocks + 1)[1:-1]
-        cuts = [0, *np.searchsorted(labels.indptr, targets).tolist(), labels.n_tasks]
-        self._blocks = [
-            Block(
-                slice(a, b), labels.indptr[a : b + 1], labels.worker, labels.label, cell,
-                labels.weight, prior.rows, None if prior.index is None else prior.index[a:b],
-                labels.n_annotations,
-            )
-            for a, b in pairwise(cuts)
-        ]  # fmt: skip
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = shards
 
-    def shards(self) -> Sequence[Block]:
-        """Return the blocks of tasks, in order."""
-        return self._blocks
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    def begin(self, model: Any) -> list[Any]:
+        """Return the first state of every shard: ``model.begin(shard)``."""
+        return self._map(lambda shard, _: model.begin(shard), [None] * len(self))
 
     def map_reduce(
-        self, step: LocalStep[Stats], states: Sequence[Any], params: Any
-    ) -> tuple[list[Any], Stats]:
-        """Run ``step(block, state, params)`` on every block; return new states and summed stats."""
-        results = self._map(step, states, params)
-        total = results[0][1]
-        for _, stats in results[1:]:
-            total = total._make(a + b for a, b in zip(total, stats, strict=True))
-        return [state for state, _ in results], total
+        self, model: Any, step: str, states: Sequence[Any], params: Any
+    ) -> tuple[list[Any], Any]:
+        """Run ``model.step(shard, state, params)`` on every shard.
 
-    def map_tasks(self, fill: Callable[[Block, Any], None], params: Any) -> None:
-        """Run ``fill(block, params)`` on every block, for steps that write per-task results."""
-        self._map(lambda block, _, params: fill(block, params), [None] * len(self._blocks), params)
+        Return the new states and the sum of the statistics, which are NamedTuples of arrays and
+        numbers that add up.
+        """
+        run = getattr(model, step)
+        results = self._map(lambda shard, state: run(shard, state, params), states)
+        return [state for state, _ in results], add_up([stats for _, stats in results])
 
-    def _map(self, step: Callable[..., Any], states: Sequence[Any], params: Any) -> list[Any]:
-        threads = min(get_threads(), len(self._blocks))
+    def collect(self, model: Any, step: str, states: Sequence[Any], params: Any, sink: Sink) -> Any:
+        """Run ``model.step(shard, state, params) -> (rows, statistics)`` on every shard.
+
+        ``sink(tasks, rows)`` takes the rows of each shard; return the sum of the statistics.
+        """
+
+        def run(shard: Shard, state: Any) -> Any:
+            rows, stats = getattr(model, step)(shard, state, params)
+            sink(shard.tasks, rows)
+            return stats
+
+        return add_up(self._map(run, states))
+
+    def _map(self, run: Callable[[Shard, Any], Any], states: Sequence[Any]) -> list[Any]:
+        threads = min(get_threads(), len(self))
         if threads == 1:
-            pairs = zip(self._blocks, states, strict=True)
-            return [step(block, state, params) for block, state in pairs]
-        executor: Executor
+            return [run(shard, state) for shard, state in zip(self._shards, states, strict=True)]
         with ThreadPoolExecutor(threads) as executor:
-            return list(executor.map(lambda b, s: step(b, s, params), self._blocks, states))
+            return list(executor.map(run, self._shards, states))
+
+
+def rows_into(*arrays: NDArray[Any]) -> Sink:
+    """Return a sink that stores rows, one array or several, in arrays over all tasks."""
+
+    def store(tasks: slice, rows: Any) -> None:
+        for array, part in zip(arrays, rows if isinstance(rows, tuple) else (rows,), strict=True):
+            array[tasks] = part
+
+    return store
+
+
+def add_up(parts: Sequence[Any]) -> Any:
+    """Return the sum of NamedTuples, field by field, in their order."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = total._make(a + b for a, b in zip(total, part, strict=True))
+    return total

@@ -3,12 +3,12 @@ r"""Methods with a confusion matrix per worker, fitted by EM.
 .. math::
     z_i \sim Cat(\pi), \qquad y_{ij} \mid z_i = k \sim Cat(\theta_{jk\cdot})
 
-A method is one hook: expected counts to log confusion matrices.
+A method is one hook of its model: expected counts to log confusion matrices.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,10 +21,10 @@ from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import Block, MemoryShards
+from wisecrowd.engines.memory import MemoryShards, Shard, Sink, rows_into
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
-from wisecrowd.inference.initial import condition, perturbed, vote_posterior
-from wisecrowd.inference.loop import Run, best_of, run, squarem
+from wisecrowd.inference.initial import Start, random_start
+from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # a probability of zero, with a finite logarithm
@@ -36,7 +36,7 @@ def safe_log(probabilities: Floats) -> Floats:
     return np.log(np.maximum(probabilities, TINY))
 
 
-class Stats(NamedTuple):
+class ConfusionStats(NamedTuple):
     """Additive statistics of a pass: counts (J·K, K) by cell, class mass (K,), log-likelihood."""
 
     counts: Floats
@@ -51,7 +51,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Params:
+class ConfusionParams:
     """Worker and class parameters; ``table`` (J·K, K) is the log confusion, true class last."""
 
     table: Floats
@@ -60,15 +60,133 @@ class Params:
     extra: dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConfusionModel:
+    """A confusion matrix per worker, fitted by EM; subclasses say how counts become matrices.
+
+    Attributes
+    ----------
+    n_workers, n_classes : int
+    fixed_class : (n_classes,) log class prior, or None where it is estimated
+    """
+
+    n_workers: int
+    n_classes: int
+    fixed_class: Floats | None
+    hard: ClassVar[bool] = False  # whether the E-step takes the most probable class
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the M-step: (log confusion (J, K, L), log prior density, extra parameters).
+
+        ``counts[j, k, l]`` is the expected number of labels ``l`` by worker ``j`` on class ``k``;
+        ``previous`` holds the extra parameters of the iteration before, None at the start.
+        """
+        raise TypeError(f"{type(self).__name__} must define worker_update.")
+
+    def begin(self, shard: Shard) -> Any:
+        """Return the state of a shard: there is none."""
+        return None
+
+    def first(self, shard: Shard, state: Any, start: Start) -> tuple[Any, ConfusionStats]:
+        """Return the expected counts of a starting posterior."""
+        counts = np.zeros((self.n_workers * self.n_classes, self.n_classes))
+        mass = np.zeros(self.n_classes)
+        kernels = shard.kernels("confusion")
+        if start.is_vote and not shard.prior_rows.any():
+            kernels.add_vote_counts(
+                shard.indptr, shard.label, shard.cell, shard.weight, counts, mass
+            )
+        else:
+            q = start.posterior(shard, self.n_classes)
+            kernels.add_counts(shard.indptr, shard.cell, shard.weight, q, counts)
+            mass += q[shard.labelled].sum(axis=0)
+        return state, ConfusionStats(counts, mass, 0.0)
+
+    def local_step(
+        self, shard: Shard, state: Any, params: ConfusionParams
+    ) -> tuple[Any, ConfusionStats]:
+        """E-step and expected counts of one shard."""
+        return state, self._pass(shard, params, None)
+
+    def last_step(
+        self, shard: Shard, state: Any, params: ConfusionParams
+    ) -> tuple[Floats, ConfusionStats]:
+        """Return the posteriors (n, K) of one shard, and the statistics of ``local_step``."""
+        probas = np.empty((shard.n_tasks, len(params.log_class)))
+        return probas, self._pass(shard, params, probas)
+
+    def _pass(self, shard: Shard, params: ConfusionParams, probas: Floats | None) -> ConfusionStats:
+        counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
+        value = shard.kernels("confusion").confusion_step(
+            shard.indptr, shard.cell, shard.weight, params.table, params.log_class,
+            shard.prior_rows, shard.prior_index, counts, mass, probas, self.hard,
+        )  # fmt: skip
+        return ConfusionStats(counts, mass, value)
+
+    def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> ConfusionParams:
+        """M-step."""
+        by_class = stats.counts.reshape(-1, self.n_classes, self.n_classes).transpose(0, 2, 1)
+        previous = None if params is None else params.extra
+        log_confusion, log_prior, extra = self.worker_update(by_class, previous)
+        log_class = log_shares(stats.mass) if self.fixed_class is None else self.fixed_class
+        return ConfusionParams(as_table(log_confusion), log_class, log_prior, extra)
+
+    def objective(self, stats: ConfusionStats, params: ConfusionParams) -> float:
+        """Log-likelihood plus log prior density, both at ``params``."""
+        return stats.log_likelihood + params.log_prior
+
+    def extrapolate(
+        self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
+    ) -> ConfusionParams | None:
+        """Return None: subclasses that accelerate say how."""
+        return None
+
+    def answer(self, shard: Shard, state: Any, params: ConfusionParams) -> tuple[Floats, Evidence]:
+        """Return the posteriors (n, K) of one shard and its log-likelihood.
+
+        Always the soft posterior: a method that takes hard steps still owes honest probabilities.
+        """
+        probas = np.empty((shard.n_tasks, len(params.log_class)))
+        value = shard.kernels("confusion").confusion_step(
+            shard.indptr, shard.cell, shard.weight, params.table, params.log_class,
+            shard.prior_rows, shard.prior_index, None, None, probas, False,
+        )  # fmt: skip
+        return probas, Evidence(value)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DirichletModel(ConfusionModel):
+    """Confusion matrices with Dirichlet pseudo-counts ``alpha``, (K, L) or (J, K, L)."""
+
+    alpha: Floats
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the log of each row's share of expected counts plus pseudo-counts."""
+        return *dirichlet_update(counts, self.alpha), {}
+
+    def extrapolate(
+        self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
+    ) -> ConfusionParams | None:
+        """Extrapolate in the log domain and make it probabilities again."""
+        moved = extrapolate_tables(first, second, third, self.fixed_class)
+        if moved is None:
+            return None
+        return replace(moved, log_prior=float((self.alpha * as_confusion(moved.table)).sum()))
+
+
 class ConfusionEM(Aggregator):
-    """EM for confusion-matrix models; subclasses say how counts become matrices.
+    """Methods whose model is a :class:`ConfusionModel`.
 
     Parameters
     ----------
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
     n_init : int
         Number of starts: the given one or the soft vote, then random ones; the best objective wins.
     accelerate : bool
@@ -83,132 +201,82 @@ class ConfusionEM(Aggregator):
     accelerate: bool = False
     random_state: Any = 0
 
-    _hard = False  # whether the E-step takes the most probable class instead of the posterior
-    _trial: int | None = None  # passes of several starts after which only the best one goes on
+    _trial: ClassVar[int | None] = None  # passes of several starts before only the best goes on
 
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
         "confusion_": SavedArray("J K K", "distribution"),
     }
 
-    # -------------------------------------------------------------------------------- the hook
+    def _model(self, problem: Problem) -> ConfusionModel:
+        """Return the model of a fit."""
+        raise TypeError(f"{type(self).__name__} must define _model.")
 
-    def _worker_update(
-        self, counts: Floats, previous: dict[str, Any] | None
-    ) -> tuple[Floats, float, dict[str, Any]]:
-        """Return the M-step: (log confusion (J, K, L), log prior density, extra parameters).
-
-        ``counts[j, k, l]`` is the expected number of labels ``l`` by worker ``j`` on class ``k``;
-        ``previous`` holds the extra parameters of the iteration before, None at the start.
-        """
-        raise TypeError(f"{type(self).__name__} must define _worker_update.")
-
-    def _prepare(self, workers: NDArray[Any], n_classes: int) -> None:
-        """Set up what the hook needs once per fit or prediction, such as its pseudo-counts."""
-
-    # -------------------------------------------------------------------------- inference contract
-
-    def local_step(self, block: Block, state: Any, params: Params) -> tuple[Any, Stats]:
-        """E-step and expected counts of one block; ``state`` is where posteriors go, or None."""
-        counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
-        value = block.kernels("confusion").confusion_step(
-            block.indptr, block.cell, block.weight, params.table, params.log_class,
-            block.prior_rows, block.prior_index, counts, mass, state, self._hard,
-        )  # fmt: skip
-        return state, Stats(counts, mass, value)
-
-    def global_step(self, stats: Stats, params: Params | None) -> Params:
-        """M-step."""
-        n_classes = len(stats.mass)
-        by_class = stats.counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
-        previous = None if params is None else params.extra
-        log_confusion, log_prior, extra = self._worker_update(by_class, previous)
-        return Params(as_table(log_confusion), self._class_update(stats.mass), log_prior, extra)
-
-    def objective(self, stats: Stats, params: Params) -> float:
-        """Log-likelihood plus log prior density, both at ``params``."""
-        return stats.log_likelihood + params.log_prior
-
-    def extrapolate(self, first: Params, second: Params, third: Params) -> Params | None:
-        """Extrapolate in the log domain and make it probabilities again."""
-        return None
-
-    def _class_update(self, mass: Floats) -> Floats:
-        if self._fixed_class is not None:
-            return self._fixed_class
-        return log_shares(mass)
-
-    # ------------------------------------------------------------------------------------- fit
+    def _shape(self, problem: Problem) -> dict[str, Any]:
+        """Return the fields that every model has."""
+        J, K = problem.data.n_workers, problem.data.n_classes
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        return {"n_workers": J, "n_classes": K, "fixed_class": fixed}
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_flag("accelerate", self.accelerate)
 
+    # ------------------------------------------------------------------------------------- fit
+
     def _fit(self, problem: Problem) -> FitResult:
-        labels, prior, rng = problem.data, problem.prior, problem.rng
+        labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         require_memory(
             8 * (4 * J * K * K + 2 * labels.n_tasks * K),
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
-        self._class_ids = labels.classes
-        self._prepare(labels.workers, K)
-        self._fixed_class = fixed_class_prior(self.class_prior, prior, K)
-        engine = problem.cut(J * K * K)
+        model, shards = self._model(problem), problem.cut(J * K * K)
+        probas = np.empty((labels.n_tasks, K))  # costs nothing until it is written
+        sink = rows_into(probas)
+        best = self._climb(model, shards, problem, sink)
+        if not best.answered:
+            shards.collect(model, "answer", best.states, best.params, sink)
+        return self._result(model, labels, best, probas)
 
-        def go(params: Params | None, most: int, after: Run | None = None) -> Run:
-            room = np.empty((labels.n_tasks, K))  # costs nothing until it is written
-            return run(
-                self, engine, params,
-                max_iter=most, tol=self.tol, accelerate=self.accelerate, after=after,
-                last_states=None if self._hard else [room[b.tasks] for b in engine.shards()],
-            )  # fmt: skip
+    def _climb(
+        self, model: ConfusionModel, shards: MemoryShards, problem: Problem, sink: Sink
+    ) -> LoopResult:
+        """Iterate from every start, and return the run with the best objective."""
+        several = self.n_init > 1
+        trial = self.max_iter if self._trial is None or not several else self._trial
+        trial = min(trial, self.max_iter)
+        loop: dict[str, Any] = {"tol": self.tol, "accelerate": self.accelerate}
+        if not (model.hard or several):
+            loop["sink"] = sink
 
-        def attempt(number: int) -> Run:
-            noise = rng if number > 0 else None
-            return go(self._first_params(engine, J, K, problem.start, noise), most)
+        def attempt(number: int) -> LoopResult:
+            start = self._start(problem, problem.rng if number > 0 else None)
+            params, states = self._first(model, shards, start)
+            return iterate(model, shards, params, states, max_iter=trial, **loop)
 
-        several = self.n_init > 1 and self._trial is not None
-        most = min(self.max_iter, self._trial or 0) if several else self.max_iter
         best = best_of(attempt, self.n_init)
-        if not best.converged and most < self.max_iter:
-            best = go(None, self.max_iter, after=best)
-        if best.states[0] is not None:
-            probas = best.states[0].base
-        else:
-            probas, _ = posterior(engine, best.params, K)
-        return self._result(labels, best, probas)
+        if best.converged or trial == self.max_iter:
+            return best
+        return iterate(model, shards, None, (), max_iter=self.max_iter, after=best, **loop)
 
-    def _first_params(
-        self,
-        engine: MemoryShards,
-        n_workers: int,
-        n_classes: int,
-        given: Floats | None,
-        rng: np.random.Generator | None,
-    ) -> Params:
-        """M-step from a starting posterior: given, soft vote, or a random one."""
-        counts = np.zeros((n_workers * n_classes, n_classes))
-        mass = np.zeros(n_classes)
-        for block in engine.shards():
-            if given is None and rng is None and not block.prior_rows.any():
-                block.kernels("confusion").add_vote_counts(
-                    block.indptr, block.label, block.cell, block.weight, counts, mass
-                )
-                continue
-            if given is None:
-                q = vote_posterior(block, n_classes)
-            else:
-                q = condition(given[block.tasks], block)
-            if rng is not None:
-                q = condition(perturbed(q, rng), block)
-            block.kernels("confusion").add_counts(block.indptr, block.cell, block.weight, q, counts)
-            mass += q[np.diff(block.indptr) > 0].sum(axis=0)
-        return self.global_step(Stats(counts, mass, 0.0), None)
+    def _start(self, problem: Problem, rng: np.random.Generator | None) -> Start:
+        """Return the given start or the soft vote, or with ``rng`` a random one."""
+        if rng is None:
+            return Start(problem.start)
+        return random_start(problem.start, problem.data.n_tasks, problem.data.n_classes, rng)
 
-    def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
-        params: Params = best.params
+    def _first(
+        self, model: ConfusionModel, shards: MemoryShards, start: Start
+    ) -> tuple[ConfusionParams, list[Any]]:
+        """Return the parameters and states that a run begins with."""
+        return first_params(model, shards, start)
+
+    def _result(
+        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+    ) -> FitResult:
+        params: ConfusionParams = best.params
         confusion = self._confusion_of(params)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
@@ -226,26 +294,27 @@ class ConfusionEM(Aggregator):
             extra=params.extra,
         )
 
-    def _confusion_of(self, params: Params) -> Floats:
+    def _confusion_of(self, params: ConfusionParams) -> Floats:
         """Return the (J, K, L) confusion matrices to publish; rows sum to one."""
         return np.exp(as_confusion(params.table))
 
     # --------------------------------------------------------------------------------- predict
 
     def _predict(self, problem: Problem) -> Floats:
-        engine, params = self._known_params(problem, self._known_log_confusion())
-        return posterior(engine, params, problem.data.n_classes)[0]
+        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
+        return self._known(problem, self._known_log_confusion(), log_class)[0]
 
     def _log_likelihood(self, problem: Problem) -> float:
-        engine, params = self._known_params(problem, safe_log(self.confusion_))
-        return posterior(engine, params, problem.data.n_classes)[1]
+        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
+        return self._known(problem, safe_log(self.confusion_), log_class)[1]
 
-    def _known_params(self, problem: Problem, log_confusion: Floats) -> tuple[MemoryShards, Params]:
+    def _known(
+        self, problem: Problem, log_confusion: Floats, log_class: Floats
+    ) -> tuple[Floats, float]:
+        """Return posteriors and log-likelihood under known parameters."""
         if problem.data.n_workers > len(log_confusion):  # one more: the unknown worker
             log_confusion = np.concatenate([log_confusion, safe_log(self._unknown_worker())])
-        log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
-        engine = problem.cut(log_confusion.size)
-        return engine, Params(as_table(log_confusion), log_class, 0.0, {})
+        return posterior(problem, as_table(log_confusion), log_class)
 
     def _known_log_confusion(self) -> Floats:
         """Return the fitted log confusion (J, K, L) that the E-step of new tasks uses."""
@@ -269,21 +338,13 @@ def as_confusion(table: Floats) -> Floats:
     return np.ascontiguousarray(table.reshape(-1, n_classes, n_classes).transpose(0, 2, 1))
 
 
-def posterior(engine: MemoryShards, params: Params, n_classes: int) -> tuple[Floats, float]:
-    """Return the (n_tasks, n_classes) posterior under ``params`` and the log-likelihood.
-
-    Always the soft one: a method that takes hard steps still owes honest probabilities.
-    """
-    probas = np.empty((engine.n_tasks, n_classes))
-
-    def fill(block: Block, state: Any, params: Params) -> tuple[None, Evidence]:
-        value = block.kernels("confusion").confusion_step(
-            block.indptr, block.cell, block.weight, params.table, params.log_class,
-            block.prior_rows, block.prior_index, None, None, probas[block.tasks], False,
-        )  # fmt: skip
-        return None, Evidence(value)
-
-    _, evidence = engine.map_reduce(fill, [None] * len(engine.shards()), params)
+def posterior(problem: Problem, table: Floats, log_class: Floats) -> tuple[Floats, float]:
+    """Return the posterior (n_tasks, n_classes) under known parameters, and the log-likelihood."""
+    K = len(log_class)
+    model = ConfusionModel(n_workers=len(table) // K, n_classes=K, fixed_class=log_class)
+    params = ConfusionParams(table, log_class, 0.0, {})
+    shards, probas = problem.cut(table.size), np.empty((problem.data.n_tasks, K))
+    evidence = shards.collect(model, "answer", shards.begin(model), params, rows_into(probas))
     return probas, evidence.log_likelihood
 
 
@@ -312,8 +373,7 @@ def known_mixture(problem: Problem, confusion: Floats, class_prior: Floats) -> t
     unknown = np.full((extra, *confusion.shape[1:]), 1 / labels.n_classes)
     table = as_table(safe_log(np.concatenate([confusion, unknown])))
     log_class = np.zeros(labels.n_classes) if problem.prior.given else safe_log(class_prior)
-    engine = problem.cut(table.size)
-    return posterior(engine, Params(table, log_class, 0.0, {}), labels.n_classes)
+    return posterior(problem, table, log_class)
 
 
 def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tuple[Floats, Floats]:
@@ -386,8 +446,11 @@ def _unsure_labels(labels: CrowdLabels, probas: Floats) -> Floats:
 
 
 def extrapolate_tables(
-    first: Params, second: Params, third: Params, fixed_class: Floats | None
-) -> Params | None:
+    first: ConfusionParams,
+    second: ConfusionParams,
+    third: ConfusionParams,
+    fixed_class: Floats | None,
+) -> ConfusionParams | None:
     """Extrapolate log confusion tables and class prior by SQUAREM, then normalise both.
 
     A class prior that is fixed stays as it is, normalised or not: the objective counts on it.
@@ -403,4 +466,4 @@ def extrapolate_tables(
     table = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
     shares = moved[-K:] - np.logaddexp.reduce(moved[-K:])
     log_class = shares if fixed_class is None else fixed_class
-    return Params(table.reshape(-1, K), log_class, 0.0, third.extra)
+    return ConfusionParams(table.reshape(-1, K), log_class, 0.0, third.extra)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.agreement import sum_by
+from wisecrowd.families.skill_vote import sum_by
 from wisecrowd.kernels.sparse_posterior.reference import received_labels
 
 Floats = NDArray[np.float64]

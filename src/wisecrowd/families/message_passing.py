@@ -5,13 +5,12 @@ The factor of worker ``j`` couples all its tasks,
 .. math:: g_j(z) = \int p(\theta_j) \prod_{i \in j} \theta_j[z_i, y_{ij}] \, d\theta_j,
 
 and becomes a finite sum over the nodes of the prior's integration rule, which is exact for the
-priors and degrees that have one. Node sums per worker add up over blocks of tasks; the messages
-from workers to tasks are the blocks' state.
+priors and degrees that have one. Node sums per worker add up over shards of tasks; the messages
+from workers to tasks are the shards' state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -20,18 +19,18 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.engines.memory import Block, MemoryShards
+from wisecrowd.engines.memory import MemoryShards, Shard
 from wisecrowd.inference.class_prior import log_shares
-from wisecrowd.inference.loop import Run
+from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
+from wisecrowd.kernels.belief_propagation.reference import Edges, MessageOutput, WorkerNodes
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
-MOST_REFINEMENTS = 3
 MAX_WEIGHT = 500.0  # so many times a probability of one half can be multiplied before it is zero
 WORKERS_AT_ONCE = 1 << 15
 TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
@@ -106,7 +105,7 @@ class Nodes:
         return confusion, variance
 
 
-class Stats(NamedTuple):
+class MessageStats(NamedTuple):
     """Additive: node sums (nodes,), class mass (K,), the tasks' part of the evidence, moved."""
 
     node_sums: Floats
@@ -116,7 +115,7 @@ class Stats(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Params:
+class MessageParams:
     """Node shares of all workers and the log class prior; ``update`` is False for a first look."""
 
     nodes: Nodes
@@ -125,127 +124,119 @@ class Params:
     update: bool = True
 
 
-@dataclass(frozen=True, eq=False)
-class Edges:
-    """One edge per (task, worker): which annotations it has, and its message.
+class MessageState(NamedTuple):
+    """The (task, worker) edges of a shard, None if every annotation is one, and their messages."""
 
-    ``indptr`` points from tasks to edges, ``start`` from edges to annotations; None means that
-    every annotation is an edge.
-    """
-
-    indptr: Ints
-    start: Ints | None
-    worker: NDArray[np.int32]
-    single: bool  # whether no worker labelled a task twice
+    edges: Edges | None
+    message: Floats
 
 
-def find_edges(labels: CrowdLabels) -> Edges:
-    """Return the distinct (task, worker) pairs of the annotations; refuse very heavy ones."""
-    if labels.weight is not None and labels.weight.max(initial=0.0) > MAX_WEIGHT:
-        raise DataError(
-            f"A weight of {labels.weight.max():.3g} is more than messages can carry, which is "
-            f"{MAX_WEIGHT:g} per label; scale the weights down, or use dawid-skene."
-        )
-    new = np.ones(labels.n_annotations, dtype=bool)
-    new[1:] = labels.task[1:] != labels.task[:-1]
-    new[1:] |= labels.worker[1:] != labels.worker[:-1]
-    if new.all():  # the ordinary case: every annotation is an edge
-        return Edges(labels.indptr, None, labels.worker, single=True)
-    start = np.append(np.flatnonzero(new), labels.n_annotations).astype(np.int64)
-    before = np.concatenate([[0], np.cumsum(new)])
-    indptr = before[labels.indptr].astype(np.int64)
-    return Edges(indptr, start, labels.worker[start[:-1]], single=False)
-
-
-@dataclass(frozen=True, eq=False)
-class MessagePassing:
-    """The inference contract for belief propagation.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MessageModel:
+    """Belief propagation.
 
     Attributes
     ----------
-    edges : Edges
+    n_classes : int
     coin : bool
-        Whether a message is one log-ratio per edge (one-coin workers) or a log vector (K,).
+        Whether a message is one log-ratio per annotation (one-coin workers who labelled no task
+        twice) or a log vector (K,) per edge.
     damping, tol : float
     estimate_class : bool
         Whether the class prior follows the beliefs.
     n_terms : int
-        The (edge, node, class) terms in a round over all blocks: many need compiled kernels.
+        The (edge, node, class) terms in a round over all shards: many need compiled kernels.
     """
 
-    edges: Edges
+    n_classes: int
     coin: bool
     damping: float
     tol: float
     estimate_class: bool
     n_terms: int
 
-    def no_messages(self, engine: MemoryShards, n_classes: int) -> list[Floats]:
-        """Return uniform messages for every block."""
-        shape = () if self.coin else (n_classes,)
-        spans = [self._edge_indptr(block) for block in engine.shards()]
-        return [np.zeros((int(span[-1] - span[0]), *shape)) for span in spans]
-
-    def _edge_indptr(self, block: Block) -> Ints:
-        return self.edges.indptr[block.tasks.start : block.tasks.stop + 1]
-
-    def _edge_start(self, block: Block) -> Ints:
-        if self.edges.start is None:
-            return np.arange(len(block.label) + 1, dtype=np.int64)
-        return self.edges.start
-
-    def local_step(self, block: Block, state: Floats, params: Params) -> tuple[Floats, Stats]:
-        """Replace the messages of one block and sum what its tasks say at each node."""
-        return self.round(block, state, params, None)
-
-    def round(
-        self, block: Block, state: Floats, params: Params, probas: Floats | None
-    ) -> tuple[Floats, Stats]:
-        """Run one round of messages; fills ``probas`` (n, K) with beliefs unless it is None."""
-        nodes, n_classes = params.nodes, len(params.log_class)
-        sums, mass = np.zeros(len(params.share)), np.zeros(n_classes)
-        common = (params.log_class, block.prior_rows, block.prior_index, nodes.rule_start,
-                  nodes.node_start)  # fmt: skip
-        rest = (params.share, state, sums, mass, probas, self.damping, self.tol, params.update)
-        kernels = kernels_for("belief_propagation", self.n_terms // TERMS_PER_ANNOTATION)
+    def begin(self, shard: Shard) -> MessageState:
+        """Return the edges of a shard, with uniform messages."""
         if self.coin:
-            wrong = (1 - nodes.values) / max(n_classes - 1, 1)
-            evidence, moved = kernels.coin_messages(
-                block.indptr, block.worker, block.label, block.weight, *common,
-                nodes.values, wrong, *rest,
-            )  # fmt: skip
-        else:
-            evidence, moved = kernels.matrix_messages(
-                self._edge_indptr(block), self._edge_start(block), self.edges.worker, block.label,
-                block.weight, *common, nodes.values, *rest,
-            )  # fmt: skip
-        return state, Stats(sums, mass, evidence, moved)
+            return MessageState(None, np.zeros(len(shard.worker)))
+        edges = find_edges(shard.indptr, shard.worker)
+        return MessageState(edges, np.zeros((len(edges.worker), self.n_classes)))
 
-    def global_step(self, stats: Stats, params: Params) -> Params:
+    def local_step(
+        self, shard: Shard, state: MessageState, params: MessageParams
+    ) -> tuple[MessageState, MessageStats]:
+        """Replace the messages of one shard, in place, and sum what its tasks say at each node."""
+        return state, self._round(shard, state, params, None)
+
+    def answer(
+        self, shard: Shard, state: MessageState, params: MessageParams
+    ) -> tuple[Floats, MessageStats]:
+        """Return the beliefs (n, K) that the messages of one shard stand for."""
+        probas = np.empty((shard.n_tasks, self.n_classes))
+        return probas, self._round(shard, state, replace(params, update=False), probas)
+
+    def _round(
+        self, shard: Shard, state: MessageState, params: MessageParams, probas: Floats | None
+    ) -> MessageStats:
+        sums, mass = np.zeros(len(params.share)), np.zeros(self.n_classes)
+        nodes = params.nodes
+        arguments = (
+            TaskLabels(shard.indptr, shard.worker, shard.label, shard.weight),
+            TaskPriors(params.log_class, shard.prior_rows, shard.prior_index),
+            WorkerNodes(nodes.rule_start, nodes.node_start, nodes.values, params.share),
+            MessageOutput(state.message, sums, mass, probas),
+            self.damping,
+            self.tol,
+            params.update,
+        )
+        kernels = kernels_for("belief_propagation", self.n_terms // TERMS_PER_ANNOTATION)
+        if state.edges is None:
+            evidence, moved = kernels.coin_messages(*arguments)
+        else:
+            evidence, moved = kernels.matrix_messages(state.edges, *arguments)
+        return MessageStats(sums, mass, evidence, moved)
+
+    def global_step(self, stats: MessageStats, params: MessageParams) -> MessageParams:
         """Turn node sums into node shares."""
         share, _ = params.nodes.per_worker(stats.node_sums)
         log_class = log_shares(stats.mass) if self.estimate_class else params.log_class
         return replace(params, share=share, log_class=log_class, update=True)
 
-    def objective(self, stats: Stats, params: Params) -> float:
+    def objective(self, stats: MessageStats, params: MessageParams) -> float:
         """Bethe approximation of the log evidence: exact on trees."""
         return float(params.nodes.per_worker(stats.node_sums)[1].sum() + stats.evidence)
 
     def extrapolate(self, first: Any, second: Any, third: Any) -> None:
         """Return None: messages are not extrapolated."""
 
-    def settled(self, stats: Stats, params: Params) -> bool:
+    def settled(self, stats: MessageStats, params: MessageParams) -> bool:
         """Whether no message moved by more than the tolerance."""
         return params.update and stats.moved == 0
 
 
-def beliefs(steps: MessagePassing, engine: MemoryShards, done: Run, n_classes: int) -> Floats:
-    """Return the (n_tasks, n_classes) posterior that the messages of a finished run stand for."""
-    probas = np.empty((engine.n_tasks, n_classes))
-    params = replace(done.params, update=False)
-    for block, state in zip(engine.shards(), done.states, strict=True):
-        steps.round(block, state, params, probas[block.tasks])
-    return probas
+def starts_edge(indptr: Ints, worker: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return (annotations,) whether each is the first of its (task, worker) pair."""
+    new = np.ones(len(worker), dtype=bool)
+    new[1:] = worker[1:] != worker[:-1]
+    new[indptr[:-1][np.diff(indptr) > 0]] = True
+    return new
+
+
+def find_edges(indptr: Ints, worker: NDArray[np.int32]) -> Edges:
+    """Return the distinct (task, worker) pairs of the annotations of tasks."""
+    new = starts_edge(indptr, worker)
+    start = np.append(np.flatnonzero(new), len(new)).astype(np.int64)
+    before = np.concatenate([[0], np.cumsum(new)])
+    return Edges(before[indptr].astype(np.int64), start, worker[start[:-1]])
+
+
+def check_weights(labels: CrowdLabels) -> None:
+    """Refuse weights under which a message would underflow."""
+    if labels.weight is not None and labels.weight.max(initial=0.0) > MAX_WEIGHT:
+        raise DataError(
+            f"A weight of {labels.weight.max():.3g} is more than messages can carry, which is "
+            f"{MAX_WEIGHT:g} per label; scale the weights down, or use dawid-skene."
+        )
 
 
 def rules_for(
@@ -321,45 +312,10 @@ def centred_nodes(
 
 
 def log_evidence(
-    steps: MessagePassing, engine: MemoryShards, done: Run, nodes: Nodes
-) -> tuple[Floats, Params]:
+    model: MessageModel, shards: MemoryShards, done: LoopResult, nodes: Nodes
+) -> tuple[Floats, MessageParams]:
     """Return each worker's log evidence (J,) at other nodes, the messages as they are."""
     params = replace(done.params, nodes=nodes, share=np.exp(nodes.log_weight), update=False)
-    _, stats = engine.map_reduce(steps.local_step, done.states, params)
+    _, stats = shards.map_reduce(model, "local_step", done.states, params)
     share, evidence = nodes.per_worker(stats.node_sums)
     return evidence, replace(params, share=share, update=True)
-
-
-def refine(
-    prior: WorkerPrior,
-    labels: CrowdLabels,
-    steps: MessagePassing,
-    engine: MemoryShards,
-    done: Run,
-    rules: list[Rule],
-    rule_of: NDArray[np.intp],
-    inexact: NDArray[np.intp],
-    size: int,
-    go_on: Callable[[Params, list[Floats]], Run],
-) -> tuple[Run, float]:
-    """Centre the rules of active workers on their posteriors until twice the nodes agree.
-
-    Nodes are fixed within a run of messages and move between runs, so that sums still add up.
-    Returns the last run, and by how many nats of a worker's log evidence the rules still disagreed.
-    """
-    error = np.inf
-    for _ in range(MOST_REFINEMENTS):
-        counts = expected_counts(labels, beliefs(steps, engine, done, labels.n_classes), inexact)
-        coarse, fine = (
-            centred_nodes(prior, rules, rule_of, inexact, counts, points, steps.coin)
-            for points in (size, 2 * size)
-        )
-        before, _ = log_evidence(steps, engine, done, coarse)
-        after, params = log_evidence(steps, engine, done, fine)
-        error = float(np.abs(after - before)[inexact].max())
-        more = go_on(params, done.states)
-        done = replace(more, history=done.history + more.history)
-        if error <= RULE_ERROR:
-            break
-        size *= 2
-    return done, error

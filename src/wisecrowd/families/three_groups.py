@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.agreement import sum_by, vote_agreement
 from wisecrowd.families.moments import counted_annotations
-from wisecrowd.families.received import worker_weights
+from wisecrowd.families.skill_vote import sum_by, vote_agreement
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.tensor_power import CUTOFF, mixture_of
 
 Floats = NDArray[np.float64]

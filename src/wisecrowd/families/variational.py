@@ -10,7 +10,7 @@ lower bound, exactly, and every iteration raises it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,18 +22,60 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.families.confusion import ConfusionEM, Params, Stats, as_table, posterior
+from wisecrowd.families.confusion import (
+    ConfusionEM,
+    ConfusionModel,
+    ConfusionParams,
+    ConfusionStats,
+    as_table,
+)
 from wisecrowd.inference.class_prior import known_class_prior
 from wisecrowd.inference.dirichlet import divergence, expected_log
-from wisecrowd.inference.loop import Run
+from wisecrowd.inference.loop import LoopResult
 
 Floats = NDArray[np.float64]
 
 LEAST_ALPHA = 1e-12  # a Dirichlet parameter of zero is no density
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class VariationalModel(ConfusionModel):
+    """Confusion matrices by variational Bayes; subclasses say how counts become posteriors.
+
+    Where the class frequencies are inferred, their prior is a symmetric Dirichlet with parameter
+    ``class_alpha``, and ``extra["class_posterior"]`` (K,) has the parameters of their posterior.
+    """
+
+    class_alpha: float
+
+    def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> ConfusionParams:
+        """Update the posteriors of workers and classes from the expected counts."""
+        by_class = stats.counts.reshape(-1, self.n_classes, self.n_classes).transpose(0, 2, 1)
+        previous = None if params is None else params.extra
+        log_confusion, bound, extra = self.worker_update(by_class, previous)
+        log_class, loss, of_class = self.class_terms(stats.mass)
+        return ConfusionParams(as_table(log_confusion), log_class, bound - loss, extra | of_class)
+
+    def class_terms(self, mass: Floats) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the expected log class prior (K,), its divergence, and the Dirichlet if any."""
+        if self.fixed_class is not None:
+            return self.fixed_class, 0.0, {}
+        alpha = self.class_alpha + mass
+        logs = expected_log(alpha)
+        loss = divergence(alpha, np.full_like(alpha, self.class_alpha), logs)
+        return logs, loss, {"class_posterior": alpha}
+
+    def class_mean(self, params: ConfusionParams) -> Floats:
+        """Return the expected class frequencies (K,)."""
+        if self.fixed_class is None:
+            alpha = params.extra["class_posterior"]
+        else:
+            alpha = np.exp(self.fixed_class)
+        return np.asarray(alpha / alpha.sum())
+
+
 class VariationalConfusion(ConfusionEM):
-    """Variational Bayes for confusion matrices; subclasses say how counts become posteriors.
+    """Methods whose model is a :class:`VariationalModel`.
 
     Parameters
     ----------
@@ -42,7 +84,7 @@ class VariationalConfusion(ConfusionEM):
     class_alpha : float
         Dirichlet parameter of every class where the frequencies are inferred.
     max_iter, tol : int, float
-        Stop after so many passes, or when the bound gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain of the bound that counts as converged.
     n_init : int
         Number of starts; the highest evidence lower bound wins.
     random_state : int, Generator or None
@@ -64,31 +106,17 @@ class VariationalConfusion(ConfusionEM):
         super()._validate_parameters()
         check_number("class_alpha", self.class_alpha, LEAST_ALPHA)
 
-    # ----------------------------------------------------------------------------------- update
-
-    def global_step(self, stats: Stats, params: Params | None) -> Params:
-        """Update the posteriors of workers and classes from the expected counts."""
-        n_classes = len(stats.mass)
-        by_class = stats.counts.reshape(-1, n_classes, n_classes).transpose(0, 2, 1)
-        previous = None if params is None else params.extra
-        log_confusion, bound, extra = self._worker_update(by_class, previous)
-        log_class, loss, of_class = self._class_terms(stats.mass)
-        return Params(as_table(log_confusion), log_class, bound - loss, extra | of_class)
-
-    def _class_terms(self, mass: Floats) -> tuple[Floats, float, dict[str, Any]]:
-        """Return the expected log class prior (K,), its divergence, and the Dirichlet if any."""
-        if self._fixed_class is not None:
-            return self._fixed_class, 0.0, {}
-        alpha = self.class_alpha + mass
-        logs = expected_log(alpha)
-        loss = divergence(alpha, np.full_like(alpha, self.class_alpha), logs)
-        return logs, loss, {"class_posterior": alpha}
+    def _shape(self, problem: Problem) -> dict[str, Any]:
+        return super()._shape(problem) | {"class_alpha": float(self.class_alpha)}
 
     # ---------------------------------------------------------------------------------- results
 
-    def _result(self, labels: CrowdLabels, best: Run, probas: Floats) -> FitResult:
-        params: Params = best.params
-        class_prior = self._class_mean(params)
+    def _result(
+        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+    ) -> FitResult:
+        assert isinstance(model, VariationalModel)
+        params: ConfusionParams = best.params
+        class_prior = model.class_mean(params)
         confusion = self._confusion_of(params)
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior
         return FitResult(
@@ -100,31 +128,22 @@ class VariationalConfusion(ConfusionEM):
             n_iter=best.n_iter,
             converged=best.converged,
             history=best.history,
-            extra=self._published(params),
+            extra=self._published(params, class_prior),
         )
 
-    def _class_mean(self, params: Params) -> Floats:
-        """Return the expected class frequencies (K,)."""
-        alpha = params.extra.get("class_posterior")
-        if alpha is None:
-            assert self._fixed_class is not None
-            alpha = np.exp(self._fixed_class)
-        return np.asarray(alpha / alpha.sum())
-
-    def _accuracy_variance(self, params: Params, class_prior: Floats) -> Floats:
+    def _accuracy_variance(self, params: ConfusionParams, class_prior: Floats) -> Floats:
         """Return the posterior variance (J,) of the workers' accuracies."""
         raise TypeError(f"{type(self).__name__} must define _accuracy_variance.")
 
-    def _published(self, params: Params) -> dict[str, Any]:
+    def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
         """Return what the fit exposes besides what all methods have."""
         return params.extra
 
     # ---------------------------------------------------------------------------------- predict
 
     def _predict(self, problem: Problem) -> Floats:
-        engine, params = self._known_params(problem, self._known_log_confusion())
-        params = replace(params, log_class=self._known_log_class(problem.prior))
-        return posterior(engine, params, problem.data.n_classes)[0]
+        log_class = self._known_log_class(problem.prior)
+        return self._known(problem, self._known_log_confusion(), log_class)[0]
 
     def _known_log_class(self, prior: TaskPrior) -> Floats:
         """Return the expected log class prior (K,) of new tasks; "auto" drops it for a prior."""

@@ -1,11 +1,16 @@
 """The loop around local and global steps: EM, variational Bayes and fixed points alike.
 
-A model brings four functions and knows nothing of iterations, tolerances or threads::
+A model is a frozen object that iterates; it holds no user parameters and no results. It brings
+these steps, and knows nothing of iterations, tolerances, shards or threads::
 
-    local_step(block, state, params)  -> (state, stats)   # stats add up over blocks of tasks
-    global_step(stats, params)        -> params           # on the driver
+    begin(shard)                      -> state            # of a shard, where there is any
+    first(shard, state, start)        -> (state, stats)   # statistics of a starting posterior
+    local_step(shard, state, params)  -> (state, stats)   # stats add up over shards of tasks
+    global_step(stats, params)        -> params           # on the driver; params is None at first
     objective(stats, params)          -> float            # what the iteration climbs
     extrapolate(p0, p1, p2)           -> params or None   # for acceleration, optional
+    answer(shard, state, params)      -> (rows, stats)    # results per task, at the end
+    last_step(shard, state, params)   -> (rows, stats)    # answer and local_step in one, optional
 """
 
 from __future__ import annotations
@@ -16,22 +21,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from wisecrowd.engines.memory import Block, MemoryShards
-from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.engines.memory import MemoryShards, Shard, Sink
+from wisecrowd.inference.initial import Start
+from wisecrowd.inference.monitor import Progress, current_listener
 
 LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
 DRAW = 1e-12  # relative difference of objectives that is rounding
-QUICK = 8  # passes within which usual crowds settle; whoever needs more must show smaller gains
+FREE_PASSES = 8  # passes within which most crowds converge; after these the tolerance shrinks
 
 
 class Model(Protocol):
-    """The inference contract; see the module's text."""
+    """The steps that the loop calls; see the module's text for all steps of a model."""
 
-    def local_step(self, block: Block, state: Any, params: Any) -> tuple[Any, Any]:
-        """Update one block of tasks and return its additive statistics."""
+    def local_step(self, shard: Shard, state: Any, params: Any) -> tuple[Any, Any]:
+        """Update one shard of tasks and return its additive statistics."""
 
     def global_step(self, stats: Any, params: Any) -> Any:
-        """Return new worker parameters from the summed statistics."""
+        """Return new parameters from the summed statistics."""
 
     def objective(self, stats: Any, params: Any) -> float:
         """Return what the iteration climbs, at ``params``, from the statistics taken there."""
@@ -40,9 +46,16 @@ class Model(Protocol):
         """Return parameters further along the path of three iterates, or None if there are none."""
 
 
+class StartingModel(Model, Protocol):
+    """A model that starts from a posterior."""
+
+    def first(self, shard: Shard, state: Any, start: Start) -> tuple[Any, Any]:
+        """Return the statistics of a starting posterior."""
+
+
 @dataclass(frozen=True, eq=False)
-class Run:
-    """Where a run ended: parameters, the statistics and block states taken at them, and how."""
+class LoopResult:
+    """Where a run ended: parameters, the statistics and states taken at them, and how."""
 
     params: Any
     stats: Any
@@ -50,6 +63,7 @@ class Run:
     history: tuple[float, ...]
     n_iter: int
     converged: bool
+    answered: bool = False
 
     @property
     def objective(self) -> float:
@@ -57,64 +71,72 @@ class Run:
         return self.history[-1]
 
 
-def run(
+def first_params(model: StartingModel, shards: MemoryShards, start: Start) -> tuple[Any, list[Any]]:
+    """Return the parameters that a starting posterior implies, and the first states."""
+    states, stats = shards.map_reduce(model, "first", shards.begin(model), start)
+    return model.global_step(stats, None), states
+
+
+def iterate(
     model: Model,
-    engine: MemoryShards,
+    shards: MemoryShards,
     params: Any,
+    states: Sequence[Any],
     *,
     max_iter: int,
     tol: float,
     accelerate: bool = False,
-    states: Sequence[Any] | None = None,
-    last_states: Sequence[Any] | None = None,
     settled: Callable[[Any, Any], bool] | None = None,
-    after: Run | None = None,
-) -> Run:
+    after: LoopResult | None = None,
+    sink: Sink | None = None,
+) -> LoopResult:
     """Iterate from ``params`` until the objective's relative gain is at most ``tol``.
 
-    A slow iteration has more before it than its last gain shows: after t passes about t times that
-    gain, in several directions. From the eighth pass on the gain must be below ``tol * (8 / t)**2``
-    therefore; most crowds have settled by then and pay nothing.
+    Slow convergence hides the remaining gain, so after pass 8 the tolerance is
+    ``tol * (8 / t)**2``.
 
     One iteration is one pass over the annotations. The objective of pass ``t`` belongs to the
     parameters of pass ``t``, which are also the ones returned: the posterior under them is the fit.
 
-    ``last_states`` are given to the last permitted pass in place of ``states``: a model may use
-    them to write posteriors then and save itself a pass of their own.
-
     ``settled(stats, params)`` replaces the test on the objective where there is a better one.
 
     ``after`` is a run that ``max_iter`` cut off. It goes on, with its passes counted, to the result
-    of a run that was not cut off; ``params`` is not used then.
+    of a run that was not cut off; ``params`` and ``states`` are not used then.
+
+    ``sink`` takes the rows of the last permitted pass, which is then a ``last_step``: the result is
+    marked as ``answered``, and needs no pass of its own for the posteriors.
 
     With ``accelerate`` every third pass tries an extrapolation (SQUAREM) and falls back to the
     plain iterate when the objective there is lower than what has been reached, so that the
     history still never decreases.
     """
-    states = [None] * len(engine.shards()) if states is None else list(states)
     history: list[float] = []
     path: list[Any] = []  # the iterates since the last extrapolation
     fallback: Any = None
+    listener = current_listener()
     if after is not None:
-        history = list(after.history)
+        history, states = list(after.history), after.states
         params = model.global_step(after.stats, after.params)
     for iteration in range(len(history) + 1, max_iter + 1):
-        if iteration == max_iter and last_states is not None:
-            states = list(last_states)
-        states, stats = engine.map_reduce(model.local_step, states, params)
+        answered = sink is not None and iteration == max_iter
+        if sink is not None and answered:
+            stats = shards.collect(model, "last_step", states, params, sink)
+        else:
+            states, stats = shards.map_reduce(model, "local_step", states, params)
         value = model.objective(stats, params)
         if fallback is not None and not value >= history[-1]:
-            params, fallback, path = fallback, None, []  # the extrapolation overshot
-            states, stats = engine.map_reduce(model.local_step, states, params)
+            params, fallback, path, answered = fallback, None, [], False  # it overshot
+            states, stats = shards.map_reduce(model, "local_step", states, params)
             value = model.objective(stats, params)
         fallback = None
         history.append(value)
-        report(Progress(iteration, max_iter, value))
+        if listener is not None:
+            listener(Progress(iteration, max_iter, value))
         if settled is not None:
             converged = settled(stats, params)
         else:
             gain = abs(value - history[-2]) if len(history) > 1 else np.inf
-            least = tol * min(1.0, QUICK / iteration) ** 2
+            least = tol * min(1.0, FREE_PASSES / iteration) ** 2
             converged = bool(gain <= least * max(1.0, abs(value)))
         if converged or iteration == max_iter:
             break
@@ -125,10 +147,10 @@ def run(
             path = []
             if further is not None:
                 fallback, params = params, further
-    return Run(params, stats, states, tuple(history), iteration, converged)
+    return LoopResult(params, stats, list(states), tuple(history), iteration, converged, answered)
 
 
-def best_of(attempt: Callable[[int], Run], n_init: int) -> Run:
+def best_of(attempt: Callable[[int], LoopResult], n_init: int) -> LoopResult:
     """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first in a draw.
 
     Runs that end at the same optimum differ by rounding, which is a draw.

@@ -32,8 +32,13 @@ def reporting(listener: Callable[[Progress], None]) -> AbstractContextManager[No
     return with_settings(listener=listener)
 
 
+def current_listener() -> Callable[[Progress], None] | None:
+    """Return the listener of the fits that begin now, if there is one."""
+    return current_settings().listener
+
+
 def report(progress: Progress) -> None:
     """Tell the listener, if there is one."""
-    listener = current_settings().listener
+    listener = current_listener()
     if listener is not None:
         listener(progress)

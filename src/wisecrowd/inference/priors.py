@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
@@ -351,6 +352,14 @@ def as_row_prior(prior: Any, classes: Any = None) -> Any:
             raise ParameterError(f"prior is {prior!r}; give {allowed}.")
         return WeakDiagonal()
     return prior if hasattr(prior, "pseudo_counts") else DirichletRows(prior)
+
+
+def pseudo_counts(prior: Any, labels: CrowdLabels) -> Floats:
+    """Return the pseudo-counts (K, L) or (J, K, L) of a prior of confusion rows for a crowd."""
+    found: Floats = as_row_prior(prior, labels.classes).pseudo_counts(
+        labels.workers, labels.n_classes
+    )
+    return found
 
 
 def as_coin_prior(prior: Any) -> OneCoin:

@@ -14,8 +14,13 @@ from wisecrowd.aggregation.belief_propagation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.message_passing import MessagePassing, Params, find_edges
-from wisecrowd.inference.loop import Run
+from wisecrowd.families.message_passing import (
+    MessageModel,
+    MessageParams,
+    MessageState,
+    starts_edge,
+)
+from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.priors import as_worker_prior
 from wisecrowd.learning.training.alternating import (
     AlternatingClassifier,
@@ -109,15 +114,21 @@ class WarmBeliefPropagation(BeliefPropagation):
     messages: Floats | None = None
 
     def _converge(
-        self, steps: MessagePassing, engine: MemoryShards, params: Params, states: list[Floats]
-    ) -> Run:
-        if (
-            self.messages is not None and not params.update
-        ):  # otherwise it continues after a refinement
-            cuts = np.cumsum([len(state) for state in states])[:-1]
-            states = [part.copy() for part in np.split(self.messages, cuts)]
-        done = super()._converge(steps, engine, params, states)
-        self.messages = np.concatenate(done.states)
+        self,
+        model: MessageModel,
+        shards: MemoryShards,
+        params: MessageParams,
+        states: list[MessageState],
+    ) -> LoopResult:
+        if self.messages is not None and not params.update:  # else it goes on after a refinement
+            cuts = np.cumsum([len(state.message) for state in states])[:-1]
+            parts = np.split(self.messages, cuts)
+            states = [
+                state._replace(message=part.copy())
+                for state, part in zip(states, parts, strict=True)
+            ]
+        done = super()._converge(model, shards, params, states)
+        self.messages = np.concatenate([state.message for state in done.states])
         return done
 
 
@@ -131,9 +142,9 @@ class BeliefModel(AlternatingModel):
     ) -> None:
         super().__init__(network, data, method, options)
         self.propagation = method
-        edges = find_edges(data.labels)
-        coin = as_worker_prior(method.prior).coin and edges.single
-        shape = (len(edges.worker),) if coin else (len(edges.worker), data.labels.n_classes)
+        edges = starts_edge(data.labels.indptr, data.labels.worker)
+        coin = as_worker_prior(method.prior).coin and edges.all()
+        shape = (len(edges),) if coin else (int(edges.sum()), data.labels.n_classes)
         self.register_buffer("messages", torch.zeros(shape, dtype=torch.float64))
 
     def infer(self, probas: Floats, data: CrowdData, start: Floats | None = None) -> None:

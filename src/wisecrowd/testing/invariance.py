@@ -14,7 +14,7 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads
-from wisecrowd.families import received
+from wisecrowd.families import sparse_posterior
 from wisecrowd.testing.crowds import (
     class_names,
     n_classes_for,
@@ -173,7 +173,7 @@ def check_same_seed(make: Make) -> None:
 def check_thread_count(make: Make) -> None:
     """Require that one, two and three threads give the same bits, with several blocks of tasks."""
     labels = simulated(240, 3, n_classes_for(make)).labels
-    with replaced(memory, "SMALLEST_BLOCK", 1):
+    with replaced(memory, "SMALLEST_SHARD", 1):
         one = _fit_with_threads(make, labels, 1)
         for threads in (2, 3):
             several = _fit_with_threads(make, labels, threads)
@@ -290,7 +290,7 @@ def check_sparse_posterior(make: Make) -> None:
     labels = small_labels(make)
     gold = {labels.tasks[0]: labels.classes[-1]}
     plain = short_run(make).fit(labels, gold=gold)
-    with replaced(received, "DENSE_LIMIT", 0):
+    with replaced(sparse_posterior, "DENSE_LIMIT", 0):
         kept = short_run(make).fit(labels, gold=gold)
         again = kept.predict_proba(labels, gold=gold) if kept.tags().inductive else kept.probas_
         score = kept.score(labels, dict(zip(labels.tasks, plain.labels_, strict=True)))

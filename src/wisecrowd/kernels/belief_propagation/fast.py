@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
+from wisecrowd.kernels.belief_propagation.reference import Edges, MessageOutput, WorkerNodes
 from wisecrowd.kernels.compiling import compiled, prefetch_row
 
 __all__ = ["coin_messages", "matrix_messages"]
@@ -39,11 +41,28 @@ def _log_sum(values: Floats, skip: int) -> float:
 
 
 @compiled
-def _start_scores(log_class: Floats, prior_rows: Floats, prior_index: Ints | None, i: int,
+def _start_scores(log_class: Floats, rows: Floats, row_of: Ints | None, i: int,
                   scores: Floats) -> None:  # fmt: skip
-    row = 0 if prior_index is None else prior_index[i]
+    row = 0 if row_of is None else row_of[i]
     for k in range(scores.shape[0]):
-        scores[k] = log_class[k] + prior_rows[row, k]
+        scores[k] = log_class[k] + rows[row, k]
+
+
+@compiled
+def _power(weight: Floats | None, e: int) -> float:
+    return 1.0 if weight is None else weight[e]
+
+
+@compiled
+def _add_belief(scores: Floats, log_z: float, labelled: bool, mass: Floats,
+                probas: Floats | None, i: int) -> None:  # fmt: skip
+    """Add a task's belief to the class mass if it has labels, and store it if there is room."""
+    for k in range(scores.shape[0]):
+        q = math.exp(scores[k] - log_z)
+        if labelled:
+            mass[k] += q
+        if probas is not None:
+            probas[i, k] = q
 
 
 @compiled
@@ -105,50 +124,46 @@ def _ask_early(worker: Ints, e: int, rule_start: Ints, node_start: Ints, share: 
 
 
 @compiled
-def coin_messages(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None, log_class: Floats,
-                  prior_rows: Floats, prior_index: Ints | None, rule_start: Ints,
-                  node_start: Ints, right: Floats, wrong: Floats, share: Floats, message: Floats,
-                  node_sums: Floats, mass: Floats, probas: Floats | None, damping: float,
-                  tol: float, update: bool) -> tuple[float, int]:  # fmt: skip
+def coin_messages(labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes, output: MessageOutput,
+                  damping: float, tol: float, update: bool) -> tuple[float, int]:  # fmt: skip
     """See :func:`wisecrowd.kernels.belief_propagation.reference.coin_messages`."""
+    indptr, worker, label, weight = labels
+    log_class, rows, row_of = priors
+    rule_start, node_start, right, share = nodes
+    message, node_sums, mass, probas = output
     K = log_class.shape[0]
+    wrong = (1.0 - right) / max(K - 1, 1)
     scores, later = np.empty(K), np.empty(K)
-    first = indptr[0]
     total = 0.0
     moved = 0
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
-        _start_scores(log_class, prior_rows, prior_index, i, scores)
+        _start_scores(log_class, rows, row_of, i, scores)
         log_prior = _log_sum(scores, -1)
         later[:] = scores
         for e in range(begin, end):
             _ask_early(worker, e, rule_start, node_start, share, node_sums)
-            scores[label[e]] += message[e - first]
+            scores[label[e]] += message[e]
         for e in range(begin, end):
             if update:
                 j = worker[e]
                 low = node_start[j]
-                old = message[e - first]
+                old = message[e]
                 x, y = _share_of_own(scores, label[e], old)
-                power = 1.0 if weight is None else weight[e]
+                power = _power(weight, e)
                 new = _fresh_coin_message(share, right, wrong, rule_start[j] - low, low,
                                           node_start[j + 1], power, x, y)  # fmt: skip
                 new = damping * old + (1.0 - damping) * new
                 moved += 0.25 * abs(new - old) > tol  # a bound on the change of probability
-                message[e - first] = new
-            later[label[e]] += message[e - first]
+                message[e] = new
+            later[label[e]] += message[e]
         log_z = _log_sum(later, -1)
-        for k in range(K):
-            q = math.exp(later[k] - log_z)
-            if end > begin:
-                mass[k] += q
-            if probas is not None:
-                probas[i, k] = q
+        _add_belief(later, log_z, end > begin, mass, probas, i)
         product = 1.0  # one logarithm for the task's edges
         for e in range(begin, end):
             j = worker[e]
             low = node_start[j]
-            m = message[e - first]
+            m = message[e]
             x, y = _share_of_own(later, label[e], m)
             small = math.exp(-abs(m))
             product *= x + y * small if m >= 0 else x * small + y
@@ -156,26 +171,25 @@ def coin_messages(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None
             if product < 1e-200:
                 total -= math.log(product)
                 product = 1.0
-            power = 1.0 if weight is None else weight[e]
             _add_coin_sums(node_sums, right, wrong, rule_start[j] - low, low, node_start[j + 1],
-                           power, x, y)  # fmt: skip
+                           _power(weight, e), x, y)  # fmt: skip
         if end > begin:
             total += log_z - log_prior - math.log(product)
     return total, moved
 
 
 @compiled
-def _node_factor(begin: int, end: int, label: Ints, weight: Floats | None, nodes: Floats, node: int,
-                 factor: Floats) -> None:  # fmt: skip
+def _node_factor(begin: int, end: int, label: Ints, weight: Floats | None, values: Floats,
+                 node: int, factor: Floats) -> None:  # fmt: skip
     """Likelihood of one edge's labels at one node, for every class."""
     for k in range(factor.shape[0]):
         factor[k] = 1.0
     for a in range(begin, end):
         for k in range(factor.shape[0]):
             if weight is None:
-                factor[k] *= nodes[node, label[a], k]
+                factor[k] *= values[node, label[a], k]
             else:
-                factor[k] *= nodes[node, label[a], k] ** weight[a]
+                factor[k] *= values[node, label[a], k] ** weight[a]
 
 
 @compiled
@@ -190,15 +204,18 @@ def _set_cavity(scores: Floats, message: Floats, e: int, cavity: Floats) -> None
 
 
 @compiled
-def _new_message(begin: int, end: int, label: Ints, weight: Floats | None, nodes: Floats,
-                 share: Floats, rule: int, low: int, high: int, cavity: Floats, factor: Floats,
-                 new: Floats) -> None:  # fmt: skip
+def _new_message(e: int, edges: Edges, labels: TaskLabels, nodes: WorkerNodes, cavity: Floats,
+                 factor: Floats, new: Floats) -> None:  # fmt: skip
     """Fill the log message of one edge from its worker's node weights, maximum 0."""
     K = cavity.shape[0]
+    label, weight = labels.label, labels.weight
+    rule_start, node_start, values, share = nodes
+    begin, end, j = edges.start[e], edges.start[e + 1], edges.worker[e]
+    rule = rule_start[j] - node_start[j]
     for k in range(K):
         new[k] = 0.0
-    for s in range(low, high):
-        _node_factor(begin, end, label, weight, nodes, rule + s, factor)
+    for s in range(node_start[j], node_start[j + 1]):
+        _node_factor(begin, end, label, weight, values, rule + s, factor)
         dot = 0.0
         for k in range(K):
             dot += factor[k] * cavity[k]
@@ -232,23 +249,24 @@ def _replace(message: Floats, e: int, new: Floats, damping: float, tol: float) -
 
 
 @compiled
-def _matrix_sums(begin: int, end: int, first: int, edge_start: Ints, edge_worker: Ints, label: Ints,
-                 weight: Floats | None, rule_start: Ints, node_start: Ints, nodes: Floats,
+def _matrix_sums(begin: int, end: int, edges: Edges, labels: TaskLabels, nodes: WorkerNodes,
                  message: Floats, scores: Floats, cavity: Floats, factor: Floats,
                  node_sums: Floats) -> float:  # fmt: skip
     """Add what one task says at its workers' nodes; return its edges' log agreement."""
     K = scores.shape[0]
+    label, weight = labels.label, labels.weight
+    rule_start, node_start, values, _ = nodes
     total = 0.0
     for e in range(begin, end):
-        j = edge_worker[e]
-        _set_cavity(scores, message, e - first, cavity)
+        _set_cavity(scores, message, e, cavity)
         agree = 0.0
         for k in range(K):
-            agree += math.exp(message[e - first, k]) * cavity[k]
+            agree += math.exp(message[e, k]) * cavity[k]
         total += math.log(agree)
+        first, last, j = edges.start[e], edges.start[e + 1], edges.worker[e]
         rule = rule_start[j] - node_start[j]
         for s in range(node_start[j], node_start[j + 1]):
-            _node_factor(edge_start[e], edge_start[e + 1], label, weight, nodes, rule + s, factor)
+            _node_factor(first, last, label, weight, values, rule + s, factor)
             dot = 0.0
             for k in range(K):
                 dot += factor[k] * cavity[k]
@@ -264,45 +282,44 @@ def _add_messages(begin: int, end: int, message: Floats, scores: Floats) -> None
 
 
 @compiled
-def matrix_messages(indptr: Ints, edge_start: Ints, edge_worker: Ints, label: Ints,
-                    weight: Floats | None, log_class: Floats, prior_rows: Floats,
-                    prior_index: Ints | None, rule_start: Ints, node_start: Ints, nodes: Floats,
-                    share: Floats, message: Floats, node_sums: Floats, mass: Floats,
-                    probas: Floats | None, damping: float, tol: float,
+def _most_edges(indptr: Ints) -> int:
+    """Return the most edges that a task has."""
+    most = 0
+    for i in range(indptr.shape[0] - 1):
+        most = max(most, indptr[i + 1] - indptr[i])
+    return most
+
+
+@compiled
+def matrix_messages(edges: Edges, labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes,
+                    output: MessageOutput, damping: float, tol: float,
                     update: bool) -> tuple[float, int]:  # fmt: skip
     """See :func:`wisecrowd.kernels.belief_propagation.reference.matrix_messages`."""
+    indptr = edges.indptr
+    log_class, rows, row_of = priors
+    message, node_sums, mass, probas = output
     K = log_class.shape[0]
     scores, cavity, factor = np.empty(K), np.empty(K), np.empty(K)
-    fresh = np.empty((np.diff(indptr).max(), K))
-    first = indptr[0]
+    fresh = np.empty((_most_edges(indptr), K))
     total = 0.0
     moved = 0
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
-        _start_scores(log_class, prior_rows, prior_index, i, scores)
+        _start_scores(log_class, rows, row_of, i, scores)
         log_prior = _log_sum(scores, -1)
         if update:
-            _add_messages(begin - first, end - first, message, scores)
+            _add_messages(begin, end, message, scores)
             for e in range(begin, end):
-                j = edge_worker[e]
-                _set_cavity(scores, message, e - first, cavity)
-                _new_message(edge_start[e], edge_start[e + 1], label, weight, nodes, share,
-                             rule_start[j] - node_start[j], node_start[j], node_start[j + 1],
-                             cavity, factor, fresh[e - begin])  # fmt: skip
+                _set_cavity(scores, message, e, cavity)
+                _new_message(e, edges, labels, nodes, cavity, factor, fresh[e - begin])
             for e in range(begin, end):
-                moved += _replace(message, e - first, fresh[e - begin], damping, tol)
-            _start_scores(log_class, prior_rows, prior_index, i, scores)
-        _add_messages(begin - first, end - first, message, scores)
+                moved += _replace(message, e, fresh[e - begin], damping, tol)
+            _start_scores(log_class, rows, row_of, i, scores)
+        _add_messages(begin, end, message, scores)
         log_z = _log_sum(scores, -1)
-        for k in range(K):
-            q = math.exp(scores[k] - log_z)
-            if end > begin:
-                mass[k] += q
-            if probas is not None:
-                probas[i, k] = q
+        _add_belief(scores, log_z, end > begin, mass, probas, i)
         if end > begin:
             total += log_z - log_prior
-            total -= _matrix_sums(begin, end, first, edge_start, edge_worker, label, weight,
-                                  rule_start, node_start, nodes, message, scores, cavity, factor,
+            total -= _matrix_sums(begin, end, edges, labels, nodes, message, scores, cavity, factor,
                                   node_sums)  # fmt: skip
     return total, moved

@@ -8,18 +8,17 @@ edge's labels at node ``s``,
     A_{es} = \log \sum_k m_e(k) f_s(k), \qquad T_{js} = \log\omega_s + \sum_{e \in j} A_{es}, \qquad
     \mu_e(k) \propto \sum_s e^{T_{js} - A_{es}} f_s(k).
 
-``T`` adds up over tasks; the worker-to-task messages are the only state. Workers share rules: the
-nodes of worker ``j`` are ``rule_start[j]`` onwards, and its own weights ``node_start[j]`` to
-``node_start[j + 1]`` of ``share``, which holds :math:`e^{T_{js}}` up to a factor per worker.
+``T`` adds up over tasks; the worker-to-task messages are the only state.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
 from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
@@ -28,72 +27,109 @@ Ints = NDArray[np.integer[Any]]
 BUDGET = 2_000_000  # numbers in one temporary
 
 
-def _expand(worker: Ints, rule_start: Ints, node_start: Ints) -> tuple[Ints, Ints, Ints]:
+class WorkerNodes(NamedTuple):
+    """The nodes that workers are integrated over; workers share rules.
+
+    Attributes
+    ----------
+    rule_start : (J,) where the rule of worker ``j`` begins in ``values``
+    node_start : (J + 1,) where its own part of ``share`` begins
+    values : (n,) accuracies or (n, L, K) confusion matrices, true class last
+    share : (node_start[-1],) :math:`e^{T_{js}}` up to a factor per worker
+    """
+
+    rule_start: Ints
+    node_start: Ints
+    values: Floats
+    share: Floats
+
+
+class Edges(NamedTuple):
+    """One edge per (task, worker) pair; a worker may have labelled a task several times.
+
+    ``indptr`` points from tasks to edges, ``start`` from edges to annotations.
+    """
+
+    indptr: Ints
+    start: Ints
+    worker: Ints
+
+
+class MessageOutput(NamedTuple):
+    """What a round writes.
+
+    Attributes
+    ----------
+    message : (E,) or (E, K)
+        Read, and replaced in an update.
+    node_sums, mass : (node_start[-1],) and (K,)
+        Added to: what tasks say at each node, and their classes.
+    probas : (n, K) or None
+        Filled with the beliefs.
+    """
+
+    message: Floats
+    node_sums: Floats
+    mass: Floats
+    probas: Floats | None
+
+
+def _expand(worker: Ints, nodes: WorkerNodes) -> tuple[Ints, Ints, Ints]:
     """Return (edge, node of the rule, node of the worker) of every (edge, node) pair."""
-    sizes = (node_start[1:] - node_start[:-1])[worker]
+    sizes = np.diff(nodes.node_start)[worker]
     edge = np.repeat(np.arange(len(worker)), sizes)
     within = np.arange(len(edge)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    return edge, rule_start[worker][edge] + within, node_start[worker][edge] + within
+    return edge, nodes.rule_start[worker][edge] + within, nodes.node_start[worker][edge] + within
 
 
 def _task_of(indptr: Ints) -> Ints:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
-def _prior(log_class: Floats, prior_rows: Floats, prior_index: Ints | None, n: int) -> Floats:
-    rows = prior_rows[0] if prior_index is None else prior_rows[prior_index]
-    return np.broadcast_to(log_class + rows, (n, len(log_class)))
+def _log_priors(priors: TaskPriors, n: int) -> Floats:
+    rows = priors.rows[0] if priors.row_of is None else priors.rows[priors.row_of]
+    return np.broadcast_to(priors.log_class + rows, (n, len(priors.log_class)))
 
 
-def _slices(n_edges: int, per_edge: float) -> list[slice]:
+def _slices(n_edges: int, numbers_per_node: int, nodes: WorkerNodes) -> list[slice]:
+    """Return ranges of edges whose temporaries are within the budget."""
+    per_edge = numbers_per_node * len(nodes.share) / max(len(nodes.rule_start), 1)
     size = max(1, int(BUDGET / max(per_edge, 1.0)))
     return [slice(a, min(a + size, n_edges)) for a in range(0, n_edges, size)]
 
 
 def coin_messages(
-    indptr: Ints,
-    worker: Ints,
-    label: Ints,
-    weight: Floats | None,
-    log_class: Floats,
-    prior_rows: Floats,
-    prior_index: Ints | None,
-    rule_start: Ints,
-    node_start: Ints,
-    right: Floats,
-    wrong: Floats,
-    share: Floats,
-    message: Floats,
-    node_sums: Floats,
-    mass: Floats,
-    probas: Floats | None,
+    labels: TaskLabels,
+    priors: TaskPriors,
+    nodes: WorkerNodes,
+    output: MessageOutput,
     damping: float,
     tol: float,
     update: bool,
 ) -> tuple[float, int]:
-    """One round of messages for one-coin workers: one log-ratio per edge, in place.
+    """One round of messages for one-coin workers: every annotation is an edge.
 
-    ``message[e]`` is the log-ratio of the edge's label against any other class; ``right`` and
-    ``wrong`` are the probabilities of the given label on its class and on another, at each node.
-    Without ``update`` the messages stay, and only the sums are taken. Adds to ``node_sums`` and
-    ``mass``; returns the tasks' part of the Bethe free energy and how many messages moved.
+    A message (E,) is the log-ratio of the edge's label against any other class, and the nodes are
+    accuracies. Without ``update`` the messages stay, and only the sums are taken. Returns the
+    tasks' part of the Bethe free energy and how many messages moved.
     """
-    task, n = _task_of(indptr), len(indptr) - 1
-    rows = slice(indptr[0], indptr[-1])
-    worker, label = worker[rows], label[rows]
-    w = np.ones(len(worker)) if weight is None else weight[rows]
-    prior = _prior(log_class, prior_rows, prior_index, n)
-    parts = _slices(len(worker), len(share) / max(len(node_start) - 1, 1))
+    worker, label, message = labels.worker, labels.label, output.message
+    task = _task_of(labels.indptr)
+    right = nodes.values
+    wrong = (1 - right) / max(len(priors.log_class) - 1, 1)
+    w = np.ones(len(worker)) if labels.weight is None else labels.weight
+    prior = _log_priors(priors, len(labels.indptr) - 1)
+    parts = _slices(len(worker), 1, nodes)
     moved = 0
     if update:
         new = np.empty_like(message)
         outside = _own_class(task, label, message, prior)[0]
         for some in parts:
-            edge, at_rule, at_node = _expand(worker[some], rule_start, node_start)
+            edge, at_rule, at_node = _expand(worker[some], nodes)
             power = w[some][edge]
             p, q = right[at_rule] ** power, wrong[at_rule] ** power
             x = outside[some][edge]
-            ratio = share[at_node] / (p * x + q * (1 - x))
+            ratio = nodes.share[at_node] / (p * x + q * (1 - x))
             size = len(outside[some])
             new[some] = np.log(np.bincount(edge, ratio * p, size)) - np.log(
                 np.bincount(edge, ratio * q, size)
@@ -104,20 +140,29 @@ def coin_messages(
         message[:] = new
     outside, scores = _own_class(task, label, message, prior)
     for some in parts:
-        edge, at_rule, at_node = _expand(worker[some], rule_start, node_start)
+        edge, at_rule, at_node = _expand(worker[some], nodes)
         power = w[some][edge]
         p, q = right[at_rule] ** power, wrong[at_rule] ** power
         x = outside[some][edge]
-        node_sums += np.bincount(at_node, np.log(p * x + q * (1 - x)), len(node_sums))
-    q, log_z = log_normalise(scores)
-    labelled = np.diff(indptr) > 0
-    mass += q[labelled].sum(axis=0)
-    if probas is not None:
-        probas[:] = q
+        values = np.log(p * x + q * (1 - x))
+        output.node_sums[:] += np.bincount(at_node, values, len(output.node_sums))
     up, down = np.minimum(message, 0.0), np.maximum(message, 0.0)
     edges = down + np.log(outside * np.exp(up) + (1 - outside) * np.exp(-down))
+    return _add_beliefs(scores, prior, np.diff(labels.indptr) > 0, output) - float(
+        edges.sum()
+    ), moved
+
+
+def _add_beliefs(
+    scores: Floats, prior: Floats, labelled: NDArray[np.bool_], output: MessageOutput
+) -> float:
+    """Add the tasks' beliefs to the output; return the log evidence of labelled tasks."""
+    q, log_z = log_normalise(scores)
+    output.mass[:] += q[labelled].sum(axis=0)
+    if output.probas is not None:
+        output.probas[:] = q
     log_prior = log_normalise(np.array(prior))[1]
-    return float((log_z - log_prior)[labelled].sum() - edges.sum()), moved
+    return float((log_z - log_prior)[labelled].sum())
 
 
 def _own_class(task: Ints, label: Ints, message: Floats, prior: Floats) -> tuple[Floats, Floats]:
@@ -132,47 +177,31 @@ def _own_class(task: Ints, label: Ints, message: Floats, prior: Floats) -> tuple
 
 
 def matrix_messages(
-    indptr: Ints,
-    edge_start: Ints,
-    edge_worker: Ints,
-    label: Ints,
-    weight: Floats | None,
-    log_class: Floats,
-    prior_rows: Floats,
-    prior_index: Ints | None,
-    rule_start: Ints,
-    node_start: Ints,
-    nodes: Floats,
-    share: Floats,
-    message: Floats,
-    node_sums: Floats,
-    mass: Floats,
-    probas: Floats | None,
+    edges: Edges,
+    labels: TaskLabels,
+    priors: TaskPriors,
+    nodes: WorkerNodes,
+    output: MessageOutput,
     damping: float,
     tol: float,
     update: bool,
 ) -> tuple[float, int]:
-    """One round of messages for workers with confusion matrices, in place.
+    """One round of messages for workers with confusion matrices; see :func:`coin_messages`.
 
-    ``indptr`` points to edges, one per (task, worker) pair, and ``edge_start`` from edges to
-    annotations: a worker may have labelled a task several times. ``nodes`` (nodes, L, K) are the
-    confusion matrices, true class last; ``message`` (E, K) are log messages with maximum 0.
+    A message (E, K) is a log vector with maximum 0, and the nodes are confusion matrices.
     """
-    task, n = _task_of(indptr), len(indptr) - 1
-    rows = slice(indptr[0], indptr[-1])
-    worker = edge_worker[rows]
-    prior = _prior(log_class, prior_rows, prior_index, n)
-    K = len(log_class)
-    parts = _slices(len(worker), K * len(share) / max(len(node_start) - 1, 1))
-    factors = (indptr[0], edge_start, label, weight, nodes)
+    worker, message, K = edges.worker, output.message, len(priors.log_class)
+    task = _task_of(edges.indptr)
+    prior = _log_priors(priors, len(edges.indptr) - 1)
+    parts = _slices(len(worker), K, nodes)
     moved = 0
     if update:
         new = np.empty_like(message)
         outside = _cavity(task, message, prior)[0]
         for some in parts:
-            edge, at_rule, at_node = _expand(worker[some], rule_start, node_start)
-            f = _factor(some, edge, at_rule, *factors)
-            ratio = share[at_node] / (f * outside[some][edge]).sum(axis=1)
+            edge, at_rule, at_node = _expand(worker[some], nodes)
+            f = _factor(edges.start[some.start : some.stop + 1], edge, at_rule, labels, nodes)
+            ratio = nodes.share[at_node] / (f * outside[some][edge]).sum(axis=1)
             size = len(worker[some])
             for k in range(K):
                 new[some, k] = np.bincount(edge, ratio * f[:, k], size)
@@ -184,18 +213,14 @@ def matrix_messages(
         message[:] = new
     outside, scores = _cavity(task, message, prior)
     for some in parts:
-        edge, at_rule, at_node = _expand(worker[some], rule_start, node_start)
-        f = _factor(some, edge, at_rule, *factors)
+        edge, at_rule, at_node = _expand(worker[some], nodes)
+        f = _factor(edges.start[some.start : some.stop + 1], edge, at_rule, labels, nodes)
         values = np.log((f * outside[some][edge]).sum(axis=1))
-        node_sums += np.bincount(at_node, values, len(node_sums))
-    q, log_z = log_normalise(scores)
-    labelled = np.diff(indptr) > 0
-    mass += q[labelled].sum(axis=0)
-    if probas is not None:
-        probas[:] = q
-    edges = np.log((np.exp(message) * outside).sum(axis=1))
-    log_prior = log_normalise(np.array(prior))[1]
-    return float((log_z - log_prior)[labelled].sum() - edges.sum()), moved
+        output.node_sums[:] += np.bincount(at_node, values, len(output.node_sums))
+    agree = np.log((np.exp(message) * outside).sum(axis=1))
+    return _add_beliefs(scores, prior, np.diff(edges.indptr) > 0, output) - float(
+        agree.sum()
+    ), moved
 
 
 def _cavity(task: Ints, message: Floats, prior: Floats) -> tuple[Floats, Floats]:
@@ -207,23 +232,16 @@ def _cavity(task: Ints, message: Floats, prior: Floats) -> tuple[Floats, Floats]
 
 
 def _factor(
-    some: slice,
-    edge: Ints,
-    at_rule: Ints,
-    first_edge: int,
-    edge_start: Ints,
-    label: Ints,
-    weight: Floats | None,
-    nodes: Floats,
+    start: Ints, edge: Ints, at_rule: Ints, labels: TaskLabels, nodes: WorkerNodes
 ) -> Floats:
     """Return the likelihood (pairs, K) of each edge's labels at each node of its worker."""
-    start = edge_start[first_edge + some.start : first_edge + some.stop + 1]
-    f = np.ones((len(edge), nodes.shape[2]))
+    label, weight = labels.label, labels.weight
+    f = np.ones((len(edge), nodes.values.shape[2]))
     for repeat in range(int(np.diff(start).max(initial=1))):
         row = start[:-1] + repeat
         has = row < start[1:]
         pairs = has[edge]
         at = row[edge[pairs]]
-        value = nodes[at_rule[pairs], label[at]]
+        value = nodes.values[at_rule[pairs], label[at]]
         f[pairs] *= value if weight is None else value ** weight[at][:, None]
     return f

@@ -7,9 +7,9 @@ from wisecrowd import simulate
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryShards
+from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.families.dependence import Dependence
-from wisecrowd.families.groups import Opinions, groups_of, linked_groups
+from wisecrowd.families.worker_groups import Opinions, groups_of, linked_groups
 
 LABELS = CrowdLabels.from_matrix([[0, 1, 0, 1], [1, 1, 1, 0]], workers=["a", "b", "c", "d"])
 
@@ -91,8 +91,8 @@ def test_opinions_by_hand():
         [0, 0, 0, 1, 1, 2], ["a", "b", "c", "b", "c", "a"], [1, 0, 0, 1, 1, 0],
         weight=[1.0, 2.0, 1.0, 0.0, 0.0, 1.0],
     )  # fmt: skip
-    (block,) = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), table_size=1).shards()
-    opinions = Opinions.of(block, np.array([-1, 0, 0], dtype=np.int32), 2)
+    (shard,) = cut_tasks(labels, TaskPrior(np.zeros((1, 2))), n_shards=1)
+    opinions = Opinions.of(shard, np.array([-1, 0, 0], dtype=np.int32), 2)
     np.testing.assert_array_equal(opinions.task, [0, 0, 1, 2])
     np.testing.assert_array_equal(opinions.group, [0, -1, 0, -1])
     np.testing.assert_array_equal(opinions.of_annotation, [1, 0, 0, 2, 2, 3])

@@ -8,7 +8,7 @@ import pytest
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
 from wisecrowd.engines.memory import in_memory
-from wisecrowd.families.agreement import (
+from wisecrowd.families.skill_vote import (
     PSEUDO,
     CoinVotes,
     clipped_log_odds,

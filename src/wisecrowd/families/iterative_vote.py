@@ -9,6 +9,7 @@ O(annotations) for any number of classes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,26 +19,91 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import Block
-from wisecrowd.families.coin import given_start
-from wisecrowd.families.received import (
-    Received,
+from wisecrowd.engines.memory import Shard
+from wisecrowd.families.one_coin_em import given_start
+from wisecrowd.families.sparse_posterior import (
+    PosteriorMatrix,
+    SparsePosterior,
     accuracy_error,
-    posterior_matrix,
-    received,
+    begin_posterior,
+    posterior_rows,
     row_totals,
     share_of,
     worker_weights,
 )
+from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]
 
 
-class Agreement(NamedTuple):
+class VoteStats(NamedTuple):
     """Additive statistics of one pass: the weight of each worker's labels that won, (J,)."""
 
     agreement: Floats
+
+
+class VoteParams(NamedTuple):
+    """Vote weights (J,), and whether only the winning class counts in the agreement."""
+
+    weight: Floats
+    hard: bool
+
+
+class VoteState(NamedTuple):
+    """Labels of a shard with their shares of the votes, and totals of its prior rows."""
+
+    posterior: SparsePosterior
+    totals: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class VoteModel:
+    """Weighted votes.
+
+    Attributes
+    ----------
+    n_workers : int
+    no_class : (n_classes,) zeros
+        The class prior is part of the task prior.
+    smoothing : float
+        Votes that every class of every task has from the start.
+    by_frequency : (n_classes,) classes by frequency, or None if posteriors are dense
+    """
+
+    n_workers: int
+    no_class: Floats
+    smoothing: float
+    by_frequency: NDArray[np.intp] | None
+
+    def begin(self, shard: Shard) -> VoteState:
+        """Return the distinct labels of a shard's tasks."""
+        totals = row_totals(shard.prior_rows, self.no_class)
+        return VoteState(begin_posterior(shard, len(self.no_class)), totals)
+
+    def first(self, shard: Shard, state: VoteState, start: Start) -> tuple[VoteState, VoteStats]:
+        """Return how much of each worker's labels a given posterior has right."""
+        assert start.given is not None
+        right, _ = given_start(shard, state.posterior, start.given, self.n_workers)
+        return state, VoteStats(right)
+
+    def local_step(
+        self, shard: Shard, state: VoteState, params: VoteParams
+    ) -> tuple[VoteState, VoteStats]:
+        """Vote, and return how much of each worker's labels won."""
+        agreement, labels = np.zeros_like(params.weight), state.posterior
+        shard.kernels("sparse_posterior").vote_step(
+            shard.indptr, shard.worker, shard.weight, *labels.pairs, params.weight,
+            self.smoothing, self.no_class, shard.prior_rows, shard.prior_index, state.totals,
+            agreement, labels.probas, labels.rest, params.hard,
+        )  # fmt: skip
+        return state, VoteStats(agreement)
+
+    def answer(self, shard: Shard, state: VoteState, params: None) -> tuple[Any, VoteStats]:
+        """Return the shares (n, K) of the last round."""
+        labels = state.posterior
+        rows = posterior_rows(shard, labels, self.no_class, state.totals, self.by_frequency)
+        return rows, VoteStats(np.zeros(0))
 
 
 class Votes:
@@ -52,11 +118,12 @@ class Votes:
 
     def __init__(self, problem: Problem, smoothing: float = 0.0) -> None:
         labels = problem.data
-        self._labels, self._smoothing = labels, smoothing
-        self._engine = problem.cut(labels.n_workers)
-        self._states = received(self._engine, labels.n_classes)
-        self._no_class = np.zeros(labels.n_classes)  # the task prior says it all
-        self._totals = row_totals(problem.prior, self._no_class)
+        self._probas = PosteriorMatrix(labels)
+        self._model = VoteModel(
+            labels.n_workers, np.zeros(labels.n_classes), smoothing, self._probas.by_frequency
+        )
+        self._shards = problem.cut(labels.n_workers)
+        self._states = self._shards.begin(self._model)
         self.total = worker_weights(labels)  # (J,) of each worker's labels
         self.n_classes = labels.n_classes
 
@@ -66,34 +133,24 @@ class Votes:
 
     def round(self, vote_weight: Floats, *, hard: bool) -> Floats:
         """Vote with the given weights (J,); return how much of each worker's labels won, (J,)."""
-
-        def step(block: Block, state: Received, weights: Floats) -> tuple[Received, Agreement]:
-            agreement = np.zeros_like(weights)
-            block.kernels("sparse_posterior").vote_step(
-                block.indptr, block.worker, block.weight, *state.pairs, weights,
-                self._smoothing, self._no_class, block.prior_rows, block.prior_index, self._totals,
-                agreement, state.probas, state.rest, hard,
-            )  # fmt: skip
-            return state, Agreement(agreement)
-
-        stats: Agreement = self._engine.map_reduce(step, self._states, vote_weight)[1]
-        return stats.agreement
+        return self._run("local_step", VoteParams(vote_weight, hard))
 
     def agreement_with(self, given: Floats) -> Floats:
         """Return how much of each worker's labels a posterior (n_tasks, K) has right, (J,)."""
-        agreement = np.zeros_like(self.total)
-        for block, state in zip(self._engine.shards(), self._states, strict=True):
-            agreement += given_start(block, state, given, len(agreement))[0]
-        return agreement
+        return self._run("first", Start(given))
+
+    def _run(self, step: str, params: Any) -> Floats:
+        stats: VoteStats
+        self._states, stats = self._shards.map_reduce(self._model, step, self._states, params)
+        return stats.agreement
 
     def posterior(self) -> Any:
         """Return the (n_tasks, n_classes) shares of the last round, dense or sparse."""
-        return posterior_matrix(
-            self._engine, self._states, self._labels, self._no_class, self._totals
-        )
+        self._shards.collect(self._model, "answer", self._states, None, self._probas.store)
+        return self._probas.matrix()
 
 
-class WeightedVote(Aggregator):
+class IterativeVote(Aggregator):
     """Alternate votes and worker weights; a method says how agreement becomes weight.
 
     Parameters

@@ -22,7 +22,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer
 from wisecrowd.core.wording import describe_value
-from wisecrowd.engines.memory import Block
+from wisecrowd.engines.memory import Shard
 from wisecrowd.families.dependence import Dependence, dependence
 from wisecrowd.families.moments import pair_moments
 
@@ -223,7 +223,7 @@ def nearest_groups(found: Dependence, labels: CrowdLabels, n_groups: int) -> Cod
 
 @dataclass(frozen=True, eq=False)
 class Opinions:
-    """The distinct (task, group) pairs of a block of tasks, sorted by task: one opinion each.
+    """The distinct (task, group) pairs of a shard of tasks, sorted by task: one opinion each.
 
     A worker on their own is a group of one.
 
@@ -231,11 +231,11 @@ class Opinions:
     ----------
     n_tasks : int
     task : (n_opinions,)
-        Task within the block.
+        Task within the shard.
     group : (n_opinions,)
         Group, or -1 for a worker on their own.
     of_annotation : (n_annotations,)
-        The opinion that each annotation of the block belongs to.
+        The opinion that each annotation of the shard belongs to.
     votes : (n_opinions, n_classes)
         Weight of each label within each opinion.
     """
@@ -247,20 +247,18 @@ class Opinions:
     votes: Floats
 
     @classmethod
-    def of(cls, block: Block, groups: Codes, n_classes: int) -> Opinions:
-        """Collect the opinions of a block; ``groups`` (n_workers,) has -1 for the others."""
-        rows = slice(block.indptr[0], block.indptr[-1])
-        worker, label = block.worker[rows].astype(np.int64), block.label[rows]
-        task = np.repeat(np.arange(block.n_tasks), np.diff(block.indptr))
+    def of(cls, shard: Shard, groups: Codes, n_classes: int) -> Opinions:
+        """Collect the opinions of a shard; ``groups`` (n_workers,) has -1 for the others."""
+        worker = shard.worker.astype(np.int64)
+        task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
         n_groups = int(groups.max(initial=-1)) + 1
         code = np.where(groups[worker] >= 0, groups[worker], n_groups + worker)
         n_codes = n_groups + len(groups)
         keys, inverse = np.unique(task * n_codes + code, return_inverse=True)
         inverse, group = inverse.ravel(), keys % n_codes
-        weight = None if block.weight is None else block.weight[rows]
-        votes = np.bincount(inverse * n_classes + label, weight, len(keys) * n_classes)
+        votes = np.bincount(inverse * n_classes + shard.label, shard.weight, len(keys) * n_classes)
         return cls(
-            block.n_tasks,
+            shard.n_tasks,
             keys // n_codes,
             np.where(group < n_groups, group, -1),
             inverse,

@@ -10,19 +10,13 @@ from scipy import integrate, optimize, stats
 from scipy.special import expit, log_expit, logsumexp
 
 from wisecrowd import simulate
+from wisecrowd.aggregation.glad import GLADModel, GLADParams, GLADState, Normal, _kernels
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.difficulty import (
-    AbilityDifficulty,
-    Normal,
-    Params,
-    State,
-    _kernels,
-)
+from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.kernels.glad import fast, reference
 
-STANDARD = AbilityDifficulty(Normal(1.0, 1.0), Normal(1.0, 1.0), None)
+STANDARD = GLADModel(Normal(1.0, 1.0), Normal(1.0, 1.0), 6, 3, None)
 
 
 def crowd(n_tasks=25, n_workers=6, n_classes=3, seed=0):
@@ -39,11 +33,16 @@ def crowd(n_tasks=25, n_workers=6, n_classes=3, seed=0):
 def setting(labels, seed=0):
     rng = np.random.default_rng(seed)
     prior = TaskPrior(np.log(rng.dirichlet(np.ones(labels.n_classes), size=1)))
-    engine = MemoryShards(labels, prior, table_size=1)
-    params = Params(
+    (shard,) = cut_tasks(labels, prior, 1)
+    params = GLADParams(
         rng.normal(0.5, 1, labels.n_workers), np.log(rng.dirichlet(np.ones(labels.n_classes)))
     )
-    return engine, params, prior
+    return shard, params, prior
+
+
+def settle(shard, params):
+    (easiness, probas), stats_ = STANDARD.answer(shard, None, params)
+    return easiness, probas, stats_
 
 
 def log_likelihoods(labels, ability, b, log_prior):
@@ -68,9 +67,9 @@ def block_arguments(block, params):
 @pytest.mark.parametrize("n_classes", [1, 2, 4])
 def test_values_are_those_of_enumeration(n_classes):
     labels = crowd(n_classes=n_classes)
-    engine, params, prior = setting(labels)
+    shard, params, prior = setting(labels)
     b = np.random.default_rng(1).normal(0, 1, labels.n_tasks)
-    values = reference.difficulty_values(*block_arguments(engine.shards()[0], params), b)
+    values = reference.difficulty_values(*block_arguments(shard, params), b)
     expected = log_likelihoods(labels, params.ability, b, params.log_class + prior.rows[0])
     np.testing.assert_allclose(values, expected, rtol=1e-10)
 
@@ -85,9 +84,9 @@ def test_weights_are_repetitions():
     repeated = CrowdLabels.from_arrays(
         *(np.repeat(columns[c], weight) for c in ("task", "worker", "label")), duplicates="keep"
     )
-    engine, params, _ = setting(weighted)
+    shard, params, _ = setting(weighted)
     other, _, _ = setting(repeated)
-    first, second = STANDARD.settle(engine, params), STANDARD.settle(other, params)
+    first, second = settle(shard, params), settle(other, params)
     np.testing.assert_allclose(first[0], second[0], atol=1e-8)
     np.testing.assert_allclose(first[1], second[1], atol=1e-8)
     np.testing.assert_allclose(first[2].sums, second[2].sums, rtol=1e-7, atol=1e-7)
@@ -96,8 +95,8 @@ def test_weights_are_repetitions():
 
 def test_gradients_are_finite_differences():
     labels = crowd()
-    engine, params, prior = setting(labels)
-    block = engine.shards()[0]
+    shard, params, prior = setting(labels)
+    block = shard
     b = np.random.default_rng(1).normal(0, 1, labels.n_tasks)
     log_prior = params.log_class + prior.rows[0]
     sums, mass = np.zeros((labels.n_workers, 3)), np.zeros(3)
@@ -134,10 +133,10 @@ def test_curvature_bound_holds_everywhere():
 def test_no_step_loses():
     for seed in range(5):
         labels = crowd(seed=seed)
-        engine, params, _ = setting(labels, seed)
-        state, value = State(np.random.default_rng(seed).normal(0, 2, labels.n_tasks)), -np.inf
+        shard, params, _ = setting(labels, seed)
+        state, value = GLADState(np.random.default_rng(seed).normal(0, 2, labels.n_tasks)), -np.inf
         for _ in range(10):
-            state, stats_ = STANDARD.local_step(engine.shards()[0], state, params)
+            state, stats_ = STANDARD.local_step(shard, state, params)
             reached = STANDARD.objective(stats_, params)
             assert reached >= value - 1e-10
             params, value = STANDARD.global_step(stats_, params), reached
@@ -147,8 +146,8 @@ def test_no_step_loses():
 def test_steps_that_would_lose_are_cut(kernels):
     """Far from the optimum, and with heavy labels, a plain Newton step overshoots."""
     labels = replace(crowd(), weight=np.full(100, 20.0))
-    engine, params, _ = setting(labels)
-    arguments = block_arguments(engine.shards()[0], params)
+    shard, params, _ = setting(labels)
+    arguments = block_arguments(shard, params)
     for place in np.linspace(-4, 5, 19):
         start = np.full(labels.n_tasks, place)
         moved = start.copy()
@@ -160,11 +159,11 @@ def test_steps_that_would_lose_are_cut(kernels):
 
 def test_a_guess_that_is_taken_back_costs_nothing():
     labels = crowd()
-    engine, params, _ = setting(labels)
-    block = engine.shards()[0]
-    best, _, before = STANDARD.settle(engine, params)
-    wild = Params(-5 * params.ability, params.log_class, extrapolated=True)
-    state, _ = STANDARD.local_step(block, State(best), wild)
+    shard, params, _ = setting(labels)
+    block = shard
+    best, _, before = settle(shard, params)
+    wild = GLADParams(-5 * params.ability, params.log_class, extrapolated=True)
+    state, _ = STANDARD.local_step(block, GLADState(best), wild)
     assert np.abs(state.log_easiness - best).max() > 0.5
     _, after = STANDARD.local_step(block, state, params)
     assert STANDARD.objective(after, params) == pytest.approx(
@@ -174,8 +173,8 @@ def test_a_guess_that_is_taken_back_costs_nothing():
 
 def test_settled_easiness_is_the_best_there_is():
     labels = crowd()
-    engine, params, prior = setting(labels)
-    found, probas, stats_ = STANDARD.settle(engine, params)
+    shard, params, prior = setting(labels)
+    found, probas, stats_ = settle(shard, params)
     log_prior = params.log_class + prior.rows[0]
     grid = np.linspace(-6, 8, 1401)
     values = np.stack(
@@ -190,7 +189,7 @@ def test_settled_easiness_is_the_best_there_is():
 
 def test_held_out_likelihood_integrates_over_the_easiness():
     labels = crowd(n_tasks=4)
-    engine, params, prior = setting(labels)
+    shard, params, prior = setting(labels)
     log_prior = params.log_class + prior.rows[0]
 
     def density(b, i):
@@ -198,7 +197,9 @@ def test_held_out_likelihood_integrates_over_the_easiness():
         return np.exp(value) * stats.norm.pdf(b, 1, 1)
 
     expected = sum(np.log(integrate.quad(density, -7, 9, args=(i,))[0]) for i in range(4))
-    assert STANDARD.log_likelihood(engine, params) == pytest.approx(expected, abs=1e-3)
+    assert STANDARD.integrate(shard, None, params)[1].log_likelihood == pytest.approx(
+        expected, abs=1e-3
+    )
 
 
 def test_abilities_from_counts_maximise_the_posterior():
@@ -230,5 +231,5 @@ def test_kernels_are_compiled_for_large_blocks_only(monkeypatch, n, module):
     """By annotations × classes / 2, and five times as many as elsewhere."""
     monkeypatch.setattr("wisecrowd.kernels.COMPILE_FROM", 40)
     labels = CrowdLabels.from_arrays(np.arange(n), np.zeros(n, dtype=int), np.arange(n) % 4)
-    (block,) = MemoryShards(labels, TaskPrior(np.zeros((1, 4))), table_size=4).shards()
-    assert _kernels(block, Params(np.ones(1), np.zeros(4))) is module
+    (block,) = cut_tasks(labels, TaskPrior(np.zeros((1, 4))), 1)
+    assert _kernels(block, GLADParams(np.ones(1), np.zeros(4))) is module

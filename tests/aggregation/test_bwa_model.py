@@ -3,10 +3,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd.aggregation.bwa import (
+    LEAST,
+    BWAModel,
+    BWAParams,
+    Truths,
+    prior_means,
+    vote_variance,
+)
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.averaging import LEAST, Params, Truths, prior_means, vote_variance
+from wisecrowd.engines.memory import cut_tasks
 
 
 @pytest.fixture
@@ -26,9 +33,9 @@ def test_truths_and_statistics_by_brute_force(labels):
     rows[4, 0] = -np.inf  # ruled out
     prior = TaskPrior(rows, np.arange(10, dtype=np.int32), given=True)
     means = prior_means(rows)
-    params = Params(rng.uniform(1, 5, (4, 3)), np.array([0.05, -0.02, 0.0]))
-    (block,) = MemoryShards(labels, prior, table_size=12).shards()
-    truths = Truths(block, 4, means)
+    params = BWAParams(rng.uniform(1, 5, (4, 3)), np.array([0.05, -0.02, 0.0]))
+    (shard,) = cut_tasks(labels, prior, 1)
+    truths = Truths(shard, 4, None)
     truths.update(params, 0.7)
     stats = truths.stats(params.shift)
     x, errors = np.empty((10, 3)), np.zeros((4, 3))
@@ -51,18 +58,22 @@ def test_truths_and_statistics_by_brute_force(labels):
     assert stats.distance == pytest.approx(distance, abs=1e-12)
 
 
+def spread_of(labels, n_classes):
+    (shard,) = cut_tasks(labels, TaskPrior(np.zeros((1, n_classes))), 1)
+    model = BWAModel(1.0, 1.0, np.ones(labels.n_workers), None, np.zeros(n_classes))
+    return vote_variance(model.spread(shard, model.begin(shard), None)[1])
+
+
 def test_vote_variance_by_brute_force(labels):
-    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 3))), table_size=12)
     total = np.zeros(3)
     for i in range(9):
         here = labels.task == i
         share = labels.weight[here] @ np.eye(3)[labels.label[here]] / labels.weight[here].sum()
         total += labels.weight[here].sum() * share * (1 - share)
     expected = 4 * (1 - 1 / 3) * total / labels.weight.sum()
-    np.testing.assert_allclose(vote_variance(engine, 3), expected, atol=1e-12)
+    np.testing.assert_allclose(spread_of(labels, 3), expected, atol=1e-12)
 
 
 def test_unanimity_leaves_some_variance():
     labels = CrowdLabels.from_matrix(np.zeros((3, 3), int), classes=[0, 1])
-    engine = MemoryShards(labels, TaskPrior(np.zeros((1, 2))), table_size=6)
-    np.testing.assert_array_equal(vote_variance(engine, 2), [LEAST, LEAST])
+    np.testing.assert_array_equal(spread_of(labels, 2), [LEAST, LEAST])

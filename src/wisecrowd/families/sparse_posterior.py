@@ -8,7 +8,7 @@ tasks × classes. The result is a dense matrix where that is small, and sparse o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block, MemoryShards
+from wisecrowd.engines.memory import Shard
 
 Floats = NDArray[np.float64]
 
@@ -26,16 +25,16 @@ STRETCH = 1 << 20  # numbers that a step over dense rows handles at once
 
 
 @dataclass(frozen=True, eq=False)
-class Received:
-    """The distinct labels of a block's tasks, and room for a posterior over them.
+class SparsePosterior:
+    """The distinct labels of a shard's tasks, and room for a posterior over them.
 
     Attributes
     ----------
-    pair : (annotations of the block,) int32
+    pair : (annotations of the shard,) int32
         The pair of each annotation.
     indptr : (n_tasks + 1,), task : (n_pairs,) and label : (n_pairs,)
         The pairs of task ``i`` are ``indptr[i]`` to ``indptr[i + 1]``, sorted by label; tasks are
-        counted within the block.
+        counted within the shard.
     probas : (n_pairs,) and rest : (n_tasks,)
         The posterior; a class that the task did not receive has ``rest`` times its prior.
     """
@@ -53,23 +52,19 @@ class Received:
         return self.pair, self.indptr, self.task, self.label
 
 
-def received(engine: MemoryShards, n_classes: int) -> list[Received]:
-    """Return the received labels of every block."""
-
-    def build(block: Block) -> Received:
-        kernels = block.kernels("sparse_posterior")
-        pair, indptr, task, label = kernels.received_labels(block.indptr, block.label, n_classes)
-        probas, rest = np.empty(len(label)), np.empty(block.n_tasks)
-        return Received(pair, indptr, task, label, probas, rest)
-
-    return [build(block) for block in engine.shards()]
+def begin_posterior(shard: Shard, n_classes: int) -> SparsePosterior:
+    """Return the distinct labels of a shard's tasks, with room for their posterior."""
+    kernels = shard.kernels("sparse_posterior")
+    pair, indptr, task, label = kernels.received_labels(shard.indptr, shard.label, n_classes)
+    probas, rest = np.empty(len(label)), np.empty(shard.n_tasks)
+    return SparsePosterior(pair, indptr, task, label, probas, rest)
 
 
-def row_totals(prior: TaskPrior, log_class: Floats) -> Floats:
+def row_totals(prior_rows: Floats, log_class: Floats) -> Floats:
     """Return the (R,) log of each prior row's total mass, class prior included."""
-    totals = np.empty(len(prior.rows))
+    totals = np.empty(len(prior_rows))
     for some in _stretches(len(totals), len(log_class)):
-        scores = prior.rows[some] + log_class
+        scores = prior_rows[some] + log_class
         top = scores.max(axis=1)
         totals[some] = top + np.log(np.exp(scores - top[:, None]).sum(axis=1))
     return totals
@@ -80,74 +75,97 @@ def _stretches(n_rows: int, n_classes: int) -> Iterator[slice]:
     return (slice(a, min(a + size, n_rows)) for a in range(0, n_rows, size))
 
 
-def mass_outside(block: Block, state: Received, log_class: Floats, totals: Floats) -> Floats:
+def mass_outside(shard: Shard, state: SparsePosterior, log_class: Floats, totals: Floats) -> Floats:
     r"""Return :math:`\sum_i r_i \pi_{ik}` (K,) over annotated tasks: once per row, not per task."""
-    rest = np.where(np.diff(block.indptr) > 0, state.rest, 0.0)
-    if block.prior_index is None:
-        return np.asarray(rest.sum() * np.exp(log_class + block.prior_rows[0] - totals[0]))
-    by_row = np.bincount(block.prior_index, weights=rest, minlength=len(totals))
+    rest = np.where(np.diff(shard.indptr) > 0, state.rest, 0.0)
+    if shard.prior_index is None:
+        return np.asarray(rest.sum() * np.exp(log_class + shard.prior_rows[0] - totals[0]))
+    by_row = np.bincount(shard.prior_index, weights=rest, minlength=len(totals))
     used = np.flatnonzero(by_row)
     mass = np.zeros(len(log_class))
     for some in _stretches(len(used), len(log_class)):
         rows = used[some]
-        mass += by_row[rows] @ np.exp(block.prior_rows[rows] + log_class - totals[rows, None])
+        mass += by_row[rows] @ np.exp(shard.prior_rows[rows] + log_class - totals[rows, None])
     return mass
 
 
 # --------------------------------------------------------------------------------- as a matrix
 
 
-def posterior_matrix(
-    engine: MemoryShards,
-    states: Iterable[Received],
-    labels: CrowdLabels,
+class PosteriorMatrix:
+    """The posterior (n_tasks, n_classes) of all shards, dense or sparse.
+
+    It is sparse beyond ``DENSE_LIMIT`` numbers. A sparse row holds the labels that the task
+    received and its most probable class where that is none of them, such as a gold label; what it
+    lacks to one is spread over the other classes.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    """
+
+    def __init__(self, labels: CrowdLabels) -> None:
+        self._shape = labels.n_tasks, labels.n_classes
+        self._dense: Floats | None = None
+        self._parts: dict[int, tuple[NDArray[Any], ...]] = {}
+        self.by_frequency: NDArray[np.intp] | None = None  # classes by frequency; None where dense
+        if labels.n_tasks * labels.n_classes <= DENSE_LIMIT:
+            self._dense = np.empty(self._shape)
+        else:
+            self.by_frequency = np.argsort(-labels.class_totals, kind="stable")
+
+    def store(self, tasks: slice, rows: Any) -> None:
+        """Take the rows of a shard, as :func:`posterior_rows` makes them."""
+        if self._dense is not None:
+            self._dense[tasks] = rows
+        else:
+            task, label, values = rows
+            self._parts[tasks.start] = tasks.start + task, label, values
+
+    def matrix(self) -> Any:
+        """Return the array or sparse matrix."""
+        from scipy.sparse import coo_array
+
+        if self._dense is not None:
+            return self._dense
+        parts = [self._parts[first] for first in sorted(self._parts)]
+        task, label, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return coo_array((values, (task, label)), shape=self._shape).tocsr()
+
+
+def posterior_rows(
+    shard: Shard,
+    state: SparsePosterior,
     log_class: Floats,
     totals: Floats,
+    by_frequency: NDArray[np.intp] | None,
 ) -> Any:
-    """Return the posterior (n_tasks, n_classes), dense, or sparse beyond ``DENSE_LIMIT`` numbers.
-
-    A sparse row holds the labels that the task received and its most probable class where that is
-    none of them, such as a gold label; what it lacks to one is spread over the other classes.
-    """
-    blocks = list(zip(engine.shards(), states, strict=True))
-    if labels.n_tasks * labels.n_classes > DENSE_LIMIT:
-        return _sparse(blocks, labels, log_class, totals)
-    probas = np.empty((labels.n_tasks, labels.n_classes))
-    for block, state in blocks:
-        part = probas[block.tasks]
-        for some in _stretches(len(part), labels.n_classes):
-            part[some] = _priors(block, some, log_class, totals) * state.rest[some, None]
-        part[state.task, state.label] = state.probas
+    """Return the posteriors (n, K) of a shard; with ``by_frequency`` as (task, class, value)."""
+    if by_frequency is not None:
+        task, label, values = _best_outside(shard, state, by_frequency, log_class, totals)
+        return (
+            np.concatenate([state.task, task]),
+            np.concatenate([state.label, label]),
+            np.concatenate([state.probas, values]),
+        )
+    probas = np.empty((shard.n_tasks, len(log_class)))
+    for some in _stretches(len(probas), len(log_class)):
+        probas[some] = _priors(shard, some, log_class, totals) * state.rest[some, None]
+    probas[state.task, state.label] = state.probas
     return probas
 
 
-def _priors(block: Block, tasks: Any, log_class: Floats, totals: Floats) -> Floats:
-    """Return the normalised priors (c, K) of some tasks of a block; one row if all share it."""
-    if block.prior_index is None:
-        return np.asarray(np.exp(log_class + block.prior_rows[:1] - totals[0]))
-    row = block.prior_index[tasks]
-    return np.asarray(np.exp(log_class + block.prior_rows[row] - totals[row, None]))
-
-
-def _sparse(
-    blocks: list[tuple[Block, Received]], labels: CrowdLabels, log_class: Floats, totals: Floats
-) -> Any:
-    from scipy.sparse import coo_array
-
-    by_frequency = np.argsort(-labels.class_totals, kind="stable")
-    rows, columns, values = [], [], []
-    for block, state in blocks:
-        task, label, probas = _best_outside(block, state, by_frequency, log_class, totals)
-        rows += [block.tasks.start + state.task, block.tasks.start + task]
-        columns += [state.label, label]
-        values += [state.probas, probas]
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    return coo_array(entries, shape=(labels.n_tasks, labels.n_classes)).tocsr()
+def _priors(shard: Shard, tasks: Any, log_class: Floats, totals: Floats) -> Floats:
+    """Return the normalised priors (c, K) of some tasks of a shard; one row if all share it."""
+    if shard.prior_index is None:
+        return np.asarray(np.exp(log_class + shard.prior_rows[:1] - totals[0]))
+    row = shard.prior_index[tasks]
+    return np.asarray(np.exp(log_class + shard.prior_rows[row] - totals[row, None]))
 
 
 def _best_outside(
-    block: Block,
-    state: Received,
+    shard: Shard,
+    state: SparsePosterior,
     by_frequency: NDArray[np.intp],
     log_class: Floats,
     totals: Floats,
@@ -157,15 +175,15 @@ def _best_outside(
     Two, so that a tie shows. Rare but for tasks without labels: a class that was not received wins
     only against workers who are worse than chance, or by its prior.
     """
-    best = np.zeros(block.n_tasks)
+    best = np.zeros(shard.n_tasks)
     np.maximum.at(best, state.task, state.probas)
-    highest = np.exp((log_class + block.prior_rows.max(axis=0) - totals.min()).max())
+    highest = np.exp((log_class + shard.prior_rows.max(axis=0) - totals.min()).max())
     doubtful = np.flatnonzero(state.rest * min(1.0, highest) > best)
     found: list[tuple[NDArray[np.intp], NDArray[np.int32], Floats]] = []
     for some in _stretches(len(doubtful), len(log_class)):
         tasks = doubtful[some]
         probas = np.array(
-            np.broadcast_to(_priors(block, tasks, log_class, totals), (len(tasks), len(log_class)))
+            np.broadcast_to(_priors(shard, tasks, log_class, totals), (len(tasks), len(log_class)))
         )
         probas *= state.rest[tasks, None]
         counts = np.diff(state.indptr)[tasks]

@@ -15,12 +15,12 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.engines.threads import get_threads, set_threads
-from wisecrowd.families import received
-from wisecrowd.families.weighting import Votes, WeightedVote
+from wisecrowd.families import sparse_posterior
+from wisecrowd.families.iterative_vote import IterativeVote, Votes
 from wisecrowd.inference.monitor import reporting
 
 
-class GivenWeights(WeightedVote):
+class GivenWeights(IterativeVote):
     """Votes with weights that are known, for the tests."""
 
     promises: ClassVar[Tags] = Tags()
@@ -102,7 +102,7 @@ def test_sparse_posteriors_hold_what_dense_ones_have(monkeypatch, method, option
     monkeypatch.setattr(kernels, "COMPILE_FROM", 0 if fast else 10**12)
     dense = method.fit(labels, **given)
     expected, chosen, sure = dense.probas_, dense.labels_, dense.confidence_
-    monkeypatch.setattr(received, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(sparse_posterior, "DENSE_LIMIT", 0)
     sparse = method.fit(labels, **given)
     table = sparse.probas_.tocoo()
     np.testing.assert_allclose(table.data, expected[table.row, table.col], atol=1e-12)
@@ -114,7 +114,7 @@ def test_sparse_posteriors_hold_what_dense_ones_have(monkeypatch, method, option
 
 
 def test_sparse_ties_of_unlabelled_tasks_show(monkeypatch):
-    monkeypatch.setattr(received, "DENSE_LIMIT", 0)
+    monkeypatch.setattr(sparse_posterior, "DENSE_LIMIT", 0)
     labels = CrowdLabels.from_arrays(["s"], ["w"], ["c"], classes=["a", "b", "c"], tasks=["s", "t"])
     model = MajorityVote().fit(labels)
     assert model.labels_.tolist() == ["c", "c"]
@@ -127,7 +127,7 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, method):
     labels = random_labels(n_tasks=2000, n_workers=20, n_classes=4)
     gold = {0: 1, 1500: 2}
     whole = method.fit(labels, gold=gold).probas_
-    monkeypatch.setattr(memory, "SMALLEST_BLOCK", 1000)
+    monkeypatch.setattr(memory, "SMALLEST_SHARD", 1000)
     before = get_threads()
     try:
         set_threads(1)
@@ -141,7 +141,9 @@ def test_blocks_and_threads_do_not_change_a_bit(monkeypatch, method):
 
 
 def test_standard_errors_never_claim_certainty():
-    error = received.accuracy_error(np.array([1.0, 1.0, 0.5, 0.3]), np.array([0.0, 3.0, 99.0, 0.0]))
+    error = sparse_posterior.accuracy_error(
+        np.array([1.0, 1.0, 0.5, 0.3]), np.array([0.0, 3.0, 99.0, 0.0])
+    )
     assert error[0] == pytest.approx(0.5)  # the most an error of a share can be
     assert error[1] == pytest.approx(np.sqrt(1 / 7 / 4))
     assert error[2] == pytest.approx(0.05)

@@ -31,18 +31,14 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.memory import Block
-from wisecrowd.families.coin import Stats, log_wrong
-from wisecrowd.families.received import (
-    Received,
+from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel, log_wrong
+from wisecrowd.families.sparse_posterior import (
+    PosteriorMatrix,
     accuracy_error,
-    mass_outside,
-    posterior_matrix,
-    received,
-    row_totals,
     share_of,
     worker_weights,
 )
+from wisecrowd.inference.priors import OneCoin
 from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
@@ -104,8 +100,8 @@ class SkillVote(Aggregator):
         weight = scale * skills.weight
         log_class = _log_softmax(scale * offset)
         if skills.score is None:
-            correct = votes.round(weight, log_class).correct
-            probas = votes.posterior()
+            probas, stats = votes.posterior(weight, log_class)
+            correct = stats.correct
         else:
             probas = signed_posterior(scale * skills.score, prior)
             correct = right_labels(labels, probas)
@@ -126,9 +122,7 @@ class SkillVote(Aggregator):
         weight = self.vote_weight_
         if problem.data.n_workers > len(weight):  # one more: the worker about whom nothing is known
             weight = np.append(weight, 0.0)
-        votes = CoinVotes(problem)
-        votes.round(weight, self.vote_offset_)
-        return votes.posterior()
+        return CoinVotes(problem).posterior(weight, self.vote_offset_)[0]
 
 
 class CoinVotes:
@@ -136,32 +130,30 @@ class CoinVotes:
 
     def __init__(self, problem: Problem) -> None:
         labels = problem.data
-        self._labels, self._prior = labels, problem.prior
-        self._engine = problem.cut(labels.n_workers)
-        self._states = received(self._engine, labels.n_classes)
-        self._labelled = float(np.count_nonzero(labels.labels_per_task))
         self.total = worker_weights(labels)  # (J,) of each worker's labels
+        self._labelled = float(np.count_nonzero(labels.labels_per_task))
+        self._probas = PosteriorMatrix(labels)
+        self._model = OneCoinModel(
+            coin=OneCoin(0.0, 0.0),
+            weights=self.total,
+            n_classes=labels.n_classes,
+            by_frequency=self._probas.by_frequency,
+        )
+        self._shards = problem.cut(labels.n_workers)
+        self._states = self._shards.begin(self._model)
 
-    def round(self, log_odds: Floats, log_class: Floats) -> Stats:
+    def round(self, log_odds: Floats, log_class: Floats) -> CoinStats:
         """Vote; return the correct labels (J,), the class mass (K,) and the sum of log Z."""
-        self._last = log_class, row_totals(self._prior, log_class)
-
-        def step(block: Block, state: Received, _: None) -> tuple[Received, Stats]:
-            correct, mass = np.zeros_like(log_odds), np.zeros_like(log_class)
-            log_z = block.kernels("sparse_posterior").coin_step(
-                block.indptr, block.worker, block.weight, *state.pairs, log_odds,
-                log_class, block.prior_rows, block.prior_index, self._last[1],
-                correct, mass, state.probas, state.rest,
-            )  # fmt: skip
-            mass += mass_outside(block, state, *self._last)
-            return state, Stats(correct, mass, log_z)
-
-        stats: Stats = self._engine.map_reduce(step, self._states, None)[1]
+        params = CoinParams(log_odds, log_odds, log_class)
+        stats: CoinStats
+        _, stats = self._shards.map_reduce(self._model, "local_step", self._states, params)
         return stats
 
-    def posterior(self) -> Any:
-        """Return the (n_tasks, n_classes) posterior of the last round, dense or sparse."""
-        return posterior_matrix(self._engine, self._states, self._labels, *self._last)
+    def posterior(self, log_odds: Floats, log_class: Floats) -> tuple[Any, CoinStats]:
+        """Vote; return the posterior (n_tasks, n_classes), dense or sparse, and the statistics."""
+        params, store = CoinParams(log_odds, log_odds, log_class), self._probas.store
+        stats = self._shards.collect(self._model, "answer", self._states, params, store)
+        return self._probas.matrix(), stats
 
     def best_scale(self, weight: Floats, offset: Floats) -> float:
         r"""Return the :math:`\kappa` under which the labels are most likely.
