@@ -1,7 +1,7 @@
-"""The whole job on a simulated crowd: labels, worker quality, a classifier, and what was gained.
+"""The whole workflow on a simulated crowd: labels, worker quality, a classifier, and the gain.
 
 Scikit-learn's handwritten digits give the true classes. Every digit is labelled by five of forty
-workers: some are careful, some confuse similar digits or mean harm, and some do not look at all.
+workers. Some are careful, some confuse similar digits or are adversarial, and some label at random.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEED = 0
 
 
 def main() -> None:
-    """Simulate, aggregate, train, say what was gained, write, report."""
+    """Simulate, aggregate, train, print the gain, write the results and the report."""
     pixels, truth = load_digits(return_X_y=True)
     careful, varied = simulate.OneCoinWorkers(8, 2), simulate.DiverseWorkers()
     workers = 12 * careful + 20 * varied + 8 * simulate.Spammers()
@@ -43,7 +43,7 @@ def main() -> None:
     print(f"  Dawid-Skene    {after:.1%} correct")
     print(f"  gained         {100 * (after - before):+.1f} points: {fewer:.0%} fewer wrong labels")
     likeness = metrics.worker_rank_correlation(model.worker_accuracy_, crowd.worker_accuracy)
-    print(f"  workers        estimated and true accuracy rank alike, correlation {likeness:.2f}")
+    print(f"  workers        rank correlation of estimated and true accuracy: {likeness:.2f}")
 
     train(pixels, truth, labels)
 
@@ -67,22 +67,22 @@ def main() -> None:
     answers = str(OUTPUT / "crowd" / "answers.csv")
     report(labels, page, fit=model, truth=truth, title="The demo's crowd", files=[answers])
     command = os.path.relpath(Path(sys.executable).with_name("wisecrowd"))
-    print(f"The crowd itself is in {OUTPUT / 'crowd'}; all methods beside each other:")
+    print(f"The crowd itself is in {OUTPUT / 'crowd'}; to compare all methods, run:")
     print(f"  {command} compare {OUTPUT}/crowd/answers.csv --truth {OUTPUT}/crowd/truth.csv")
-    print(f"A report to look at, by double click: {page.resolve()}")
+    print(f"The report; open it with a double click: {page.resolve()}")
 
 
 def train(pixels: Any, truth: Any, labels: CrowdLabels) -> None:
-    """Train on the labels of two thirds of the digits, and score on the others."""
+    """Train on the labels of two thirds of the digits, and score on the rest."""
     seen, new = slice(0, 1200), slice(1200, None)
     voted = learning.TwoStage(aggregator="majority-vote", labels="hard", epochs=30)
     together = learning.CCEM(epochs=30)
-    print(f"A classifier for digits that nobody labelled, from the labels of {seen.stop}:")
-    for name, method in (("on the majority's labels", voted), ("on the raw labels", together)):
+    print(f"A classifier trained on the labels of {seen.stop} digits, scored on unlabelled digits:")
+    for name, method in (("on the majority vote", voted), ("on the raw labels", together)):
         method.fit(pixels[seen], labels[seen])
         print(f"  {name:<25} {method.score(pixels[new], truth[new]):.1%} correct")
     improved = metrics.accuracy(truth[seen], together.labels_)
-    print(f"  the {seen.stop} themselves       {improved:.1%} correct, from pixels and labels")
+    print(f"  the {seen.stop} digits themselves {improved:.1%} correct, from pixels and labels")
 
 
 if __name__ == "__main__":

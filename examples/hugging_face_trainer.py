@@ -1,7 +1,7 @@
-"""The parts of wisecrowd.nn under Hugging Face's Trainer; runs where transformers is installed.
+"""The parts of wisecrowd.nn with Hugging Face's Trainer; needs transformers.
 
-A model for the Trainer is a module that takes a batch by keywords and returns its loss: any
-encoder can stand where the small network does here.
+A model for the Trainer is a module that takes a batch as keywords and returns its loss. Any
+encoder can replace the small network used here.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from noisy_digits import NoisyDigits
 from wisecrowd import nn as crowd_nn
 
 try:
-    import accelerate  # noqa: F401  the Trainer cannot do without
+    import accelerate  # noqa: F401  the Trainer needs it
     from transformers import Trainer, TrainingArguments, set_seed
 except ImportError:
-    print("This example needs transformers and accelerate, not both installed; nothing was run.")
+    print("This example needs transformers and accelerate; install both; nothing was run.")
     sys.exit(0)
 
 EPOCHS = 40
@@ -50,7 +50,7 @@ def collate(samples: list[Any]) -> dict[str, torch.Tensor]:
 
 
 def main() -> None:
-    """Train on one noisy label per digit, and say how well digits and workers are known."""
+    """Train on one noisy label per digit, and print how well digits and workers are learned."""
     set_seed(0)
     digits = NoisyDigits()
     model = CrowdClassifier(*digits.sizes)

@@ -1,4 +1,4 @@
-"""The parts of wisecrowd.nn in a Lightning module; runs where pytorch-lightning is installed."""
+"""The parts of wisecrowd.nn in a Lightning module; needs pytorch-lightning."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ class CrowdModule(LightningModule):
     def transfer_batch_to_device(
         self, batch: crowd_nn.CrowdBatch, device: Any, dataloader_idx: int
     ) -> crowd_nn.CrowdBatch:
-        """Move a batch of tasks with its annotations."""
+        """Move a batch of tasks and their annotations to the device."""
         return batch.to(device)
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Learn the workers faster than the network."""
+        """Use a higher learning rate for the worker parameters than for the network."""
         network, head = self.network.parameters(), self.head.parameters()
         return torch.optim.Adam([{"params": network, "lr": 2e-3}, {"params": head, "lr": 1e-2}])
 
 
 def main() -> None:
-    """Train on one noisy label per digit, and say how well digits and workers are known."""
-    warnings.simplefilter("ignore")  # Lightning's advice on processes that load data
+    """Train on one noisy label per digit, and print how well digits and workers are learned."""
+    warnings.simplefilter("ignore")  # Lightning's advice on data-loading processes
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     seed_everything(0, verbose=False)
     digits = NoisyDigits()

@@ -1,4 +1,4 @@
-"""What the examples of wisecrowd.nn share: digits with one noisy label each, and the score."""
+"""Shared parts of the wisecrowd.nn examples: digits with one noisy label each, and the score."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ N_TRAIN = 1400
 class NoisyDigits:
     """Scikit-learn's handwritten digits, each labelled by one of five workers.
 
-    Every worker is right six times in ten and else takes a digit for one fixed other.
+    Every worker is right six times in ten, and otherwise confuses a digit with a fixed other one.
 
     Attributes
     ----------
     labels : CrowdLabels
     confusion : (5, 10, 10)
-        What the workers truly do.
+        True confusion matrices of the workers.
     samples : list
         One ``(x, [(worker, label), ...])`` per training digit, as ``crowd_collate`` takes them.
     """
@@ -44,7 +44,7 @@ class NoisyDigits:
 
     @torch.no_grad()
     def report(self, network: torch.nn.Module, confusion: torch.Tensor) -> None:
-        """Print how well new digits and the workers are known."""
+        """Print the accuracy on new digits and the error of the confusion matrices."""
         predicted = network.eval()(self.X[N_TRAIN:]).argmax(dim=1).numpy()
         given = np.mean(self.labels.label == self.truth[self.labels.task])
         error = np.abs(confusion.numpy() - self.confusion).mean()
