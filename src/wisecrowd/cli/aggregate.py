@@ -33,8 +33,7 @@ class AggregateOptions:
         bool,
         typer.Option(
             "--calibrate",
-            help="Make confidences as sure as they should be, by a temperature chosen without "
-            "truth.",
+            help="Calibrate confidences by temperature scaling; needs no truth.",
         ),
     ] = False
     exports: Exports
@@ -51,7 +50,7 @@ class AggregateOptions:
 
 @command
 def aggregate(context: typer.Context, files: options.Files, asked: AggregateOptions) -> None:
-    """Infer the label of every task, and how good every worker is.
+    """Estimate the label of every task and the accuracy of every worker.
 
     The result has one row per task: task, label, confidence, tie, n_labels.
     """

@@ -27,7 +27,7 @@ COMMANDS = (
 # What parameters that name a file or a folder show in the help.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
-    "Exit codes: 0 done, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
+    "Exit codes: 0 success, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
     "data or file, 130 Ctrl-C."
 )
 
@@ -70,15 +70,15 @@ def root(
         typer.Option(
             "--limit",
             metavar="NAME=NUMBER",
-            help="Let files decode to more rows, columns, bytes, or times their size (ratio); "
-            "repeatable.",
+            help="Raise a limit on decoded files: rows, columns, bytes, or ratio to the size on "
+            "disk; repeatable.",
         ),
     ] = None,
     version: Annotated[
         bool,
         typer.Option(
             "--version",
-            help="Print the version and leave.",
+            help="Print the version and exit.",
             is_eager=True,
             callback=lambda wanted: _print_version(wanted),
         ),

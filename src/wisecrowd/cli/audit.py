@@ -35,7 +35,7 @@ class AuditOptions:
         str | None,
         typer.Option(
             "-o", "--output", metavar="FOLDER",
-            help="Write the findings and all tables here as csv.",
+            help="Output folder for the findings and all tables, as csv.",
         ),
     ] = None  # fmt: skip
     fail_on: Annotated[
@@ -43,19 +43,19 @@ class AuditOptions:
         typer.Option(
             "--fail-on",
             metavar="info|low|medium|high",
-            help="Exit with code 1 if there is a finding of this severity or a higher one.",
+            help="Exit with code 1 if a finding has this severity or a higher one.",
         ),
     ] = None
     prune_to: Annotated[
         str | None,
-        typer.Option("--prune-to", metavar="FILE", help="Write the labels without spammers here."),
+        typer.Option("--prune-to", metavar="FILE", help="Output file for the cleaned labels."),
     ] = None
     prune: Annotated[
         list[str] | None,
         typer.Option(
             "--prune",
             metavar="clones|collusion|spammers",
-            help="What --prune-to removes, in this order; copies become one worker. Repeatable.",
+            help="What --prune-to removes, in this order; copies become one worker; repeatable.",
         ),
     ] = None
     unlabelled: Annotated[
@@ -63,13 +63,13 @@ class AuditOptions:
         typer.Option(
             "--unlabelled",
             metavar="refuse|spare|drop",
-            help="When pruning would leave tasks without labels: stop, spare workers, or drop "
-            "tasks.",
+            help="If pruning would leave tasks without labels: stop, spare their workers, or drop "
+            "the tasks.",
         ),
     ] = "refuse"
     part: Annotated[
         list[str] | None,
-        typer.Option("--part", metavar="NAME", help="Only this part of the audit; repeatable."),
+        typer.Option("--part", metavar="NAME", help="Run only this part of the audit; repeatable."),
     ] = None
     gold_columns: options.GoldColumns = None
     reading: Reading
@@ -82,7 +82,7 @@ class AuditOptions:
 def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> None:
     """Find spammers, colluders and other problems of a crowd.
 
-    Prints the findings, most severe first; exit code 1 is for --fail-on only.
+    Prints the findings, most severe first. The exit code is 1 only with --fail-on.
     """
     from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels

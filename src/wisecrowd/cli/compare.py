@@ -25,7 +25,7 @@ class CompareOptions:
     output: options.Output = None
     methods: Annotated[
         str | None,
-        typer.Option("--methods", metavar="A,B,...", help="Only these; by default all."),
+        typer.Option("--methods", metavar="A,B,...", help="Methods to compare (default: all)."),
     ] = None
     learning: FeatureFiles
     parameter: options.Parameters = None
@@ -39,12 +39,13 @@ class CompareOptions:
 def compare(context: typer.Context, files: options.Files, asked: CompareOptions) -> None:
     """Run every method and score it.
 
-    With --truth: how right labels and probabilities are. Without: how far a method agrees with the
-    others on average, and the log-likelihood per label of a fifth of the tasks, held out.
+    With --truth, scores labels and probabilities against the truth. Without it, prints the mean
+    agreement with the other methods, and the log-likelihood per label on a held-out fifth of the
+    tasks.
 
-    With --features the methods that train a classifier are compared, with the same network and
-    budget (-p epochs=20 and the like go to all), and ranked by --test-truth, --truth or, without
-    either, by the held-out likelihood.
+    With --features, compares the methods that train a classifier, with the same network and budget
+    (-p epochs=20 applies to all). They are ranked by --test-truth, else by --truth, else by the
+    held-out likelihood.
     """
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output

@@ -32,17 +32,17 @@ class FeatureFiles:
     features: Annotated[
         str | None,
         typer.Option(
-            "--features", metavar="FILE", help="Compare the methods that learn from features."
+            "--features", metavar="FILE", help="Features; compare the methods that use them."
         ),
     ] = None
     ids: options.Ids = None
     test: Annotated[
         str | None,
-        typer.Option("--test", metavar="FILE", help="Features of new tasks to score on ..."),
+        typer.Option("--test", metavar="FILE", help="Features of test tasks; needs --test-truth."),
     ] = None
     test_truth: Annotated[
         str | None,
-        typer.Option("--test-truth", metavar="FILE", help="... and their true classes."),
+        typer.Option("--test-truth", metavar="FILE", help="True classes of the test tasks."),
     ] = None
 
     def check(self, parameters: list[str]) -> None:

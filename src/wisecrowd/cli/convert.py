@@ -19,22 +19,22 @@ def convert(
     context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="IN", help="Annotations; - is standard input.")],
     target: Annotated[
-        str, typer.Argument(metavar="OUT", help="A csv, tsv, jsonl or parquet file; - is stdout.")
+        str, typer.Argument(metavar="OUT", help="Output: csv, tsv, jsonl or parquet; - is stdout.")
     ],
     reading: Reading = KEEP_ALL,
     gold: Annotated[
         str | None,
         typer.Option(
-            "--gold", metavar="FILE", help="Write here what an export marks as gold: task, label."
+            "--gold", metavar="FILE", help="Output file for the gold of an export: task, label."
         ),
     ] = None,
     raw_csv: options.RawCsv = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Write annotations, also the export of a platform, as one plain table.
+    """Convert annotations or a platform's export to one plain table.
 
-    Columns: task, worker, label and what else is known. Rows are sorted by task and worker; by
-    default none is dropped, but for what an export itself marks as skipped or rejected.
+    The columns are task, worker, label and any others in the data. Rows are sorted by task and
+    worker. By default only rows that an export marks as skipped or rejected are dropped.
     """
     from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import check_outputs, write_result

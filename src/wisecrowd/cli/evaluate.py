@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wisecrowd.metrics.against_truth import Truth
 
 Labels = Annotated[
-    str, typer.Argument(metavar="LABELS", help="Any table with a task and a label column.")
+    str, typer.Argument(metavar="LABELS", help="Table with a task and a label column.")
 ]
 
 
@@ -24,7 +24,7 @@ class EvaluateOptions:
     """The options of ``wisecrowd evaluate``."""
 
     truth: Annotated[
-        str, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
+        str, typer.Option("--truth", metavar="FILE", help="True classes for scoring: task, label.")
     ]
     output: options.Output = None
     truth_columns: options.TruthColumns = None
@@ -38,8 +38,8 @@ class EvaluateOptions:
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
     """Score a file of labels against the truth.
 
-    Probabilities are scored too where the file has them: columns p_CLASS give log loss, Brier score
-    and calibration error (ECE), a confidence column alone gives these for two classes, and the
+    Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
+    calibration error (ECE). A confidence column alone gives all three for two classes, and the
     calibration error for more.
     """
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth

@@ -23,28 +23,28 @@ SoftLabelsTo = Annotated[
     typer.Option(
         "--soft-labels",
         metavar="FILE",
-        help="Write all probabilities here: .npy, .parquet, .jsonl, or a folder (Hugging Face).",
+        help="Output for all probabilities: .npy, .parquet, .jsonl, or a folder (Hugging Face).",
     ),
 ]
 PredictionsTo = Annotated[
     str | None,
     typer.Option(
-        "--predictions", metavar="FILE", help="Write predictions that Label Studio imports: .json."
+        "--predictions", metavar="FILE", help="Output .json file with predictions for Label Studio."
     ),
 ]
 FromName = Annotated[
     str | None,
-    typer.Option("--from-name", metavar="NAME", help="Their control; default: as in the export."),
+    typer.Option("--from-name", metavar="NAME", help="Control name (default: as in the export)."),
 ]
 ToName = Annotated[
     str | None,
-    typer.Option("--to-name", metavar="NAME", help="What it labels; default: as in the export."),
+    typer.Option("--to-name", metavar="NAME", help="Labelled object (default: as in the export)."),
 ]
 ExistingTasks = Annotated[
     bool,
     typer.Option(
         "--existing-tasks",
-        help="Write --predictions for the tasks in the project: rows of the API, no new tasks.",
+        help="Write --predictions as rows for the API, for existing tasks of the project.",
     ),
 ]
 

@@ -22,7 +22,7 @@ def inspect(
     source: Source,
     as_json: options.PrintJson = False,
 ) -> None:
-    """Say what a file holds: format, columns, questions, counts, and what is left out and why."""
+    """Describe a file: format, columns, questions, counts, and rows left out, with reasons."""
     from wisecrowd.cli.outputs import print_json, print_text
     from wisecrowd.cli.terminal import Notes, harmless
     from wisecrowd.io.inspection import inspect as look

@@ -9,9 +9,9 @@ import typer
 from wisecrowd.cli import options
 
 Learning = Annotated[
-    bool, typer.Option("--learning", help="Those that train a classifier on features instead.")
+    bool, typer.Option("--learning", help="List the methods that train a classifier on features.")
 ]
-Long = Annotated[bool, typer.Option("--long", help="Add when to use each, and its paper.")]
+Long = Annotated[bool, typer.Option("--long", help="Add when to use each method, and its paper.")]
 
 
 def methods(

@@ -14,112 +14,108 @@ Files = Annotated[
     list[str],
     typer.Argument(
         metavar="FILE",
-        help="Annotations: csv, tsv, jsonl or parquet, csv also as .gz, or a platform's export; "
-        "several, a glob, or - for standard input.",
+        help="Annotations: csv (also .gz), tsv, jsonl, parquet or a platform's export; several "
+        "files, a glob, or - for standard input.",
         show_default=False,
     ),
 ]
 Output = Annotated[
     str | None,
-    typer.Option(
-        "-o", "--output", metavar="FILE", help="Write the result here instead of standard output."
-    ),
+    typer.Option("-o", "--output", metavar="FILE", help="Output file (default: standard output)."),
 ]
 Truth = Annotated[
-    str | None, typer.Option("--truth", metavar="FILE", help="True classes: task, label.")
+    str | None,
+    typer.Option("--truth", metavar="FILE", help="True classes for scoring: task, label."),
 ]
 TruthColumns = Annotated[
     str | None,
-    typer.Option(
-        "--truth-columns", metavar="TASK,LABEL", help="What the columns of --truth are called."
-    ),
+    typer.Option("--truth-columns", metavar="TASK,LABEL", help="Column names of --truth."),
 ]
 GoldColumns = Annotated[
     str | None,
-    typer.Option(
-        "--gold-columns", metavar="TASK,LABEL", help="What the columns of --gold are called."
-    ),
+    typer.Option("--gold-columns", metavar="TASK,LABEL", help="Column names of --gold."),
 ]
 Gold = Annotated[
-    str | None, typer.Option("--gold", metavar="FILE", help="Known classes: task, label.")
+    str | None,
+    typer.Option("--gold", metavar="FILE", help="Known classes for the fit: task, label."),
 ]
 Method = Annotated[
-    str, typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods`.")
+    str, typer.Option("-m", "--method", metavar="NAME", help="Method; see `wisecrowd methods`.")
 ]
 Workers = Annotated[
     str | None,
-    typer.Option("--workers", metavar="FILE", help="Write the quality of every worker here."),
+    typer.Option("--workers", metavar="FILE", help="Output file for the quality of every worker."),
 ]
 Soft = Annotated[
-    bool, typer.Option("--soft", help="Add the probability of every class, as p_CLASS.")
+    bool, typer.Option("--soft", help="Add columns p_CLASS with the probability of every class.")
 ]
 Ids = Annotated[
-    str | None, typer.Option("--ids", metavar="FILE", help="The task of each row of the features.")
+    str | None, typer.Option("--ids", metavar="FILE", help="Task of each row of the features.")
 ]
 TaskColumn = Annotated[
-    str | None, typer.Option("--task", metavar="COLUMN", help="Column of the task.")
+    str | None, typer.Option("--task", metavar="COLUMN", help="Column with task ids.")
 ]
 WorkerColumn = Annotated[
-    str | None, typer.Option("--worker", metavar="COLUMN", help="Column of the worker.")
+    str | None, typer.Option("--worker", metavar="COLUMN", help="Column with worker ids.")
 ]
 LabelColumn = Annotated[
     str | None,
-    typer.Option("--label", metavar="COLUMN", help="Column of the label; of exports: question."),
+    typer.Option("--label", metavar="COLUMN", help="Column with labels; in exports, the question."),
 ]
 TimestampColumn = Annotated[
     str | None,
-    typer.Option("--timestamp", metavar="COLUMN", help="Column that says which repeat is last."),
+    typer.Option(
+        "--timestamp", metavar="COLUMN", help="Column with times, to find the last repeat."
+    ),
 ]
 WeightColumn = Annotated[
-    str | None, typer.Option("--weight", metavar="COLUMN", help="Column of how often a row counts.")
+    str | None, typer.Option("--weight", metavar="COLUMN", help="Column with row weights.")
 ]
 NoHeader = Annotated[
     bool,
-    typer.Option("--no-header", help="The first row is data; --columns names the columns."),
+    typer.Option("--no-header", help="The file has no header; --columns names the columns."),
 ]
 Columns = Annotated[
     str | None,
     typer.Option(
-        "--columns", metavar="A,B,C", help="Names of all columns of a file without a header."
+        "--columns", metavar="A,B,C", help="Names of all columns, for a file without a header."
     ),
 ]
 Wide = Annotated[
     bool,
-    typer.Option("--wide", help="A wide table: one row per task, one column of labels per worker."),
+    typer.Option("--wide", help="Wide table: one row per task, one column of labels per worker."),
 ]
 WorkerColumns = Annotated[
     str | None,
-    typer.Option(
-        "--worker-columns", metavar="A,B,C", help="Columns of the workers in a wide table."
-    ),
+    typer.Option("--worker-columns", metavar="A,B,C", help="Worker columns of a wide table."),
 ]
 Format = Annotated[
     str,
     typer.Option(
         "--format",
         metavar="FORMAT",
-        help="csv, tsv, jsonl, parquet, wide or a platform such as label-studio; auto: by content.",
+        help="csv, tsv, jsonl, parquet, wide, a platform such as label-studio, or auto (detect).",
     ),
 ]
 Encoding = Annotated[
     str,
-    typer.Option("--encoding", metavar="NAME", help="Of the text files, such as latin-1."),
+    typer.Option("--encoding", metavar="NAME", help="Encoding of text files, such as latin-1."),
 ]
 Classes = Annotated[
     str | None,
-    typer.Option("--classes", metavar="A,B,C", help="All classes, also those nobody chose."),
+    typer.Option("--classes", metavar="A,B,C", help="All classes, including those without labels."),
 ]
 Abstain = Annotated[
     list[str] | None,
-    typer.Option("--abstain", metavar="LABEL", help="A label that counts as none; repeatable."),
+    typer.Option("--abstain", metavar="LABEL", help="Label to treat as an abstention; repeatable."),
 ]
 Duplicates = Annotated[
     str,
     typer.Option(
         "--duplicates",
         metavar="auto|last|keep|error",
-        help="For repeated (task, worker) pairs: the last counts, all count, or stop; auto: the "
-        "last counts, but stop if many have different labels.",
+        help="Repeated (task, worker) pairs: use the last, keep all, or stop with an error; auto: "
+        "use the last, but stop if many have different labels.",
     ),
 ]
 Kinds = Annotated[
@@ -127,13 +123,13 @@ Kinds = Annotated[
     typer.Option(
         "--kinds",
         metavar="human,model",
-        help="Kinds of workers to read, or all; by default no models where humans labelled too.",
+        help="Kinds of workers to read, or all; by default, no models if humans labelled too.",
     ),
 ]
 ExcludeWorkers = Annotated[
     list[str] | None,
     typer.Option(
-        "--exclude-workers", metavar="GLOB", help="Workers to leave out, as 'model:*'; repeatable."
+        "--exclude-workers", metavar="GLOB", help="Workers to omit, such as 'model:*'; repeatable."
     ),
 ]
 Type = Annotated[
@@ -141,7 +137,7 @@ Type = Annotated[
     typer.Option(
         "--type",
         metavar="labels",
-        help="Kind of the labels: every value is a class, also if it looks like a number or text.",
+        help="Type of the labels; labels: every value is a class, even a number or a text.",
     ),
 ]
 Parameters = Annotated[
@@ -152,14 +148,14 @@ Parameters = Annotated[
 ]
 Json = Annotated[
     bool,
-    typer.Option("--json", help="One JSON object instead of a table; -o FILE.json writes it."),
+    typer.Option("--json", help="Print one JSON object, or write it to -o FILE.json."),
 ]
 PrintJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 RawCsv = Annotated[
     bool,
     typer.Option(
         "--raw-csv",
-        help="Write ids as they are to csv, also those that a spreadsheet would take for formulas.",
+        help="Write ids unchanged to csv, even if a spreadsheet would read them as formulas.",
     ),
 ]
 Pseudonymize = Annotated[
@@ -167,18 +163,23 @@ Pseudonymize = Annotated[
     typer.Option(
         "--pseudonymize",
         metavar="KEY",
-        help="Replace worker ids by pseudonyms; KEY is a file that holds the secret, or env:NAME.",
+        help="Replace worker ids by pseudonyms; KEY is a file with the secret, or env:NAME.",
     ),
 ]
 Seed = Annotated[
     int | None,
-    typer.Option("--seed", min=0, metavar="N", help="Seed of whatever is random; default 0."),
+    typer.Option("--seed", min=0, metavar="N", help="Random seed (default: 0)."),
 ]
 Threads = Annotated[
     int | None,
-    typer.Option("--threads", min=1, metavar="N", help="Default: all cores; same bits either way."),
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="N",
+        help="Number of threads (default: all cores); does not change results.",
+    ),
 ]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Nothing but the result and errors.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the result and errors.")]
 
 
 def names_of(text: str | None) -> list[str] | None:

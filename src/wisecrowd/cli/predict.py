@@ -15,9 +15,9 @@ from wisecrowd.cli.options import Reading
 if TYPE_CHECKING:
     from wisecrowd.io.exports import SoftLabels
 
-Model = Annotated[str, typer.Argument(metavar="MODEL", help="The folder that train wrote.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by train.")]
 Features = Annotated[
-    str, typer.Argument(metavar="FEATURES", help="One row per task, as for train.")
+    str, typer.Argument(metavar="FEATURES", help="Features, one row per task, as for train.")
 ]
 
 
@@ -29,7 +29,7 @@ class PredictOptions:
     answers: Annotated[
         str | None,
         typer.Option(
-            "--answers", metavar="FILE", help="Labels of these tasks by workers of the training."
+            "--answers", metavar="FILE", help="Labels of these tasks by workers of the fit."
         ),
     ] = None
     ids: options.Ids = None
@@ -47,8 +47,8 @@ def predict(
 ) -> None:
     """Predict the class of every row of the features.
 
-    The result has one row per task: task, label, confidence. With --answers the prediction is that
-    of features and labels together.
+    The result has one row per task: task, label, confidence. With --answers, the prediction uses
+    features and labels.
     """
     from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import (

@@ -26,18 +26,14 @@ class ReportOptions:
 
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help=f"Where to write the page; default {DEFAULT}."
-        ),
+        typer.Option("-o", "--output", metavar="FILE", help=f"Output file (default: {DEFAULT})."),
     ] = None
     method: options.Method = "dawid-skene"
     parameter: options.Parameters = None
     truth: options.Truth = None
     gold: Annotated[
         str | None,
-        typer.Option(
-            "--gold", metavar="FILE", help="Known classes that the fit may use: task, label."
-        ),
+        typer.Option("--gold", metavar="FILE", help="Known classes for the fit: task, label."),
     ] = None
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")
@@ -47,16 +43,17 @@ class ReportOptions:
     reading: Reading
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="Give the summary as JSON; a page only with -o FILE.html."),
+        typer.Option("--json", help="Print the summary as JSON; -o FILE.html writes a page."),
     ] = False
     running: Running
 
 
 @command
 def report(context: typer.Context, files: options.Files, asked: ReportOptions) -> None:
-    """Write a report of a crowd as one HTML file, to look at or to send.
+    """Write a report on a crowd as one HTML file.
 
-    It needs no network: accuracy, what to do next, workers, hard tasks, collusion and more.
+    The file needs no network. It shows accuracy, next steps, workers, hard tasks, collusion and
+    more.
     """
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.outputs import give_json

@@ -10,12 +10,12 @@ import typer
 from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
 
-Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Where answers.csv, truth.csv go.")]
+Folder = Annotated[str, typer.Argument(metavar="FOLDER", help="Folder for answers.csv, truth.csv.")]
 
 Names = Annotated[
     bool,
     typer.Option(
-        "--list", is_eager=True, help="List the names.", callback=lambda on: _list_names(on)
+        "--list", is_eager=True, help="List all names.", callback=lambda on: _list_names(on)
     ),
 ]
 
@@ -24,40 +24,40 @@ Names = Annotated[
 class SimulateOptions:
     """The options of ``wisecrowd simulate``."""
 
-    tasks: Annotated[int, typer.Option("--tasks", min=1, metavar="N", help="Tasks.")] = 1000
+    tasks: Annotated[int, typer.Option("--tasks", min=1, metavar="N", help="Task count.")] = 1000
     workers: Annotated[
-        str, typer.Option("--workers", metavar="CROWD", help="Who labels; see --list.")
+        str, typer.Option("--workers", metavar="CROWD", help="Population of workers; see --list.")
     ] = "40*one-coin:8,2 + 10*spammers"
     n_workers: Annotated[
         int | None,
-        typer.Option("--n-workers", min=1, metavar="N", help="Where CROWD does not say how many."),
+        typer.Option("--n-workers", min=1, metavar="N", help="Number of workers, if not in CROWD."),
     ] = None
     assignment: Annotated[
-        str, typer.Option("--assignment", metavar="GRAPH", help="Who labels what; see --list.")
+        str, typer.Option("--assignment", metavar="GRAPH", help="Assignment graph; see --list.")
     ] = "per-task:5"
     difficulty: Annotated[
         str | None,
-        typer.Option("--difficulty", metavar="D", help="How hard tasks are; see --list."),
+        typer.Option("--difficulty", metavar="D", help="Difficulty of the tasks; see --list."),
     ] = None
     classes: Annotated[
-        str, typer.Option("--classes", metavar="K|A,B,C", help="How many classes, or their names.")
+        str, typer.Option("--classes", metavar="K|A,B,C", help="Number of classes, or their names.")
     ] = "2"
     class_prior: Annotated[
         str | None,
-        typer.Option("--class-prior", metavar="P,P,...", help="How common each class is."),
+        typer.Option("--class-prior", metavar="P,P,...", help="Probability of each class."),
     ] = None
-    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Seed.")] = 0
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Random seed.")] = 0
     names: Names = False
     quiet: options.Quiet = False
 
 
 @command
 def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> None:
-    """Simulate a crowd whose truth is known.
+    """Simulate a crowd with known truth.
 
     Writes answers.csv, truth.csv and SOURCE.md into a folder.
 
-    CROWD composes populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
+    CROWD is a sum of populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run

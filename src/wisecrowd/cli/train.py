@@ -21,7 +21,7 @@ Features = Annotated[
     str,
     typer.Argument(
         metavar="FEATURES",
-        help="One row per task: .npy, or a table of numbers with the task in one column.",
+        help="Features, one row per task: .npy, or a table of numbers with a task column.",
     ),
 ]
 
@@ -31,7 +31,7 @@ class TrainOptions:
     """The options of ``wisecrowd train``."""
 
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FOLDER", help="Where to save the model.")
+        str, typer.Option("-o", "--output", metavar="FOLDER", help="Output folder for the model.")
     ]
     method: Annotated[
         str,
@@ -44,27 +44,25 @@ class TrainOptions:
     from_crowd: Annotated[
         bool,
         typer.Option(
-            "--valid-from-crowd", help="Choose the epoch by the labels of held-out tasks: no gold."
+            "--valid-from-crowd", help="Choose the epoch by held-out labels; needs no gold."
         ),
     ] = False
     valid: Annotated[
         str | None,
-        typer.Option("--valid", metavar="FILE", help="Features to choose the epoch by ..."),
+        typer.Option("--valid", metavar="FILE", help="Validation features; needs --valid-truth."),
     ] = None
     valid_truth: Annotated[
         str | None,
-        typer.Option("--valid-truth", metavar="FILE", help="... and their true classes."),
+        typer.Option("--valid-truth", metavar="FILE", help="True classes of the validation tasks."),
     ] = None
     labels: Annotated[
         str | None,
         typer.Option(
-            "--labels", metavar="FILE", help="Write the labels of the training tasks here."
+            "--labels", metavar="FILE", help="Output file for the labels of the training tasks."
         ),
     ] = None
     workers: options.Workers = None
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on where an interrupted training stood.")
-    ] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Resume interrupted training.")] = False
     gold_columns: options.GoldColumns = None
     reading: Reading
     as_json: options.PrintJson = False
@@ -84,8 +82,8 @@ def train(
 ) -> None:
     """Train a classifier on features and the crowd's raw labels.
 
-    Without --ids the tasks must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps the
-    best model so far; --resume goes on after a crash, to the same weights.
+    Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps
+    the best model so far. --resume continues after a crash and reaches the same weights.
     """
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.main import INTERRUPTED
