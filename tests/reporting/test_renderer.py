@@ -93,9 +93,9 @@ def test_the_policy_allows_exactly_our_style_and_script(html):
 def test_sections_are_in_order_and_headings_do_not_jump(page):
     titles = [e["text"].strip() for e in page.all("h2")]
     assert titles == [
-        "Verdict", "Do next", "Workers", "Tasks people disagree about",
-        "Which classes are confused", "Agreement network and suspected collusion",
-        "Methods compared", "Calibration", "What more labels would buy", "Data health",
+        "Verdict", "Next steps", "Workers", "Tasks people disagree about",
+        "Confused classes", "Agreement network and suspected collusion",
+        "Comparison of methods", "Calibration", "Value of more labels", "Data health",
         "How to reproduce this report",
     ]  # fmt: skip
     levels = [int(e["tag"][1]) for e in page.all("h1", "h2", "h3", "h4")]

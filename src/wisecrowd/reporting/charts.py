@@ -206,15 +206,15 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
     points = [
         Point(
             x(r["confidence"]), y(r["accuracy"]),
-            f"stated {100 * r['confidence']:.0f} %, right {100 * r['accuracy']:.0f} % of "
-            f"{r['count']}",
+            f"confidence {100 * r['confidence']:.0f} %, accuracy {100 * r['accuracy']:.0f} %, "
+            f"{r['count']} tasks",
         )
         for r in rows
     ]  # fmt: skip
     ticks = sorted({start, *(v for v in np.arange(0, 1.01, 0.1).tolist() if v > start + 0.03)})
     return Chart(
-        "Accuracy against stated confidence: on the dashed line both are equal.",
-        "stated confidence", "accuracy",
+        "Accuracy against confidence; on the dashed line both are equal.",
+        "confidence", "accuracy",
         x_ticks=[Tick(x(v), f"{100 * v:.0f} %") for v in ticks],
         y_ticks=y_ticks,
         lines=[
@@ -227,7 +227,7 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
 
 
 def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
-    """Return expected accuracy against labels per task; what is imagined is dashed."""
+    """Return expected accuracy against labels per task; the simulated part is dashed."""
     measured = [p for p in points if p["measured"] is not None]
     values = [p["accuracy"] for p in points] + [p["measured"] for p in measured]
     y, y_ticks = _share_axis(min(values), max(values))
@@ -237,14 +237,14 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
     future = [(x(p["labels"]), y(p["accuracy"])) for p in points if p["labels"] >= now - 1e-9]
     step = max(1, int(np.ceil(last / 10)))
     return Chart(
-        "Expected accuracy against labels per task; the vertical line is the present.",
+        "Expected accuracy against labels per task; the vertical line is the current number.",
         "labels per task", "accuracy",
         x_ticks=[Tick(x(v), str(v)) for v in range(0, int(last) + 1, step)],
         y_ticks=y_ticks,
         lines=[
             Line(path_of([(x(now), TOP), (x(now), HEIGHT - BOTTOM)]), "now"),
             Line(path_of(past)),
-            Line(path_of(future), "imagined"),
+            Line(path_of(future), "simulated"),
         ],
         points=[
             Point(x(p["labels"]), y(p["accuracy"]), f"{p['labels']:.1f} labels per task")
@@ -267,8 +267,8 @@ def network_drawing(graph: dict[str, Any]) -> Chart | None:
     y = (size / 2 + (size / 2 - 24) * np.sin(angle)).round(1).tolist()
     links = "".join(path_of([(x[a], y[a]), (x[b], y[b])]) for a, b in graph["edges"])
     return Chart(
-        f"{len(nodes)} workers and {len(graph['edges'])} links between those who agree more than "
-        "their skills explain; the table has the pairs.",
+        f"{len(nodes)} workers and {len(graph['edges'])} links between pairs who agree more than "
+        "their skill explains; the table has the pairs.",
         width=size, height=size,
         lines=[Line(links, "link")],
         points=[

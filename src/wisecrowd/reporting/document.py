@@ -112,9 +112,9 @@ def report(
 ) -> Report:
     """Return a report of a crowd, and write it if a path is given.
 
-    It is one HTML file without any reference to the network: labels and their accuracy, what to do
-    next, workers, hard tasks, confused classes, suspected collusion, methods compared, calibration,
-    what more labels would buy, and how to make it again. Needs the extra ``report``.
+    The report is one HTML file that needs no network. It shows the accuracy of the labels, next
+    steps, workers, hard tasks, confused classes, suspected collusion, a comparison of methods,
+    calibration, the value of more labels, and how to reproduce it. Needs the extra ``report``.
 
     Parameters
     ----------

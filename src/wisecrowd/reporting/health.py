@@ -90,11 +90,11 @@ def _shortcuts(study: Study) -> list[str]:
     if not is_large(study.labels):
         return []
     return [
-        "There are very many labels or workers: intervals of agreement rest on "
-        f"{options['agreement']['n_replicates']} bootstrap samples and the accuracy on "
-        f"{options['accuracy']['n_simulations']} imagined crowds.",
+        "The data set is large: intervals of agreement use "
+        f"{options['agreement']['n_replicates']} bootstrap samples, and the accuracy uses "
+        f"{options['accuracy']['n_simulations']} simulated crowds.",
         *(
-            ["How far rows of the label covariance are shrunk was chosen on a part of the workers."]
+            ["The shrinkage of the label covariance was chosen on a sample of the workers."]
             if "spammers" in options
             else []
         ),

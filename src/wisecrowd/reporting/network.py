@@ -19,7 +19,7 @@ def network(study: Study) -> dict[str, Any]:
     """Return suspected groups, the linked pairs among them, and the most striking pairs."""
     part: Any = study.audit.parts.get("collusion")
     if part is None:
-        return {"reason": study.audit.skipped.get("collusion", "Collusion was not looked for.")}
+        return {"reason": study.audit.skipped.get("collusion", "Collusion was not checked.")}
     excess = part.agreement - part.expected
     order = np.lexsort((-excess, -part.z))
     linked = order[part.linked[order]]

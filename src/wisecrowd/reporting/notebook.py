@@ -70,7 +70,7 @@ def findings_html(findings: Sequence[Any]) -> str:
         (found.severity, found.id, found.explanation, found.remedy, f"{found.score:.3g}")
         for found in findings
     )
-    header = ("severity", "finding", "what was seen", "what to do", "score")
+    header = ("severity", "finding", "explanation", "remedy", "score")
     return _table(header, rows, SENTENCE)
 
 

@@ -58,8 +58,8 @@ def _workers(summary: Summary) -> Data:
 
 def _tasks(summary: Summary) -> Data:
     levels = [(row["name"], row["count"]) for row in summary["tasks"]["levels"]]
-    says = "How many tasks have which share of labels for their commonest label."
-    return {"chart": charts.columns(levels, says, "share of the commonest label", "tasks")}
+    says = "Number of tasks by the share of their most common label."
+    return {"chart": charts.columns(levels, says, "share of the most common label", "tasks")}
 
 
 def _network(summary: Summary) -> Data:
@@ -82,7 +82,7 @@ def _budget(summary: Summary) -> Data:
 
 def _health(summary: Summary) -> Data:
     bars = [(bar["name"], bar["count"]) for bar in summary["health"]["bars"]]
-    says = "How many tasks have how many labels."
+    says = "Number of tasks by their number of labels."
     several = len(bars) > 1  # one bar alone says nothing
     return {"chart": charts.columns(bars, says, "labels", "tasks") if several else None}
 
@@ -90,14 +90,14 @@ def _health(summary: Summary) -> Data:
 # Name in the summary and of the template → heading, and what the template needs besides the data.
 SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "verdict": ("Verdict", _nothing),
-    "next": ("Do next", _next),
+    "next": ("Next steps", _next),
     "workers": ("Workers", _workers),
     "tasks": ("Tasks people disagree about", _tasks),
-    "classes": ("Which classes are confused", _nothing),
+    "classes": ("Confused classes", _nothing),
     "network": ("Agreement network and suspected collusion", _network),
-    "methods": ("Methods compared", _nothing),
+    "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),
-    "budget": ("What more labels would buy", _budget),
+    "budget": ("Value of more labels", _budget),
     "health": ("Data health", _health),
     "reproduce": ("How to reproduce this report", _nothing),
 }

@@ -158,7 +158,7 @@ def study_crowd(
     """
     if fit is not None and gold is not None:
         raise ParameterError(
-            "A fit has made use of its gold; give truth to judge it by, or method instead of fit."
+            "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
     crowd = as_crowd_labels(labels)
     gold_codes = as_gold(gold, crowd)

@@ -1,7 +1,7 @@
-"""What a report that is sent to others leaves out: workers of whom there are a few labels only.
+"""Workers with few labels, whom reports for others leave out.
 
-A handful of labels says little about a worker, and much about who it was. Such workers count in
-every sum; no table, finding or sentence names them.
+A few labels say little about a worker, but may identify the person. Such workers count in every
+sum; no table, finding or sentence names them.
 """
 
 from __future__ import annotations
