@@ -21,6 +21,7 @@ from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
+from wisecrowd.inference.label_law import ConfusionLaw
 from wisecrowd.testing import CHECKS, check_aggregator, maker
 from wisecrowd.testing.foundation import check
 
@@ -280,6 +281,18 @@ class LikelihoodIsPositive(Broken):
         return 1.0
 
 
+class LawTransposed(Broken):
+    def _label_law(self):
+        law = super()._label_law()
+        return ConfusionLaw(law.class_prior, law.matrices.transpose(0, 2, 1))
+
+
+class LawOfUniformClasses(Broken):
+    def _log_likelihood(self, problem):
+        uniform = TaskPrior(-np.log(np.tile(self.class_prior_, (1, 1))))
+        return super()._log_likelihood(replace(problem, prior=uniform))
+
+
 class TurnsStartsRound(Broken):
     def given(self, problem):
         start = problem.start
@@ -338,6 +351,8 @@ NOTICED = [
     (OneStepBehind, "check_predict_repeats_fit"),
     (NotInductive, "check_new_tasks"),
     (LikelihoodIsPositive, "check_score"),
+    (LawTransposed, "check_label_law"),
+    (LawOfUniformClasses, "check_label_law"),
     (TurnsStartsRound, "check_warm_start"),
     (IgnoresStarts, "check_warm_start"),
     (NotNormalised, "check_one_label_per_task"),

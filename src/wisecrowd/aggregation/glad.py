@@ -34,6 +34,7 @@ from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.families.confusion import Evidence
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.initial import Start, random_start
+from wisecrowd.inference.label_law import AbilityLaw
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.posteriors import sum_by
@@ -436,6 +437,14 @@ class GLAD(Aggregator):
             problem = replace(problem, data=labels.select_annotations(known))
         model = GLADModel(*self._priors(), labels.n_workers, labels.n_classes, log_class)
         return model, problem.cut(3 * labels.n_workers), GLADParams(self.ability_, log_class)
+
+    def _label_law(self) -> AbilityLaw:
+        """Return the law at the fitted easiness; that of new tasks is integrated over its prior."""
+        mean, precision = self._priors()[1]
+        nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
+        easiness = np.exp(mean + nodes / np.sqrt(precision))
+        accuracy = _sigmoid(np.outer(self.ability_, easiness)) @ (weights / weights.sum())
+        return AbilityLaw(self.class_prior_, accuracy, self.ability_, 1 / self.difficulty_)
 
 
 def _kernels(shard: Shard, params: GLADParams) -> ModuleType:

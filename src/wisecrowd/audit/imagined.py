@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.simulate.drawing import ConfusionLaw
+from wisecrowd.inference.label_law import ConfusionLaw
 
 Floats = NDArray[np.float64]
 
@@ -76,7 +76,8 @@ def imagined_crowd(
     """
     prior = np.asarray(model.class_prior_)
     truth = rng.choice(len(prior), size=labels.n_tasks, p=prior / prior.sum()).astype(np.int32)
-    drawn = ConfusionLaw(model.confusion_, truth).draw(labels.task, labels.worker, rng)
+    law = ConfusionLaw(prior, model.confusion_)
+    drawn = law.draw(truth[labels.task], labels.worker, labels.task, rng)
     return replace(labels, label=drawn), truth
 
 

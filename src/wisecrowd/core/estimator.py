@@ -5,15 +5,23 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import ParameterError, UnknownParameterError, not_fitted
+from wisecrowd.core.exceptions import (
+    DataError,
+    ParameterError,
+    UnknownParameterError,
+    not_fitted,
+)
 from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved, SavedArray
 from wisecrowd.core.wording import suggestion
+
+if TYPE_CHECKING:
+    from wisecrowd.inference.label_law import LabelLaw
 
 
 class Estimator:
@@ -130,6 +138,28 @@ class Estimator:
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "probas_")
+
+    def label_law(self) -> LabelLaw:
+        """Return p(label | class, worker, task) under the fit, with the class prior.
+
+        See :class:`~wisecrowd.inference.label_law.LabelLaw`. Methods that do not model labels, such
+        as votes, have none and raise DataError.
+        """
+        self._require_fitted()
+        law = self._label_law()
+        if law is None:
+            raise DataError(
+                f"{type(self).__name__} has no label law, because it does not model how workers "
+                "label; fit a method with confusion matrices, such as dawid-skene, to the same "
+                "labels."
+            )
+        return law
+
+    def _label_law(self) -> LabelLaw | None:
+        """Return the law that the attributes define, None without one; methods may override it."""
+        laws = import_module("wisecrowd.inference.label_law")
+        law: LabelLaw | None = laws.law_from_attributes(vars(self))
+        return law
 
     def _require_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from wisecrowd.inference.label_law import CumulativeTable
 from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import DependentPopulation, Population
 from wisecrowd.simulate.copiers import _check_own
-from wisecrowd.simulate.drawing import CumulativeTable, Draft
+from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.one_coin import OneCoinWorkers
 
 __all__ = ["DependentGroup"]

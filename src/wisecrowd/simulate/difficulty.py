@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.inference.label_law import CumulativeTable, LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats
-from wisecrowd.simulate.drawing import CumulativeTable, LabelLaw
 
 __all__ = ["BetaDifficulty", "Difficulty", "GivenDifficulty"]
 
@@ -28,9 +28,9 @@ class Difficulty(ABC):
     def sample(self, n_tasks: int, rng: np.random.Generator) -> Floats:
         """Draw the tasks' numbers, shape (n_tasks,)."""
 
-    def law(self, confusion: Floats, truth: Codes, values: Floats) -> LabelLaw:
+    def law(self, confusion: Floats, values: Floats) -> LabelSampler:
         """Combine workers and tasks; by default by guessing, see `BetaDifficulty`."""
-        return GuessingLaw(confusion, truth, values)
+        return GuessingLaw(confusion, values)
 
 
 @dataclass(frozen=True)
@@ -107,21 +107,22 @@ class GivenDifficulty(Difficulty):
         return np.broadcast_to(self.values, (n_tasks,)).copy()
 
 
-class GuessingLaw(LabelLaw):
+class GuessingLaw(LabelSampler):
     """The worker's row, mixed with a uniform guess by the task's difficulty."""
 
-    def __init__(self, confusion: Floats, truth: Codes, difficulty: Floats) -> None:
-        super().__init__(confusion, truth)
+    def __init__(self, confusion: Floats, difficulty: Floats) -> None:
+        self.n_classes = confusion.shape[1]
         self._table = CumulativeTable(confusion)
         self._difficulty = difficulty
 
     def pick(
-        self, task: Codes, row: npt.NDArray[np.int64], uniform: Floats
+        self, truth: Codes, worker: Codes, task: Codes, uniform: Floats
     ) -> npt.NDArray[np.int64]:
         """Guess below the difficulty, and stretch what is left of the uniform number."""
         d = self._difficulty[task]
         guess = uniform < d
         known = np.divide(uniform - d, 1.0 - d, out=np.zeros_like(d), where=~guess)
+        row = worker.astype(np.int64) * self.n_classes + truth
         label = self._table.search(row, np.minimum(known, _LARGEST_BELOW_ONE))
         guessed = uniform[guess] / d[guess] * self.n_classes
         label[guess] = np.minimum(guessed.astype(np.int64), self.n_classes - 1)

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
+from wisecrowd.inference.label_law import CumulativeTable, LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.difficulty import Difficulty
-from wisecrowd.simulate.drawing import CumulativeTable, LabelLaw
 from wisecrowd.simulate.one_coin import one_coin_confusion
 
 __all__ = ["GLADDifficulty", "GLADWorkers"]
@@ -112,16 +112,16 @@ class GLADDifficulty(Difficulty):
         """Draw the easiness of each task, shape (n_tasks,)."""
         return np.exp(rng.normal(self.mean, self.sd, size=n_tasks))
 
-    def law(self, confusion: Floats, truth: Codes, values: Floats) -> LabelLaw:
+    def law(self, confusion: Floats, values: Floats) -> LabelSampler:
         """Combine abilities and easiness."""
-        return EasinessLaw(confusion, truth, values)
+        return EasinessLaw(confusion, values)
 
 
-class EasinessLaw(LabelLaw):
+class EasinessLaw(LabelSampler):
     """Right with the sharpened probability, else the worker's own wrong labels."""
 
-    def __init__(self, confusion: Floats, truth: Codes, easiness: Floats) -> None:
-        super().__init__(confusion, truth)
+    def __init__(self, confusion: Floats, easiness: Floats) -> None:
+        self.n_classes = confusion.shape[1]
         self._easiness = easiness
         diagonal = np.arange(self.n_classes)
         self._log_odds = _logit(np.minimum(confusion[:, diagonal, diagonal], 1.0)).ravel()
@@ -133,11 +133,12 @@ class EasinessLaw(LabelLaw):
         self._wrong = CumulativeTable(wrong)
 
     def pick(
-        self, task: Codes, row: npt.NDArray[np.int64], uniform: Floats
+        self, truth: Codes, worker: Codes, task: Codes, uniform: Floats
     ) -> npt.NDArray[np.int64]:
         """Compare with the accuracy first, and stretch the rest over the wrong labels."""
+        row = worker.astype(np.int64) * self.n_classes + truth
         accuracy = _sigmoid(self._easiness[task] * self._log_odds[row])
-        label = self.truth[task].astype(np.int64)
+        label = truth.astype(np.int64)
         miss = uniform >= accuracy
         left = (uniform[miss] - accuracy[miss]) / (1.0 - accuracy[miss])
         label[miss] = self._wrong.search(row[miss], np.minimum(left, np.nextafter(1.0, 0.0)))

@@ -12,11 +12,12 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.inference.label_law import ConfusionLaw, LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats, check_room
 from wisecrowd.simulate.arguments import as_assignment, as_crowd, as_difficulty, as_streams
 from wisecrowd.simulate.base import Crowd, DependentPopulation, Population
 from wisecrowd.simulate.difficulty import Difficulty
-from wisecrowd.simulate.drawing import ConfusionLaw, Draft, LabelLaw
+from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.graphs import Assignment, PerTask
 from wisecrowd.simulate.truth import Truth, draw_truth
 
@@ -150,7 +151,7 @@ def crowd(
     draft = Draft(
         task=task,
         worker=worker,
-        label=law.draw(task, worker, of_labels),
+        label=law.draw(tasks.codes[task], worker, task, of_labels),
         truth=tasks.codes,
         confusion=confusion,
         draws_alone=_per_worker(people, lambda p: not isinstance(p, DependentPopulation)),
@@ -193,11 +194,12 @@ def _check_memory(n_workers: int, n_classes: int) -> None:
 
 def _label_law(
     confusion: Floats, truth: Codes, difficulty: Difficulty | None, rng: np.random.Generator
-) -> tuple[LabelLaw, Floats | None]:
+) -> tuple[LabelSampler, Floats | None]:
     if difficulty is None:
-        return ConfusionLaw(confusion, truth), None
+        shares = np.bincount(truth, minlength=confusion.shape[1]) / truth.size
+        return ConfusionLaw(shares, confusion), None
     values = difficulty.sample(truth.size, rng)
-    return difficulty.law(confusion, truth, values), values
+    return difficulty.law(confusion, values), values
 
 
 def _as_labels(draft: Draft, tasks: Truth) -> CrowdLabels:

@@ -12,6 +12,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import choose_labels
+from wisecrowd.inference.label_law import NEW_TASK
 from wisecrowd.simulate import SimulatedCrowd
 from wisecrowd.testing.crowds import (
     n_classes_for,
@@ -217,6 +218,35 @@ def check_score(make: Make) -> None:
     if fitted.tags().likelihood:
         value = fitted.score(labels)
         require(math.isfinite(value) and value <= 1e-12, f"the log-likelihood is {value}")
+
+
+@check
+def check_label_law(make: Make) -> None:
+    """Require that the law of labels is normalised and agrees with ``confusion_`` and ``score``."""
+    labels = small_labels(make)
+    fitted = make().fit(labels)
+    J, K = labels.n_workers, labels.n_classes
+    if fitted._label_law() is None:
+        promised = fitted.tags().confusion or fitted.tags().likelihood
+        require(not promised, "confusion matrices or a likelihood, but no label law")
+        _assert_refuses(fitted.label_law, "the label law of a method without one")
+        return
+    law = fitted.label_law()
+    assert_close(law.class_prior, fitted.class_prior_, "the class prior", "from class_prior_")
+    worker, truth = np.divmod(np.arange(J * K), K)
+    for task in (NEW_TASK, worker % labels.n_tasks):
+        probas = law.probas(np.eye(K)[truth], worker, task)
+        require(np.allclose(probas.sum(axis=1), 1, atol=1e-9), "its rows do not sum to one")
+        each = law.prob(np.arange(K), truth[:, None], worker[:, None], np.reshape(task, (-1, 1)))
+        assert_close(each, probas, "prob", "from probas")
+    confusion = law.confusion(np.arange(J))
+    if fitted.tags().confusion:
+        assert_close(fitted.confusion_, confusion, "the label law", "from confusion_")
+    if fitted.tags().likelihood:  # of tasks with one label: each label of each worker once
+        one_each = (np.arange(J * K), labels.workers[worker], labels.classes[truth])
+        expected = np.log(np.einsum("k,jkl->jl", law.class_prior, confusion)).mean()
+        score = fitted.score(CrowdLabels.from_arrays(*one_each, classes=labels.classes))
+        require(abs(score - expected) <= 1e-9, f"score is {score}, by the label law {expected}")
 
 
 @check

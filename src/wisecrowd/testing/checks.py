@@ -42,6 +42,7 @@ CHECKS: tuple[Check, ...] = (
     behaviour.check_predict_repeats_fit,
     behaviour.check_new_tasks,
     behaviour.check_score,
+    behaviour.check_label_law,
     behaviour.check_warm_start,
     behaviour.check_one_label_per_task,
     good_crowds.check_good_crowds,

@@ -1,0 +1,252 @@
+r"""The law of a label: :math:`p(y_{ij} = l \mid z_i = k)` of worker j on task i, under a fit.
+
+A fitted method returns its law by ``label_law()``. Simulation, held-out scores and the audit use it
+and do not ask which method it is of.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Longs = NDArray[np.int64]
+
+NEW_TASK = -1  # code of a task that the fit has not seen
+BLOCK = 1 << 18  # annotations drawn at once: temporaries of a few MB, whatever the crowd's size
+TINY = 1e-300
+
+
+class CumulativeTable:
+    """Cumulative rows of confusion matrices, searched for many annotations at once.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (..., K)
+        Non-negative; each row is brought to sum one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = CumulativeTable(np.array([[0.2, 0.0, 0.8], [1.0, 0.0, 0.0]]))
+    >>> table.search(np.array([0, 0, 1]), np.array([0.1, 0.2, 0.999])).tolist()
+    [0, 2, 0]
+    """
+
+    def __init__(self, rows: Floats) -> None:
+        self.n_classes = rows.shape[-1]
+        cumulative = np.cumsum(rows.reshape(-1, self.n_classes), axis=1)
+        # Dividing by the total makes every entry from the last possible label on exactly one,
+        # so that a label of probability zero is never drawn.
+        cumulative /= cumulative[:, -1:]
+        self._flat = cumulative.ravel()
+
+    def search(self, row: Longs, uniform: Floats) -> Longs:
+        """Find the first label whose cumulative probability exceeds `uniform` < 1.
+
+        A binary search over all annotations in step: O(log K) gathers, no (E, K) array.
+        """
+        start, last = row * self.n_classes, self.n_classes - 1
+        label = np.zeros(row.size, dtype=np.int64)
+        step = 1 << last.bit_length() >> 1
+        while step:
+            candidate = label + step
+            below = self._flat[start + np.minimum(candidate, last + 1) - 1] <= uniform
+            label[below] = candidate[below]
+            step >>= 1
+        return label
+
+
+class LabelSampler(ABC):
+    """Draws labels given the true class, the worker and the task."""
+
+    @abstractmethod
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
+        """Turn uniform numbers (n,) into labels (n,)."""
+
+    def draw(self, truth: Codes, worker: Codes, task: Codes, rng: np.random.Generator) -> Codes:
+        """Draw one label per annotation (n,); ``truth`` (n,) is the class of the annotation's task.
+
+        Every annotation takes one uniform number, in order.
+        """
+        label = np.empty(truth.size, dtype=np.int32)
+        for start in range(0, truth.size, BLOCK):
+            block = slice(start, start + BLOCK)
+            uniform = rng.random(label[block].size)
+            label[block] = self.pick(truth[block], worker[block], task[block], uniform)
+        return label
+
+
+class LabelLaw(LabelSampler):
+    """Probabilities of labels given the class of a task, the worker and the task.
+
+    Classes, labels, workers and tasks are codes of the fit. ``NEW_TASK`` (-1) is a task that the
+    fit has not seen. Arguments broadcast against each other.
+
+    Attributes
+    ----------
+    class_prior : (n_classes,)
+        Probabilities of the classes before any label is seen.
+    """
+
+    class_prior: Floats
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.class_prior)
+
+    @abstractmethod
+    def prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return p(label | class ``truth``, worker, task), elementwise."""
+
+    @abstractmethod
+    def probas(self, belief: Floats, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return p(label | belief, worker, task) (n, n_classes) for beliefs (n, n_classes).
+
+        A belief is a distribution over the class of the task. ``worker`` is one code or (n,).
+        """
+
+    def log_prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return the logarithm of :meth:`prob`, with zero taken as 1e-300."""
+        return np.asarray(np.log(np.maximum(self.prob(label, truth, worker, task), TINY)))
+
+    def confusion(self, worker: Any) -> Floats:
+        """Return confusion matrices (..., n_classes, n_classes) of some workers on a new task."""
+        label = np.arange(self.n_classes)
+        return self.prob(label, label[:, None], np.asarray(worker)[..., None, None])
+
+
+@dataclass(frozen=True, eq=False)
+class ConfusionLaw(LabelLaw):
+    r"""One confusion matrix per worker: :math:`p(y_{ij} = l \mid z_i = k) = \theta_j[k, l]`.
+
+    Attributes
+    ----------
+    class_prior : (n_classes,)
+    matrices : (n_workers, n_classes, n_classes)
+
+    Examples
+    --------
+    >>> law = ConfusionLaw(np.array([0.5, 0.5]), np.array([[[0.9, 0.1], [0.2, 0.8]]]))
+    >>> law.probas(np.array([[1.0, 0.0], [0.5, 0.5]]), worker=0)
+    array([[0.9 , 0.1 ],
+           [0.55, 0.45]])
+    """
+
+    class_prior: Floats
+    matrices: Floats
+
+    def prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Look up the entries of the matrices."""
+        return np.asarray(self.matrices[worker, truth, label])
+
+    def probas(self, belief: Floats, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Average the rows of the matrices."""
+        if np.ndim(worker) == 0:
+            return np.asarray(belief @ self.matrices[worker])
+        return np.einsum("nk,nkl->nl", belief, self.matrices[worker])
+
+    def confusion(self, worker: Any) -> Floats:
+        """Return the matrices themselves."""
+        return np.asarray(self.matrices[worker])
+
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
+        """Search the worker's cumulative row."""
+        return self._table.search(worker.astype(np.int64) * self.n_classes + truth, uniform)
+
+    @cached_property
+    def _table(self) -> CumulativeTable:
+        return CumulativeTable(self.matrices)
+
+
+@dataclass(frozen=True, eq=False)
+class OneCoinLaw(LabelLaw):
+    """One accuracy per worker; wrong labels are spread evenly. Memory does not grow with classes.
+
+    Attributes
+    ----------
+    class_prior : (n_classes,)
+    accuracy : (n_workers,)
+
+    Examples
+    --------
+    >>> law = OneCoinLaw(np.full(3, 1 / 3), np.array([0.8]))
+    >>> law.confusion(0)
+    array([[0.8, 0.1, 0.1],
+           [0.1, 0.8, 0.1],
+           [0.1, 0.1, 0.8]])
+    """
+
+    class_prior: Floats
+    accuracy: Floats
+
+    def correct(self, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return the probability of a correct label, elementwise."""
+        return np.asarray(self.accuracy[worker])
+
+    def prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return the accuracy for the class itself, an equal share of the rest for other labels."""
+        right, wrong = self._right_and_wrong(worker, task)
+        return np.where(np.equal(label, truth), right, wrong)
+
+    def probas(self, belief: Floats, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Mix the belief with a uniform distribution."""
+        right, wrong = self._right_and_wrong(worker, task)
+        total = belief.sum(axis=1, keepdims=True)
+        return np.asarray(belief * right[..., None] + (total - belief) * wrong[..., None])
+
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
+        """Compare with the accuracy first, and stretch the rest over the wrong labels."""
+        right, wrong = self._right_and_wrong(worker, task)
+        missed = np.divide(uniform - right, wrong, out=np.zeros_like(uniform), where=wrong > 0)
+        other = np.clip(missed, 0, max(self.n_classes - 2, 0)).astype(np.int64)
+        return np.where(uniform < right, truth, other + (other >= truth))
+
+    def _right_and_wrong(self, worker: Any, task: Any) -> tuple[Floats, Floats]:
+        right = self.correct(worker, task)
+        if self.n_classes == 1:
+            return np.ones_like(right), np.zeros_like(right)
+        return right, (1 - right) / (self.n_classes - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class AbilityLaw(OneCoinLaw):
+    r"""Ability of the worker times easiness of the task: correct with :math:`\sigma(a_j b_i)`.
+
+    Attributes
+    ----------
+    class_prior : (n_classes,)
+    accuracy : (n_workers,)
+        Probability of a correct label on a new task.
+    ability : (n_workers,)
+    easiness : (n_tasks,)
+    """
+
+    ability: Floats
+    easiness: Floats
+
+    def correct(self, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Return the probability of a correct label, elementwise."""
+        log_odds = self.ability[worker] * self.easiness[task]
+        return np.where(
+            np.equal(task, NEW_TASK), self.accuracy[worker], 0.5 * (1 + np.tanh(0.5 * log_odds))
+        )
+
+
+def law_from_attributes(fitted: Mapping[str, Any]) -> LabelLaw | None:
+    """Return the law that the attributes of a fit define; None where they define none."""
+    prior, confusion = fitted.get("class_prior_"), fitted.get("confusion_")
+    if prior is None:
+        return None
+    if confusion is not None:
+        return ConfusionLaw(prior, confusion)
+    accuracy = fitted.get("accuracy_")
+    return None if accuracy is None else OneCoinLaw(prior, accuracy)
