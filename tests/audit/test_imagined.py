@@ -15,7 +15,7 @@ from wisecrowd.audit.imagined import common_errors, imagine, imagined_crowd
 def test_labels_follow_the_confusion_matrices_of_the_fit():
     made = simulate.crowd(20_000, 3 * simulate.DirichletWorkers(), n_classes=3)
     fit = DawidSkene().fit(made.labels)
-    crowd, truth = imagined_crowd(made.labels, fit, np.random.default_rng(0))
+    crowd, truth = imagined_crowd(made.labels, fit.label_law(), np.random.default_rng(0))
     np.testing.assert_array_equal(crowd.task, made.labels.task)
     np.testing.assert_allclose(np.bincount(truth) / 20_000, fit.class_prior_, atol=0.015)
     for j in range(3):

@@ -17,7 +17,7 @@ def test_belief_is_the_prediction_from_the_other_labels(weighted):
     weight = np.random.default_rng(0).integers(1, 4, made.n_annotations) if weighted else None
     labels = CrowdLabels.from_arrays(table["task"], table["worker"], table["label"], weight=weight)
     fit = DawidSkene().fit(labels)
-    for one in judged_by_others(labels, fit, 5):
+    for one in judged_by_others(labels, fit.label_law(), 5):
         without = labels.select_annotations(labels.worker != one.worker)
         expected = fit.predict_proba(without)[labels.task[one.rows]]
         np.testing.assert_allclose(one.belief, expected, atol=1e-9)
@@ -28,9 +28,9 @@ def test_only_tasks_that_others_labelled_count():
     labels = CrowdLabels.from_arrays(
         [1, 1, 2, 2, 3, 4], ["a", "b", "a", "b", "a", "a"], [0, 0, 1, 1, 0, 1]
     )
-    fit = DawidSkene().fit(labels)
-    assert [(one.worker, len(one.rows)) for one in judged_by_others(labels, fit, 2)] == [
+    law = DawidSkene().fit(labels).label_law()
+    assert [(one.worker, len(one.rows)) for one in judged_by_others(labels, law, 2)] == [
         (0, 2),
         (1, 2),
     ]
-    assert list(judged_by_others(labels, fit, 3)) == []
+    assert list(judged_by_others(labels, law, 3)) == []

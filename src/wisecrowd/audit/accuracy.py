@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.default_fit import fit_or_default
 from wisecrowd.audit.imagined import Imagined, imagine
-from wisecrowd.audit.others import fitted
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.audit.strata import Stratified, post_stratify
 from wisecrowd.core.exceptions import DataError
@@ -126,6 +126,7 @@ def estimate_accuracy(
     *,
     gold: Any = None,
     fit: Any = None,
+    source: Any = None,
     n_simulations: int | None = None,
     confidence: float = 0.95,
     random_state: Any = 0,
@@ -146,6 +147,9 @@ def estimate_accuracy(
         Known classes of tasks that were not chosen for what their labels are.
     fit : fitted method, optional
         Its labels are the ones in question; it must not have seen the gold. Default: DawidSkene.
+    source : fitted method, optional
+        Fit of these labels with a label law; it imagines the crowds if ``fit`` has no law.
+        Default: DawidSkene.
     n_simulations : int, optional
         Number of imagined crowds (twice as many fits); by default 20, fewer for very many labels.
     confidence : float, default 0.95
@@ -171,7 +175,7 @@ def estimate_accuracy(
     check_number("confidence", confidence, 0.0, 1.0)
     known = as_crowd_labels(labels)
     rng = as_generator(random_state)
-    model = fitted(known, fit)
+    model = fit_or_default(known, source if fit is None else fit)
     labelled = known.labels_per_task > 0
     if len(model.labels_) != known.n_tasks:
         raise DataError(
@@ -182,7 +186,7 @@ def estimate_accuracy(
     if n_simulations is None:
         n_simulations = int(np.clip(MOST_ANNOTATIONS / known.n_annotations, 5, 20))
     check_integer("n_simulations", n_simulations, 3)
-    imagined = imagine(known, model, n_simulations, rng)
+    imagined = imagine(known, model, n_simulations, rng, source)
     rows = [_claimed(sure, confidence), _corrected(sure.mean(), imagined, confidence)]
     codes = as_gold(gold, known)
     strata: Stratified | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import SEVERITIES, Finding, check_severity
@@ -150,8 +151,9 @@ def audit_crowd(
         Known classes, for the parts that can use them.
     parts : names, optional
         Run only these; by default all that the data allow.
-    fit : DawidSkene, optional
-        A fit of these labels; by default one is made, once, if a part needs it.
+    fit : fitted method, optional
+        A fit of these labels. Without one, or where parts need a label law and it has none, they
+        share a Dawid-Skene fit.
     options : mapping of part name to keywords, optional
         Such as ``{"spammers": {"level": 0.01}}``.
     random_state : int, Generator or None
@@ -208,19 +210,20 @@ class Shared:
 
     @cached_property
     def fit(self) -> Aggregator:
-        """The fit that was given, or Dawid and Skene's."""
-        from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-        if self._given is not None:
-            return self._given
-        return DawidSkene()._fit_without_checks(self._labels)
+        """The fit that was given if it has a label law, else a Dawid-Skene fit."""
+        found: Aggregator = fit_with_law(self._labels, self._given)
+        return found
 
     def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
         """Return the shared arguments that a part takes, without those that it is given."""
         named = inspect.signature(function).parameters.keys() - set(without)
         found: dict[str, Any] = {"gold": self._gold, "random_state": self._seed}
         found = {name: value for name, value in found.items() if name in named}
-        return found | ({"fit": self.fit} if "fit" in named else {})
+        if "source" in named:  # the part is about the given fit, with or without a law
+            found |= {"source": self.fit} | ({"fit": self._given} if "fit" in named else {})
+        elif "fit" in named:
+            found["fit"] = self.fit
+        return found
 
 
 def check_parts(parts: Iterable[str] | None) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.others import fitted, judged_by_others
+from wisecrowd.audit.default_fit import fit_with_law
+from wisecrowd.audit.others import judged_by_others
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels, describe_ids
@@ -117,7 +118,8 @@ def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: floa
     Parameters
     ----------
     labels : CrowdLabels with timestamps, or anything that it can be made of
-    fit : fitted DawidSkene, optional
+    fit : fitted method, optional
+        Without one, or if it has no label law, a Dawid-Skene fit is made.
     min_labels : int, default 30
         Workers with fewer labels in time are not judged.
     rate : float, default 0.001
@@ -145,7 +147,7 @@ def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: floa
     known = as_crowd_labels(labels)
     if "timestamp" not in known.columns:
         raise NotApplicable("The labels have no timestamps, so that nobody can be seen to drift.")
-    model = fitted(known, fit)
+    model = fit_with_law(known, fit)
     time = known.columns["timestamp"]
     scores = _scores(known, model)
     indptr, order = known.by_worker
@@ -195,9 +197,11 @@ class _Scores(NamedTuple):
 def _scores(labels: CrowdLabels, model: Any) -> _Scores:
     """Score all labels; NaN where no other worker labelled the task."""
     score, surprise = (np.full(labels.n_annotations, np.nan) for _ in range(2))
-    for one in judged_by_others(labels, model, 1):
+    law = model.label_law()
+    for one in judged_by_others(labels, law, 1):
         seen = one.belief[np.arange(len(one.rows)), one.label]
-        expected = ((one.belief @ model.confusion_[one.worker]) * one.belief).sum(axis=1)
+        said = law.probas(one.belief, one.worker, labels.task[one.rows])
+        expected = (said * one.belief).sum(axis=1)
         score[one.rows], surprise[one.rows] = seen, seen - expected
     task, n = labels.task, labels.labels_per_task[labels.task]
     total = np.bincount(task, weights=np.nan_to_num(surprise), minlength=labels.n_tasks)[task]

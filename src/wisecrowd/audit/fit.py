@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from wisecrowd.audit.default_fit import fit_or_default
 from wisecrowd.audit.part import Part
 from wisecrowd.checks.fit_checks import findings_of, not_converged
 from wisecrowd.core.findings import Finding
@@ -56,23 +57,20 @@ def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck
     >>> [found.id for found in check_fit(crowd.labels).findings()]
     ['adversarial-majority']
     """
-    if fit is None:
-        from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-        fit = DawidSkene()._fit_without_checks(labels)  # its findings are what is returned
+    model = fit_or_default(labels, fit)
     result = FitResult(
-        fit.probas_,
-        fit.worker_accuracy_,
-        fit.worker_accuracy_error_,
-        class_prior=getattr(fit, "class_prior_", None),
-        confusion=getattr(fit, "confusion_", None),
-        n_iter=fit.n_iter_,
-        history=fit.history_,
+        model.probas_,
+        model.worker_accuracy_,
+        model.worker_accuracy_error_,
+        class_prior=getattr(model, "class_prior_", None),
+        confusion=getattr(model, "confusion_", None),
+        n_iter=model.n_iter_,
+        history=model.history_,
     )
     found = findings_of(labels, result)
-    name = type(fit).__name__
-    if not fit.converged_:
-        found.append(not_converged(fit.n_iter_, name))
+    name = type(model).__name__
+    if not model.converged_:
+        found.append(not_converged(model.n_iter_, name))
     return FitCheck(name, tuple(found))
 
 

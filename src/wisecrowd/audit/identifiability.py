@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
@@ -182,8 +183,9 @@ def identifiability_report(
     Parameters
     ----------
     labels : CrowdLabels
-    fit : DawidSkene, optional
-        For experts and condition numbers; by default one is made.
+    fit : fitted method, optional
+        For experts and condition numbers. Without one, or if it has no label law, a Dawid-Skene
+        fit is made.
     min_shared : float, optional
         Tasks that a pair must share to count; by default five per class.
 
@@ -212,11 +214,9 @@ def identifiability_report(
     full = pairs.select(singular[:, -1] > _noise(pairs))
     links = full.matrix(np.ones(full.n_pairs))
     triangles = _triangles(links)
-    if fit is None:
-        from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-        fit = DawidSkene()._fit_without_checks(labels)
-    purity, expert, n_experts = _experts(labels, fit.confusion_, fit.class_prior_)
+    law = fit_with_law(labels, fit).label_law()
+    confusion = law.confusion(np.arange(labels.n_workers))
+    purity, expert, n_experts = _experts(labels, confusion, law.class_prior)
     return Identifiability(
         workers=labels.workers,
         classes=labels.classes,
@@ -226,7 +226,7 @@ def identifiability_report(
         n_triangles=triangles,
         identified=_reached(full, triangles > 0),
         part=_parts(labels),
-        condition=np.linalg.cond(fit.confusion_),
+        condition=np.linalg.cond(confusion),
         pair_condition=float(np.median(_condition(singular))) if pairs.n_pairs else float("nan"),
         purity=purity,
         expert=expert,

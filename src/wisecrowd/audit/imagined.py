@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.label_law import ConfusionLaw
+from wisecrowd.inference.label_law import LabelLaw
 
 Floats = NDArray[np.float64]
 
@@ -39,44 +40,50 @@ class Imagined:
 
 
 def imagine(
-    labels: CrowdLabels, model: Any, n_simulations: int, rng: np.random.Generator
+    labels: CrowdLabels,
+    model: Any,
+    n_simulations: int,
+    rng: np.random.Generator,
+    source: Any = None,
 ) -> Imagined:
     """Imagine crowds from a fitted model, fit each as the model was, and compare with its truth.
 
-    A model without confusion matrices is fitted to crowds that Dawid and Skene's model imagines.
+    A model without a label law is fitted to crowds that ``source``, by default a Dawid-Skene fit of
+    the labels, imagines.
     """
     gap, within, errors = [], [], []
-    source = generative(model, labels)
+    source = fit_with_law(labels, model, source)
+    law = source.label_law()
     for _ in range(n_simulations):
-        crowd, truth = imagined_crowd(labels, source, rng)
+        crowd, truth = imagined_crowd(labels, law, rng)
         refitted = refit(model, crowd)
         gap.append(_gap(refitted, crowd, truth))
-        inner_source = generative(refitted, crowd)
+        inner_source = fit_with_law(crowd, refitted)
         errors.append(common_errors(crowd, inner_source))
-        inner, inner_truth = imagined_crowd(crowd, inner_source, rng)
+        inner, inner_truth = imagined_crowd(crowd, inner_source.label_law(), rng)
         within.append(_gap(refit(model, inner), inner, inner_truth))
     misfit, p = _standardise(common_errors(labels, source), np.array(errors))
     return Imagined(np.array(gap), np.array(within), misfit, p)
 
 
 def imagined_crowd(
-    labels: CrowdLabels, model: Any, rng: np.random.Generator
+    labels: CrowdLabels, law: LabelLaw, rng: np.random.Generator
 ) -> tuple[CrowdLabels, NDArray[np.int32]]:
-    """Draw classes (n_tasks,) from the model's class prior and labels from its confusion matrices.
+    """Draw classes (n_tasks,) from the class prior of a label law, and labels from the law.
 
-    Who labels what stays as it is.
+    Every worker labels the same tasks as before.
 
     Examples
     --------
     >>> from wisecrowd.aggregation import DawidSkene
     >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]])
-    >>> crowd, truth = imagined_crowd(labels, DawidSkene().fit(labels), np.random.default_rng(0))
+    >>> law = DawidSkene().fit(labels).label_law()
+    >>> crowd, truth = imagined_crowd(labels, law, np.random.default_rng(0))
     >>> crowd, truth.shape
     (CrowdLabels(3 tasks, 3 workers, 2 classes, 9 annotations), (3,))
     """
-    prior = np.asarray(model.class_prior_)
-    truth = rng.choice(len(prior), size=labels.n_tasks, p=prior / prior.sum()).astype(np.int32)
-    law = ConfusionLaw(prior, model.confusion_)
+    share = law.class_prior / law.class_prior.sum()
+    truth = rng.choice(law.n_classes, size=labels.n_tasks, p=share).astype(np.int32)
     drawn = law.draw(truth[labels.task], labels.worker, labels.task, rng)
     return replace(labels, label=drawn), truth
 
@@ -84,28 +91,20 @@ def imagined_crowd(
 def common_errors(labels: CrowdLabels, model: Any) -> float:
     r"""Return how far the labels of a task err together: the mean of :math:`r_{ij} r_{ij'}`.
 
-    .. math:: r_{ij} = q_i(y_{ij}) - \sum_k q_i(k) \theta_{jkk}
+    .. math:: r_{ij} = q_i(y_{ij}) - \sum_k q_i(k) p(y_{ij} = k \mid z_i = k)
 
     is how much better than expected of its worker a label looks. Tasks that differ in difficulty,
     and workers who err together, make the mean over pairs of labels of the same task larger than
     independent workers would.
     """
-    right = np.einsum("jkk->jk", model.confusion_)
-    expected = (model.probas_[labels.task] * right[labels.worker]).sum(axis=1)
-    rest = model.probas_[labels.task, labels.label] - expected
+    each = np.arange(labels.n_classes)
+    right = model.label_law().prob(each, each, labels.worker[:, None], labels.task[:, None])
+    probas = model.probas_.toarray() if hasattr(model.probas_, "toarray") else model.probas_
+    rest = probas[labels.task, labels.label] - (probas[labels.task] * right).sum(axis=1)
     total = np.bincount(labels.task, weights=rest, minlength=labels.n_tasks)
     n = labels.labels_per_task.astype(np.float64)
     n_pairs = float((n * (n - 1)).sum())
     return float((total**2).sum() - (rest**2).sum()) / n_pairs if n_pairs else 0.0
-
-
-def generative(model: Any, labels: CrowdLabels) -> Any:
-    """Return the model itself, or a Dawid-Skene fit where it has no confusion matrices."""
-    if hasattr(model, "confusion_") and hasattr(model, "class_prior_"):
-        return model
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-    return DawidSkene()._fit_without_checks(labels)
 
 
 def refit(model: Any, labels: CrowdLabels) -> Any:

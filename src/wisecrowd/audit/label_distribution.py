@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.others import Judged, fitted, judged_by_others
+from wisecrowd.audit.default_fit import fit_with_law
+from wisecrowd.audit.others import Judged, judged_by_others
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.usual_spread import tail, usual_variance
 from wisecrowd.core.findings import Finding
@@ -108,7 +109,8 @@ def find_label_outliers(
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
-    fit : fitted DawidSkene, optional
+    fit : fitted method, optional
+        Without one, or if it has no label law, a Dawid-Skene fit is made.
     min_labels : int, default 30
         Workers with fewer labels on shared tasks are not judged.
     rate : float, default 0.01
@@ -127,17 +129,17 @@ def find_label_outliers(
     known = as_crowd_labels(labels)
     if known.n_classes < 2:
         raise NotApplicable("There is one class only, and nothing to prefer.")
-    model = fitted(known, fit)
+    law = fit_with_law(known, fit).label_law()
     enough = known.labels_per_worker >= min_labels
     if np.count_nonzero(enough) < FEW_WORKERS:
         raise NotApplicable(
             f"Fewer than {FEW_WORKERS} workers have {min_labels} labels: too few to say what is "
             "usual."
         )
-    errors = usual_errors(model.confusion_[enough])
+    errors = usual_errors(law.confusion(np.flatnonzero(enough)))
     rows = [
-        _histogram(one, model.confusion_[one.worker], errors)
-        for one in judged_by_others(known, model, min_labels)
+        _histogram(one, law.confusion(one.worker), errors)
+        for one in judged_by_others(known, law, min_labels)
     ]
     if len(rows) < FEW_WORKERS:
         raise NotApplicable(

@@ -1,7 +1,7 @@
 r"""What the other workers of a task say of it: the posterior without one worker's own label.
 
 .. math::
-    q_i^{-j}(k) \propto \pi_k \prod_{j' \ne j} \theta_{j' k y_{ij'}}
+    q_i^{-j}(k) \propto \pi_k \prod_{j' \ne j} p(y_{ij'} \mid z_i = k)
 
 A worker is judged by this and not by the full posterior, which its own label has pulled its way.
 """
@@ -9,13 +9,14 @@ A worker is judged by this and not by the full posterior, which its own label ha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.confusion import safe_log
+from wisecrowd.inference.label_law import LabelLaw
 from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
@@ -41,35 +42,26 @@ class Judged(NamedTuple):
     belief: Floats
 
 
-def fitted(labels: CrowdLabels, fit: Any) -> Any:
-    """Return the given fit of these labels, or a Dawid-Skene fit if there is none."""
-    if fit is not None:
-        return fit
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-    return DawidSkene()._fit_without_checks(labels)
-
-
-def judged_by_others(labels: CrowdLabels, fit: Any, min_labels: int) -> Iterator[Judged]:
+def judged_by_others(labels: CrowdLabels, law: LabelLaw, min_labels: int) -> Iterator[Judged]:
     """Yield every worker with at least ``min_labels`` labels that others can be compared with.
 
-    ``fit`` is a fitted method with confusion matrices and a class prior, of the same labels. Memory
-    is that of the posteriors and of one worker's labels.
+    ``law`` is that of a fit of the same labels. Memory is that of the posteriors and of one
+    worker's labels.
     """
-    log_confusion, weight = safe_log(fit.confusion_), labels.weight
+    weight, classes = labels.weight, np.arange(labels.n_classes)
     scores = np.empty((labels.n_tasks, labels.n_classes))
-    for k in range(labels.n_classes):
-        value = log_confusion[labels.worker, k, labels.label]
+    for k in classes:
+        value = law.log_prob(labels.label, k, labels.worker, labels.task)
         value = value if weight is None else value * weight
         scores[:, k] = np.bincount(labels.task, weights=value, minlength=labels.n_tasks)
-    scores += safe_log(fit.class_prior_)
+    scores += safe_log(law.class_prior)
     indptr, order = labels.by_worker
     for j in np.flatnonzero(labels.labels_per_worker >= min_labels).tolist():
         rows = order[indptr[j] : indptr[j + 1]]
         rows = rows[labels.labels_per_task[labels.task[rows]] >= 2]
         if len(rows) < min_labels:
             continue
-        label = labels.label[rows]
-        own = log_confusion[j][:, label].T
+        label, task = labels.label[rows], labels.task[rows]
+        own = law.log_prob(label[:, None], classes, j, task[:, None])
         own = own if weight is None else own * weight[rows, None]
-        yield Judged(j, rows, label, log_normalise(scores[labels.task[rows]] - own)[0])
+        yield Judged(j, rows, label, log_normalise(scores[task] - own)[0])

@@ -27,8 +27,8 @@ class Part:
 
     A part is a function ``part(labels, *, gold=None, fit=None, random_state=0, ...)`` of
     CrowdLabels. Of the three named keywords it takes those that it needs: known classes in any form
-    that ``Aggregator.fit`` takes, a fitted DawidSkene of the same labels (None: fit one), and the
-    seed. It returns a subclass of this class, or raises :class:`NotApplicable`. One line in
+    that ``Aggregator.fit`` takes, a fit of the same labels that has a label law (None: fit one),
+    and the seed. It returns a subclass of this class, or raises :class:`NotApplicable`. One line in
     ``wisecrowd.audit.crowd_audit.PARTS`` makes it a part of every audit.
 
     Examples

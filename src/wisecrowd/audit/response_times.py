@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.others import fitted
+from wisecrowd.audit.default_fit import fit_or_default
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.usual_spread import tail, usual_variance
 from wisecrowd.core.findings import Finding
@@ -116,7 +116,8 @@ def find_fast_workers(
     Parameters
     ----------
     labels : CrowdLabels with durations, or anything that it can be made of
-    fit : fitted DawidSkene, optional
+    fit : fitted method, optional
+        For the accuracies of the workers. Without one a Dawid-Skene fit is made.
     min_labels : int, default 10
         Workers with fewer durations are not judged.
     rate : float, default 0.01
@@ -149,7 +150,7 @@ def find_fast_workers(
             f"Fewer than {FEW_WORKERS} workers have {min_labels} durations: too few to say what "
             "is usual."
         )
-    model = fitted(known, fit)
+    model = fit_or_default(known, fit)
     centre, error = _medians(timed, _relative_logs(timed), judged)
     usual = float(np.median(centre))
     spread = max(float(np.sqrt(usual_variance(centre - usual, error**2))), LEAST_SPREAD)

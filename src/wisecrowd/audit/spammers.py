@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.audit.association import Association, association
 from wisecrowd.audit.covariance import RIDGES, RowFit, pair_z, two_means
+from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
@@ -159,8 +160,9 @@ def find_spammers(
     Parameters
     ----------
     labels : CrowdLabels
-    fit : DawidSkene, optional
-        For score, capacity, information and accuracy; by default one is made.
+    fit : fitted method, optional
+        For score, capacity, information and accuracy. Without one, or if it has no label law, a
+        Dawid-Skene fit is made.
     level : float
         Of the test.
     ridge : float, optional
@@ -202,15 +204,17 @@ def find_spammers(
     rows = _covariance_rows(pairs, ridge, rng)
     test = association(labels, rows.vote_weight)
     verdict = _judge(labels, rows.low, test, level)
-    confusion, prior, accuracy = _fitted(labels, fit)
+    model = fit_with_law(labels, fit)
+    law = model.label_law()
+    confusion = law.confusion(np.arange(labels.n_workers))
     return SpammerReport(
         workers=labels.workers,
         n_labels=labels.labels_per_worker,
         row_norm=np.linalg.norm(rows.values, axis=1),
         score=spammer_score(confusion),
         capacity=channel_capacity(confusion, tol=1e-5),  # bits; nobody reads more digits
-        information=mutual_information(confusion, prior),
-        accuracy=accuracy,
+        information=mutual_information(confusion, law.class_prior),
+        accuracy=model.worker_accuracy_,
         n_tasks=labels.n_tasks,
         ridge=rows.ridge,
         rank=rows.values.shape[1],
@@ -286,11 +290,3 @@ def _judge(labels: CrowdLabels, low: Mask, test: Association, level: float) -> d
         "testable": testable,
         "has_signal": bool(typical > 0),
     }
-
-
-def _fitted(labels: CrowdLabels, fit: Aggregator | None) -> tuple[Floats, Floats, Floats]:
-    if fit is None:
-        from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-        fit = DawidSkene()._fit_without_checks(labels)
-    return fit.confusion_, fit.class_prior_, fit.worker_accuracy_

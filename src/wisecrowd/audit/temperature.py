@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.imagined import generative, imagined_crowd, refit
+from wisecrowd.audit.default_fit import fit_or_default, fit_with_law
+from wisecrowd.audit.imagined import imagined_crowd, refit
 from wisecrowd.audit.part import NotApplicable, Part
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_integer
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import as_crowd_labels
@@ -109,11 +109,11 @@ def find_temperature(
     if crowd.n_classes < 2:
         raise NotApplicable("There is only one class: nothing to be over-confident of.")
     rng = as_generator(random_state)
-    model = _default_fit(crowd) if fit is None else fit
-    source = generative(model, crowd)
+    model = fit_or_default(crowd, fit)
+    law = fit_with_law(crowd, model).label_law()
     logs, truths = [], []
     for _ in range(n_imagined):
-        imagined, truth = imagined_crowd(crowd, source, rng)
+        imagined, truth = imagined_crowd(crowd, law, rng)
         labelled = imagined.labels_per_task > 0
         probas = refit(model, imagined).probas_
         dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
@@ -123,12 +123,6 @@ def find_temperature(
     temperature = best_temperature(scores, right)
     before, after = (_log_loss(scores, right, value) for value in (1.0, temperature))
     return Temperature(temperature, before, after, type(model).__name__)
-
-
-def _default_fit(labels: CrowdLabels) -> Aggregator:
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
-
-    return DawidSkene()._fit_without_checks(labels)
 
 
 def best_temperature(logs: Floats, truth: NDArray[np.integer[Any]]) -> float:

@@ -152,7 +152,7 @@ class ConfusionLaw(LabelLaw):
         """Average the rows of the matrices."""
         if np.ndim(worker) == 0:
             return np.asarray(belief @ self.matrices[worker])
-        return np.einsum("nk,nkl->nl", belief, self.matrices[worker])
+        return np.asarray(np.einsum("nk,nkl->nl", belief, self.matrices[worker]))
 
     def confusion(self, worker: Any) -> Floats:
         """Return the matrices themselves."""
@@ -235,10 +235,8 @@ class AbilityLaw(OneCoinLaw):
 
     def correct(self, worker: Any, task: Any = NEW_TASK) -> Floats:
         """Return the probability of a correct label, elementwise."""
-        log_odds = self.ability[worker] * self.easiness[task]
-        return np.where(
-            np.equal(task, NEW_TASK), self.accuracy[worker], 0.5 * (1 + np.tanh(0.5 * log_odds))
-        )
+        known = 0.5 * (1 + np.tanh(0.5 * self.ability[worker] * self.easiness[task]))
+        return np.asarray(np.where(np.equal(task, NEW_TASK), self.accuracy[worker], known))
 
 
 def law_from_attributes(fitted: Mapping[str, Any]) -> LabelLaw | None:

@@ -1,0 +1,31 @@
+"""The fit that a part of an audit works with: the one it is given, or Dawid and Skene's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wisecrowd.core.labels import CrowdLabels
+
+
+def fit_or_default(labels: CrowdLabels, fit: Any) -> Any:
+    """Return the given fit of these labels, or a Dawid-Skene fit if there is none."""
+    if fit is not None:
+        return fit
+    from wisecrowd.aggregation.dawid_skene import DawidSkene
+
+    return DawidSkene()._fit_without_checks(labels)
+
+
+def fit_with_law(labels: CrowdLabels, fit: Any, default: Any = None) -> Any:
+    """Return the given fit if it has a label law, else ``default`` or a Dawid-Skene fit.
+
+    Examples
+    --------
+    >>> from wisecrowd.aggregation import MajorityVote, OneCoin
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]])
+    >>> [fit_with_law(labels, method().fit(labels)) for method in (OneCoin, MajorityVote)]
+    [OneCoin(), DawidSkene()]
+    """
+    if fit is not None and fit._label_law() is not None:
+        return fit
+    return fit_or_default(labels, default)

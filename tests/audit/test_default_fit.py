@@ -1,0 +1,72 @@
+"""Which fit a part of an audit works with, and that parts share one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import simulate
+from wisecrowd.aggregation import GLAD, DawidSkene, MajorityVote
+from wisecrowd.audit.accuracy import estimate_accuracy
+from wisecrowd.audit.crowd_audit import audit_crowd
+from wisecrowd.audit.default_fit import fit_or_default, fit_with_law
+from wisecrowd.audit.drift import find_drift
+from wisecrowd.audit.label_distribution import find_label_outliers
+
+
+@pytest.fixture(scope="module")
+def labels():
+    workers = 8 * simulate.OneCoinWorkers(8, 2)
+    return simulate.crowd(150, workers, simulate.PerTask(5), n_classes=3).labels
+
+
+@pytest.fixture
+def default_fits(monkeypatch):
+    """Crowds to which Dawid and Skene's model is fitted."""
+    seen, fit = [], DawidSkene._fit_without_checks
+    monkeypatch.setattr(
+        DawidSkene, "_fit_without_checks", lambda model, data: seen.append(data) or fit(model, data)
+    )
+    return seen
+
+
+def test_a_given_fit_is_kept_where_it_serves(labels, default_fits):
+    vote, glad = MajorityVote().fit(labels), GLAD().fit(labels)
+    other = DawidSkene(max_iter=3).fit(labels)
+    assert fit_or_default(labels, vote) is vote
+    assert fit_with_law(labels, glad) is glad
+    assert fit_with_law(labels, vote, other) is other
+    assert default_fits == []
+    assert isinstance(fit_with_law(labels, vote), DawidSkene)
+    assert isinstance(fit_or_default(labels, None), DawidSkene)
+    assert default_fits == [labels, labels]
+
+
+def test_an_audit_of_a_vote_shares_one_fit_with_a_law(labels, default_fits):
+    parts = ["spammers", "label-distribution", "identifiability", "accuracy"]
+    vote = MajorityVote().fit(labels)
+    found = audit_crowd(labels, fit=vote, parts=parts, options={"accuracy": {"n_simulations": 3}})
+    assert sum(data is labels for data in default_fits) == 1
+    assert found["accuracy"].value[0] == pytest.approx(vote.confidence_.mean())
+    plain = audit_crowd(labels, parts=["spammers"])
+    np.testing.assert_array_equal(found["spammers"].capacity, plain["spammers"].capacity)
+
+
+def test_a_given_source_changes_nothing_but_the_number_of_fits(labels, default_fits):
+    vote, source = MajorityVote().fit(labels), DawidSkene().fit(labels)
+    given = estimate_accuracy(labels, fit=vote, source=source, n_simulations=3)
+    assert len(default_fits) == 3
+    np.testing.assert_array_equal(
+        given.value, estimate_accuracy(labels, fit=vote, n_simulations=3).value
+    )
+
+
+def test_parts_accept_fits_without_confusion_matrices(labels):
+    table = labels.to_dict()
+    timed = type(labels).from_arrays(
+        table["task"], table["worker"], table["label"], timestamp=table["task"]
+    )
+    for method in (GLAD, MajorityVote):
+        fit = method().fit(timed)
+        assert find_drift(timed, fit=fit).findings() == []
+        assert find_label_outliers(timed, fit=fit).findings() == []
