@@ -18,7 +18,7 @@ from benchmarks.accuracy.real_data import data_folder, read_set
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd.aggregation import LOCATIONS
 from wisecrowd.core.registry import get_method
-from wisecrowd.families.moments import pair_moments, population_moments
+from wisecrowd.families.moments.pair_moments import pair_moments, population_moments
 
 METHODS = (
     "MultiSPA", "CoupledNMF", "SymmetricNMF", "SpectralDawidSkene", "CoupledTensor", "RankOne",
@@ -112,18 +112,18 @@ def best_order(found: np.ndarray, confusion: np.ndarray, measure: Callable) -> f
 
 def exact_estimates() -> dict[str, Callable]:
     """Return, by method, its map from population moments to confusion matrices."""
-    from wisecrowd.families.coupled_cpd import coupled_cpd, joint_tables
-    from wisecrowd.families.moment_fit import inner_start
-    from wisecrowd.families.pair_likelihood import fit_pairs
-    from wisecrowd.families.successive_projection import multi_spa
-    from wisecrowd.families.symmetric_factors import (
+    from wisecrowd.aggregation.coupled_nmf import fit_pairs
+    from wisecrowd.aggregation.coupled_tensor import coupled_cpd, joint_tables
+    from wisecrowd.aggregation.symmetric_nmf import (
         fitted_factor,
         imputed_factor,
         nonnegative_rotation,
         parameters_of,
     )
-    from wisecrowd.families.three_groups import GroupMoments, group_means, worker_confusions
-    from wisecrowd.families.triples import TripleMoments
+    from wisecrowd.families.moments.moment_method import inner_start
+    from wisecrowd.families.moments.successive_projection import multi_spa
+    from wisecrowd.families.moments.three_groups import GroupMoments, group_means, worker_confusions
+    from wisecrowd.families.moments.triple_moments import TripleMoments
 
     def cold(confusion):
         J, K = confusion.shape[:2]

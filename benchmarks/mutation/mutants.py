@@ -40,7 +40,7 @@ CHOSEN_BY = {
     "confusion": "families.confusion",
     "gibbs": "aggregation.gibbs_dawid_skene",
     "glad": "families.difficulty",
-    "pairs": "families.moments",
+    "pairs": "families.moments.pair_moments",
     "sparse_posterior": "aggregation.majority_vote",
 }
 

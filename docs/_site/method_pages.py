@@ -25,7 +25,7 @@ INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 BASES = (
     "wisecrowd.families.confusion:ConfusionEM",
     "wisecrowd.families.variational:VariationalConfusion",
-    "wisecrowd.families.moment_fit:PairMethod",
+    "wisecrowd.families.moments.moment_method:PairMethod",
     "wisecrowd.learning.training.neural_classifier:NeuralClassifier",
     "wisecrowd.learning.training.alternating:AlternatingClassifier",
 )

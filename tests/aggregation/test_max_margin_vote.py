@@ -7,10 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 from wisecrowd.aggregation.majority_vote import MajorityVote
-from wisecrowd.aggregation.max_margin_vote import MaxMarginVote
+from wisecrowd.aggregation.max_margin_vote import MarginMachine, MaxMarginVote
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.margin import MarginMachine
 from wisecrowd.simulate import HammerSpammers, OneCoinWorkers, PerTask, crowd
 
 NOTHING_KNOWN = -1

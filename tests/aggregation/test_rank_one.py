@@ -17,9 +17,9 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes
-from wisecrowd.families.moments import population_moments
+from wisecrowd.families.moments.pair_moments import population_moments
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
 from wisecrowd.families.one_coin_em import coin_confusion
-from wisecrowd.families.rank_one_fit import rank_one_fit
 from wisecrowd.simulate import (
     Bernoulli,
     FixedConfusion,

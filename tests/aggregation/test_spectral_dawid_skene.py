@@ -12,7 +12,7 @@ from wisecrowd.aggregation.majority_vote import MajorityVote
 from wisecrowd.aggregation.spectral_dawid_skene import SpectralDawidSkene
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.moment_fit import SMOOTHING
+from wisecrowd.families.moments.moment_method import SMOOTHING
 from wisecrowd.simulate import Bernoulli, FixedConfusion, PerTask, crowd
 from wisecrowd.testing.crowds import asymmetric_confusions
 

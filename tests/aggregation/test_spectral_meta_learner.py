@@ -17,8 +17,8 @@ from wisecrowd.aggregation.spectral_meta_learner import (
 )
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.moments import pair_moments, population_moments
-from wisecrowd.families.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.pair_moments import pair_moments, population_moments
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
 from wisecrowd.simulate import Bernoulli, PerTask, TwoCoinWorkers, crowd
 
 SENSITIVITY = np.array([0.9, 0.6, 0.7, 0.8])

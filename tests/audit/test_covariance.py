@@ -6,7 +6,7 @@ import pytest
 from wisecrowd import simulate
 from wisecrowd.audit.covariance import RIDGES, RowFit, two_means
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 
 def population(confusion, prior, n_shared=1000.0):

@@ -7,7 +7,7 @@ from scipy.stats import binom, false_discovery_control, norm
 from wisecrowd import simulate
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.dependence import benjamini_hochberg, dependence, explanations
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 
 def population_moments(confusion, prior, n_shared=400.0, copies=()):

@@ -4,31 +4,273 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from types import ModuleType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import cut_tasks
-from wisecrowd.families.collapsed import CollapsedChains, Draws, as_collapsible, kept_sweeps
 from wisecrowd.inference.chains import ChainMonitor
 from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.inference.dirichlet import row_parameters
 from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.inference.priors import DirichletRows, OneCoin, TwoCoin, as_worker_prior
+from wisecrowd.inference.worker_prior import coin_matrices
 from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.gibbs.reference import cells, rows
 
 Floats = NDArray[np.float64]
 
+RECOUNT = 50  # sweeps after which counts are taken anew: adding and subtracting leaves rounding
+KEPT_DRAWS = 1000  # of each worker's accuracy, over all chains
+MOST_KEPT = 20_000_000  # numbers
 MIXED = 1.05  # R-hat above which the user is told
 VISIT = 10  # annotations' worth of time that NumPy needs to visit a task
+
+
+class Collapsible(NamedTuple):
+    """A conjugate prior: a coin's parameters (2,), or those of rows (J or 1, K, K)."""
+
+    coin: bool
+    parameters: Floats
+
+
+def as_collapsible(prior: Any, labels: CrowdLabels) -> Collapsible:
+    """Return the parameters of a prior under which workers can be integrated out cell by cell."""
+    weak = isinstance(prior, str) and prior == "weak"
+    if not weak and not hasattr(prior, "pseudo_counts"):
+        prior = as_worker_prior(prior)
+    if isinstance(prior, OneCoin):
+        if not (prior.a > 0 and prior.b > 0):
+            raise ParameterError(f"prior is {prior!r}; as a density it needs numbers above 0.")
+        return Collapsible(True, np.array([prior.a, prior.b], dtype=np.float64))
+    if weak or isinstance(prior, DirichletRows | TwoCoin) or not hasattr(prior, "posterior"):
+        K = labels.n_classes
+        alpha = row_parameters(prior, labels.workers, K, labels.classes)
+        return Collapsible(False, alpha.reshape(-1, K, K))
+    raise ParameterError(
+        f"prior is a {type(prior).__name__}; Gibbs sampling needs OneCoin, TwoCoin or "
+        "DirichletRows."
+    )
+
+
+class CollapsedChains:
+    """The classes of all tasks in several chains, and the counts that go with them.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    prior : TaskPrior
+    workers : Collapsible
+    fixed_class : (K,) log class prior, or None where it is learned
+    class_alpha : float
+    n_chains : int
+
+    Attributes
+    ----------
+    state : (N, C) class of each task in each chain
+    counts, totals, class_counts : see :mod:`wisecrowd.kernels.gibbs.reference`
+    """
+
+    def __init__(
+        self,
+        labels: CrowdLabels,
+        prior: TaskPrior,
+        workers: Collapsible,
+        fixed_class: Floats | None,
+        class_alpha: float,
+        n_chains: int,
+    ) -> None:
+        self.labels, self.workers, self.n_chains = labels, workers, n_chains
+        self.learn_class = fixed_class is None
+        K = labels.n_classes
+        self._class_start = np.full(K, class_alpha) if fixed_class is None else np.exp(fixed_class)
+        self._prior = np.exp(prior.rows - prior.rows.max(axis=1, keepdims=True))
+        self._prior_index = prior.index
+        self._earlier, self._earlier_total = _earlier_labels(labels, workers.coin)
+        self.replicated = self._earlier is not None
+        self.state = np.zeros((labels.n_tasks, n_chains), dtype=np.int32)
+        self.probas = np.zeros((labels.n_tasks, K))
+        self._n_sweeps = 0
+
+    def start(self, probas: Floats, rng: np.random.Generator) -> None:
+        """Draw the first class of every task in every chain from ``probas`` (N, K)."""
+        reached = np.cumsum(probas, axis=1)
+        reached[:, -1] = np.inf
+        uniform = rng.random((self.n_chains, len(probas)))
+        for c in range(self.n_chains):
+            self.state[:, c] = (reached > uniform[c][:, None]).argmax(axis=1)
+        # Rounding must not choose a class that is ruled out.
+        best = probas.argmax(axis=1)[:, None]
+        possible = np.take_along_axis(probas, self.state.astype(np.intp), axis=1) > 0
+        self.state = np.where(possible, self.state, best).astype(np.int32)
+        self._count()
+
+    def _count(self) -> None:
+        """Fill counts, totals and class counts from the state, the prior's parameters included."""
+        labels, C, coin = self.labels, self.n_chains, self.workers.coin
+        J, K = labels.n_workers, labels.n_classes
+        alpha = self.workers.parameters
+        if coin:
+            own, per_row = np.tile(alpha, J), np.full(J, alpha.sum())
+        else:
+            own = np.broadcast_to(alpha.transpose(0, 2, 1), (J, K, K)).ravel()
+            per_row = np.broadcast_to(alpha.sum(axis=2), (J, K)).ravel()
+        self.counts = np.repeat(own[:, None], C, axis=1)
+        self.totals = np.repeat(per_row[:, None], C, axis=1)
+        self.class_counts = np.repeat(self._class_start[:, None], C, axis=1)
+        labelled = labels.labels_per_task > 0
+        edge = np.arange(labels.n_annotations)
+        at, row = cells(labels.worker, labels.label, K, coin), rows(labels.worker, K, coin)
+        for c in range(C):
+            k = self.state[labels.task, c]
+            self.counts[:, c] += np.bincount(at[edge, k], labels.weight, len(own))
+            self.totals[:, c] += np.bincount(row[edge, k], labels.weight, len(per_row))
+            if self.learn_class:
+                self.class_counts[:, c] += np.bincount(self.state[labelled, c], minlength=K)
+
+    def sweep(self, kernel: ModuleType, rng: np.random.Generator, keep: bool) -> None:
+        """Draw all classes anew; with ``keep`` their conditional probabilities are added up."""
+        if self._n_sweeps % RECOUNT == RECOUNT - 1:
+            self._count()
+        self._n_sweeps += 1
+        labels = self.labels
+        kernel.gibbs_sweep(
+            labels.indptr, labels.worker, labels.label, labels.weight, self._earlier,
+            self._earlier_total, self.workers.coin, self._prior, self._prior_index,
+            self.learn_class, self.class_counts, self.counts, self.totals, self.state,
+            rng.random(self.state.shape), self.probas if keep else None,
+        )  # fmt: skip
+
+    def posterior(self, class_prior: Floats, n_sweeps: int) -> Floats:
+        """Return the mean conditional probabilities; tasks without labels have their prior."""
+        probas = self.probas / n_sweeps
+        empty = self.labels.labels_per_task == 0
+        if empty.any():
+            index = self._prior_index
+            rows = np.broadcast_to(self._prior[:1] if index is None else self._prior[index][empty],
+                                   (int(empty.sum()), len(class_prior)))  # fmt: skip
+            probas[empty] = rows * class_prior
+        return np.asarray(probas / probas.sum(axis=1, keepdims=True))
+
+
+def _earlier_labels(labels: CrowdLabels, coin: bool) -> tuple[Floats | None, Floats | None]:
+    """Return what a worker's earlier labels on the same task add to cell (E, K) and row (E,).
+
+    None where all annotations count once and no worker labels a task twice, as is usual.
+    """
+    task, worker = labels.task, labels.worker
+    again = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+    if labels.weight is None and not again.any():
+        return None, None
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    at = cells(worker, labels.label, labels.n_classes, coin)
+    earlier, total = np.zeros(at.shape), np.zeros(len(at))
+    lag = 1
+    while again.any():  # as often as one worker labels one task
+        total[lag:] += np.where(again, weight[:-lag], 0.0)
+        same = again[:, None] & (at[lag:] == at[:-lag])
+        earlier[lag:] += np.where(same, weight[:-lag, None], 0.0)
+        lag += 1
+        again = (task[lag:] == task[:-lag]) & (worker[lag:] == worker[:-lag])
+    return earlier, total
+
+
+def kept_sweeps(n_sweeps: int, n_chains: int, n_workers: int) -> range:
+    """Return the sweeps whose draws are kept: evenly spaced, and the last one always."""
+    most = max(min(KEPT_DRAWS // n_chains, MOST_KEPT // max(n_workers * n_chains, 1)), 1)
+    stride = -(-n_sweeps // most)
+    return range((n_sweeps - 1) % stride, n_sweeps, stride)
+
+
+class Draws:
+    """Posterior moments of workers and class prior, summed over sweeps, and kept draws."""
+
+    def __init__(self, chains: CollapsedChains, n_sweeps: int, rng: np.random.Generator) -> None:
+        self._chains, self._n_sweeps, self._rng = chains, n_sweeps, rng
+        J, K, C = chains.labels.n_workers, chains.labels.n_classes, chains.n_chains
+        self._keep = {sweep: n for n, sweep in enumerate(kept_sweeps(n_sweeps, C, J))}
+        self.kept = np.ones((len(self._keep), C, J))
+        self._confusion = np.zeros((J, 2) if chains.workers.coin else (J, K, K))
+        self._accuracy, self._square = np.zeros(J), np.zeros(J)
+        self._class = np.zeros(K)
+
+    def add(self, sweep: int) -> tuple[Floats, Floats]:
+        """Add the chains as they are; returns accuracies (C, J) and class frequencies (C, K).
+
+        Both are means given the classes of all tasks, which vary less than draws would.
+        """
+        chains = self._chains
+        J, K = chains.labels.n_workers, chains.labels.n_classes
+        frequency = chains.class_counts / chains.class_counts.sum(axis=0)  # (K, C)
+        self._class += frequency.mean(axis=1)
+        if chains.workers.coin:
+            right = chains.counts.reshape(J, 2, -1)[:, :1]  # (J, 1, C): one coin for all classes
+            totals = chains.totals.reshape(J, 1, -1)
+            share = np.ones((1, chains.n_chains))
+        else:
+            counts = chains.counts.reshape(J, K, K, -1)  # label second
+            right = counts[:, np.arange(K), np.arange(K)]
+            totals = chains.totals.reshape(J, K, -1)
+            share = frequency
+            self._confusion += (counts / totals[:, None]).mean(axis=3).transpose(0, 2, 1)
+        mean = right / totals
+        accuracy = np.einsum("jkc,kc->jc", mean, share)
+        variance = np.einsum("jkc,kc->jc", mean * (1 - mean) / (totals + 1), share**2)
+        self._accuracy += accuracy.mean(axis=1)
+        self._square += (accuracy**2 + variance).mean(axis=1)
+        if sweep in self._keep and K > 1:
+            theta = self._rng.beta(right, np.maximum(totals - right, 1e-12))
+            drawn = self._draw_frequency() if len(share) > 1 else share
+            self.kept[self._keep[sweep]] = np.einsum("jkc,kc->cj", theta, drawn)
+        return accuracy.T, frequency.T
+
+    def _draw_frequency(self) -> Floats:
+        chains = self._chains
+        if not chains.learn_class:
+            return np.asarray(chains.class_counts / chains.class_counts.sum(axis=0))
+        gammas = self._rng.standard_gamma(chains.class_counts)
+        return np.asarray(gammas / gammas.sum(axis=0))
+
+    def class_prior(self) -> Floats:
+        """Return the posterior mean (K,) of the class frequencies."""
+        return np.asarray(self._class / self._class.sum())
+
+    def confusion(self) -> Floats:
+        """Return the posterior mean (J, K, K) of the confusion matrices."""
+        K = self._chains.labels.n_classes
+        if K == 1:
+            return np.ones((len(self._accuracy), 1, 1))
+        if self._chains.workers.coin:
+            return coin_matrices(self._accuracy / self._n_sweeps, K)
+        return np.asarray(self._confusion / self._confusion.sum(axis=2, keepdims=True))
+
+    def accuracy(self) -> tuple[Floats, Floats]:
+        """Return posterior mean and standard deviation (J,) of the workers' accuracies."""
+        mean = self._accuracy / self._n_sweeps
+        if self._chains.labels.n_classes == 1:
+            return np.ones_like(mean), np.zeros_like(mean)
+        variance = self._square / self._n_sweeps - mean**2
+        return mean, np.sqrt(np.maximum(variance, 0.0))
+
+    def interval(self, level: float = 0.95) -> Floats:
+        """Return the central credible interval (J, 2) of the workers' accuracies."""
+        flat = self.kept.reshape(-1, self.kept.shape[2])
+        tail = (1 - level) / 2
+        return np.quantile(flat, [tail, 1 - tail], axis=0).T
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

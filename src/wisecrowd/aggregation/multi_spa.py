@@ -9,8 +9,8 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.families.moment_fit import MomentEstimate, PairMethod
-from wisecrowd.families.successive_projection import multi_spa
+from wisecrowd.families.moments.moment_method import MomentEstimate, PairMethod
+from wisecrowd.families.moments.successive_projection import multi_spa
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -34,7 +34,7 @@ class MultiSPA(PairMethod):
         A corner is the mean of the worker's points whose squared distance from it is up to this
         many times what chance alone makes; at 0 it is the farthest point itself.
     class_prior, min_shared, max_pairs, random_state
-        See :class:`~wisecrowd.families.moment_fit.PairMethod`.
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`.
 
     Attributes
     ----------
@@ -49,8 +49,8 @@ class MultiSPA(PairMethod):
     The order of the classes is found for all workers together: each worker's rows are matched, by
     assignment, to those that fit the tables with all others best, until nothing changes; the names
     are those under which the workers are right most often. How gold labels, unidentified workers
-    and zeros are treated: see :mod:`wisecrowd.families.moment_fit`. A sole expert of a class is
-    not found exactly: the partners have none.
+    and zeros are treated: see :mod:`wisecrowd.families.moments.moment_method`. A sole
+    expert of a class is not found exactly: the partners have none.
 
     References
     ----------

@@ -15,13 +15,13 @@ from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, on_simplex
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments.moment_method import MomentEstimate, PairMethod, on_simplex
+from wisecrowd.families.moments.pair_moments import PairMoments
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.three_groups import class_shares, unidentified_workers
 from wisecrowd.families.one_coin_em import coin_confusion
-from wisecrowd.families.rank_one_fit import rank_one_fit
 from wisecrowd.families.skill_vote import fill_in, orient, right_labels, vote_agreement
 from wisecrowd.families.sparse_posterior import single_task_workers, worker_weights
-from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]
 
@@ -56,8 +56,8 @@ class RankOne(PairMethod):
     tol : float
         Stop when no skill moves by more than this.
     class_prior, min_shared, max_pairs, random_state
-        See :class:`~wisecrowd.families.moment_fit.PairMethod`. A pair counts by what it shares, so
-        that by default all may.
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. A pair counts by what
+        it shares, so that by default all may.
 
     Attributes
     ----------

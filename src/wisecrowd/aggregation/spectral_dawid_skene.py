@@ -17,11 +17,9 @@ from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
-from wisecrowd.families.moment_fit import MomentEstimate, MomentMethod, best_names
-from wisecrowd.families.moments import counted_annotations
-from wisecrowd.families.skill_vote import sum_by
-from wisecrowd.families.sparse_posterior import worker_weights
-from wisecrowd.families.three_groups import (
+from wisecrowd.families.moments.moment_method import MomentEstimate, MomentMethod, best_names
+from wisecrowd.families.moments.pair_moments import counted_annotations
+from wisecrowd.families.moments.three_groups import (
     balanced_groups,
     busiest_first,
     class_shares,
@@ -33,6 +31,8 @@ from wisecrowd.families.three_groups import (
     worker_confusions,
     worker_tables,
 )
+from wisecrowd.families.skill_vote import sum_by
+from wisecrowd.families.sparse_posterior import worker_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

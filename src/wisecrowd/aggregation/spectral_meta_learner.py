@@ -17,12 +17,12 @@ from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import known_mixture
-from wisecrowd.families.moment_fit import MomentEstimate, PairMethod, cautious
-from wisecrowd.families.moments import PairMoments, counted_annotations
-from wisecrowd.families.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.moment_method import MomentEstimate, PairMethod, cautious
+from wisecrowd.families.moments.pair_moments import PairMoments, counted_annotations
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.three_groups import class_shares, unidentified_workers
 from wisecrowd.families.skill_vote import orient, right_labels, sum_by, vote_agreement
 from wisecrowd.families.sparse_posterior import worker_weights
-from wisecrowd.families.three_groups import class_shares, unidentified_workers
 
 Floats = NDArray[np.float64]
 
@@ -55,8 +55,8 @@ class SpectralMetaLearner(PairMethod):
     tol : float
         Stop when no entry of :math:`v` moves by more than this.
     class_prior, min_shared, max_pairs, random_state
-        See :class:`~wisecrowd.families.moment_fit.PairMethod`. A pair counts by what it shares, so
-        that by default all may that share two tasks.
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. A pair counts by what
+        it shares, so that by default all may that share two tasks.
 
     Attributes
     ----------

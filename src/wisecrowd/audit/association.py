@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
-from wisecrowd.families.moments import counted_annotations
+from wisecrowd.families.moments.pair_moments import counted_annotations
 
 Floats = NDArray[np.float64]
 

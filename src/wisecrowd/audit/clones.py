@@ -23,7 +23,7 @@ from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.votes import vote_table
 from wisecrowd.core.wording import describe_ids
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

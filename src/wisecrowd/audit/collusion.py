@@ -17,7 +17,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids, suggestion
 from wisecrowd.families.dependence import Dependence, benjamini_hochberg, dependence, upper_tail
-from wisecrowd.families.moments import pair_moments
+from wisecrowd.families.moments.pair_moments import pair_moments
 from wisecrowd.families.skill_vote import right_labels
 from wisecrowd.families.sparse_posterior import share_of, worker_weights
 from wisecrowd.families.worker_groups import (

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments.pair_moments import PairMoments
 
 Floats = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.wording import describe_ids
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 if TYPE_CHECKING:
     from wisecrowd.core.base import Aggregator

@@ -18,7 +18,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_number
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.wording import describe_ids
-from wisecrowd.families.moments import PairMoments, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 if TYPE_CHECKING:
     from wisecrowd.core.base import Aggregator

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.memory import require_memory
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments.pair_moments import PairMoments
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -24,7 +24,7 @@ from wisecrowd.core.parameters import check_integer
 from wisecrowd.core.wording import describe_value
 from wisecrowd.engines.memory import Shard
 from wisecrowd.families.dependence import Dependence, dependence
-from wisecrowd.families.moments import pair_moments
+from wisecrowd.families.moments.pair_moments import pair_moments
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]

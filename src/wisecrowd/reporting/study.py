@@ -277,7 +277,7 @@ def _ridge_of_sample(labels: CrowdLabels) -> float | None:
     depend on how many pairs a worker is in.
     """
     from wisecrowd.audit.covariance import RowFit
-    from wisecrowd.families.moments import pair_moments
+    from wisecrowd.families.moments.pair_moments import pair_moments
 
     if labels.n_workers <= 2 * SAMPLE:
         return None

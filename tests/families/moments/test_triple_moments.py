@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families import triples as module
-from wisecrowd.families.triples import triple_moments
+from wisecrowd.families.moments import triple_moments as module
+from wisecrowd.families.moments.triple_moments import triple_moments
 
 
 def random_labels(n=150, n_workers=8, seed=0):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from wisecrowd.families.moments import PairMoments
-from wisecrowd.families.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.pair_moments import PairMoments
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
 
 SKILL = np.array([0.9, 0.7, 0.5, 0.3, 0.8, 0.6, 0.4, 0.55, 0.65, 0.2, -0.5])
 

@@ -9,7 +9,7 @@ import pytest
 
 from wisecrowd import kernels
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.moments import agreed_classes, closest_pairs, pair_moments
+from wisecrowd.families.moments.pair_moments import agreed_classes, closest_pairs, pair_moments
 from wisecrowd.families.skill_vote import pair_agreement
 from wisecrowd.simulate import Dense, FixedConfusion, crowd
 

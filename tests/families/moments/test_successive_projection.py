@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.families.moments import PairMoments, population_moments
-from wisecrowd.families.successive_projection import conditional_shares, multi_spa
+from wisecrowd.families.moments.pair_moments import PairMoments, population_moments
+from wisecrowd.families.moments.successive_projection import conditional_shares, multi_spa
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 5])

@@ -34,7 +34,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import FitResult
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
-from wisecrowd.families.moments import PairMoments, agreed_classes, pair_moments
+from wisecrowd.families.moments.pair_moments import PairMoments, agreed_classes, pair_moments
 from wisecrowd.families.skill_vote import known_classes
 from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -213,7 +213,7 @@ class PairMethod(MomentMethod):
         The least number of shared tasks of a pair; "auto" is 5 × n_classes or, if no pair shares as
         many, n_classes: with fewer, a table cannot tell all classes apart.
     max_pairs : int
-        The most pairs; see :func:`~wisecrowd.families.moments.pair_moments`.
+        The most pairs; see :func:`~wisecrowd.families.moments.pair_moments.pair_moments`.
     random_state : int, Generator or None
         Which of equally close pairs stay within ``max_pairs``; nothing else is random.
     """

@@ -7,7 +7,7 @@ import pytest
 
 from wisecrowd.aggregation import CoupledNMF, SymmetricNMF
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.moment_fit import (
+from wisecrowd.families.moments.moment_method import (
     MomentEstimate,
     best_names,
     cautious,
@@ -20,7 +20,7 @@ from wisecrowd.families.moment_fit import (
     vote_confusion,
     with_gold_worker,
 )
-from wisecrowd.families.moments import population_moments
+from wisecrowd.families.moments.pair_moments import population_moments
 
 
 def test_names_by_the_greatest_trace():

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments.pair_moments import PairMoments
 from wisecrowd.families.skill_vote import sum_by
 from wisecrowd.inference.loop import squarem
 from wisecrowd.inference.monitor import Progress, report

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.families.moment_fit import (
+from wisecrowd.families.moments.moment_method import (
     MomentEstimate,
     best_names,
     prior_from_pairs,
     regressed,
 )
-from wisecrowd.families.moments import PairMoments
+from wisecrowd.families.moments.pair_moments import PairMoments
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]

@@ -1,0 +1,1 @@
+"""Methods of moments: joint tables of few workers, and what is estimated from them."""
