@@ -21,6 +21,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.arguments import TaskLabels
 
 MOST_SHARDS = 16
 SMALLEST_SHARD = 1 << 18  # annotations; below this a thread is not worth starting
@@ -64,6 +65,11 @@ class Shard:
     def labelled(self) -> NDArray[np.bool_]:
         """(n_tasks,): whether a task has annotations."""
         return np.diff(self.indptr) > 0
+
+    @property
+    def task_labels(self) -> TaskLabels:
+        """The annotations, as kernels take them."""
+        return TaskLabels(self.indptr, self.worker, self.label, self.weight)
 
     def kernels(self, family: str) -> ModuleType:
         """Return a family's kernels: compiled ones if the whole problem is large."""

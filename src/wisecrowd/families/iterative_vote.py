@@ -33,6 +33,7 @@ from wisecrowd.families.sparse_posterior import (
 )
 from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.kernels.sparse_posterior.reference import NormalisedPriors, VoteOutput
 
 Floats = NDArray[np.float64]
 
@@ -92,10 +93,11 @@ class VoteModel:
     ) -> tuple[VoteState, VoteStats]:
         """Vote, and return how much of each worker's labels won."""
         agreement, labels = np.zeros_like(params.weight), state.posterior
+        priors = NormalisedPriors(self.no_class, shard.prior_rows, shard.prior_index, state.totals)
+        output = VoteOutput(agreement, labels.probas, labels.rest)
         shard.kernels("sparse_posterior").vote_step(
-            shard.indptr, shard.worker, shard.weight, *labels.pairs, params.weight,
-            self.smoothing, self.no_class, shard.prior_rows, shard.prior_index, state.totals,
-            agreement, labels.probas, labels.rest, params.hard,
+            shard.task_labels, labels.pairs, params.weight, priors, output,
+            self.smoothing, params.hard,
         )  # fmt: skip
         return state, VoteStats(agreement)
 

@@ -25,7 +25,7 @@ from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.quadrature import Rule
 from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 from wisecrowd.kernels import kernels_for
-from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
+from wisecrowd.kernels.arguments import TaskPriors
 from wisecrowd.kernels.belief_propagation.reference import Edges, MessageOutput, WorkerNodes
 
 Floats = NDArray[np.float64]
@@ -181,7 +181,7 @@ class MessageModel:
         sums, mass = np.zeros(len(params.share)), np.zeros(self.n_classes)
         nodes = params.nodes
         arguments = (
-            TaskLabels(shard.indptr, shard.worker, shard.label, shard.weight),
+            shard.task_labels,
             TaskPriors(params.log_class, shard.prior_rows, shard.prior_index),
             WorkerNodes(nodes.rule_start, nodes.node_start, nodes.values, params.share),
             MessageOutput(state.message, sums, mass, probas),

@@ -36,6 +36,7 @@ from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.initial import Start, condition
 from wisecrowd.inference.loop import LoopResult, best_of, iterate, squarem
 from wisecrowd.inference.priors import OneCoin, as_coin_prior
+from wisecrowd.kernels.sparse_posterior.reference import CoinOutput, NormalisedPriors, VoteOutput
 
 Floats = NDArray[np.float64]
 
@@ -100,15 +101,13 @@ class OneCoinModel:
             return state, CoinStats(*given, 0.0)
         correct, mass, no_class = np.zeros_like(self.weights), *np.zeros((2, self.n_classes))
         totals = row_totals(shard.prior_rows, no_class)
-        prior = no_class, shard.prior_rows, shard.prior_index, totals
+        priors = NormalisedPriors(no_class, shard.prior_rows, shard.prior_index, totals)
         labels, kernels = state.posterior, shard.kernels("sparse_posterior")
         kernels.vote_step(
-            shard.indptr, shard.worker, shard.weight, *labels.pairs, np.ones_like(self.weights),
-            0.0, *prior, correct, labels.probas, labels.rest, False,
+            shard.task_labels, labels.pairs, np.ones_like(self.weights), priors,
+            VoteOutput(correct, labels.probas, labels.rest), 0.0, False,
         )  # fmt: skip
-        kernels.add_pair_mass(
-            shard.indptr, *labels.pairs[1:], *prior, labels.probas, labels.rest, mass
-        )
+        kernels.add_pair_mass(shard.indptr, labels.pairs, priors, labels.probas, labels.rest, mass)
         mass += mass_outside(shard, labels, no_class, totals)
         return state, CoinStats(correct, mass, 0.0)
 
@@ -120,10 +119,12 @@ class OneCoinModel:
         correct = np.zeros_like(params.log_odds)
         mass = np.zeros_like(params.log_class) if self.fixed_class is None else None
         log_z = shard.kernels("sparse_posterior").coin_step(
-            shard.indptr, shard.worker, shard.weight, *labels.pairs, params.log_odds,
-            params.log_class, shard.prior_rows, shard.prior_index, totals,
-            correct, mass, labels.probas, labels.rest,
-        )  # fmt: skip
+            shard.task_labels,
+            labels.pairs,
+            params.log_odds,
+            NormalisedPriors(params.log_class, shard.prior_rows, shard.prior_index, totals),
+            CoinOutput(correct, mass, labels.probas, labels.rest),
+        )
         if mass is None:
             return state, CoinStats(correct, np.zeros(0), log_z)
         mass += mass_outside(shard, labels, params.log_class, totals)

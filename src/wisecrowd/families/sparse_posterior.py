@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.memory import Shard
+from wisecrowd.kernels.sparse_posterior.reference import LabelPairs
 
 Floats = NDArray[np.float64]
 
@@ -47,9 +48,9 @@ class SparsePosterior:
     rest: Floats
 
     @property
-    def pairs(self) -> tuple[NDArray[Any], ...]:
-        """What kernels take: pairs of annotations, row pointers, tasks and labels of pairs."""
-        return self.pair, self.indptr, self.task, self.label
+    def pairs(self) -> LabelPairs:
+        """The pairs, as kernels take them."""
+        return LabelPairs(self.pair, self.indptr, self.task, self.label)
 
 
 def begin_posterior(shard: Shard, n_classes: int) -> SparsePosterior:

@@ -7,14 +7,16 @@ import importlib
 import numpy as np
 import pytest
 
+from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kernels.sparse_posterior import reference
+from wisecrowd.kernels.sparse_posterior.reference import CoinOutput, NormalisedPriors, VoteOutput
 
 
 def random_block(n_tasks=40, n_workers=6, n_classes=4, seed=0, weighted=False, prior="none"):
-    """Return the arrays of a block that starts in the middle of the annotation arrays."""
+    """Return the arrays of a shard with random labels."""
     rng = np.random.default_rng(seed)
     per_task = rng.integers(0, 6, n_tasks)
-    indptr = 7 + np.concatenate([[0], np.cumsum(per_task)]).astype(np.int64)
+    indptr = np.concatenate([[0], np.cumsum(per_task)]).astype(np.int64)
     size = int(indptr[-1])
     worker = rng.integers(0, n_workers, size).astype(np.int32)
     label = rng.integers(0, n_classes, size).astype(np.int32)
@@ -41,9 +43,12 @@ def coin(module, block, log_odds, log_class):
     correct, mass = np.zeros(len(log_odds)), np.zeros(len(log_class))
     probas, rest = np.empty(len(pairs[3])), np.empty(len(indptr) - 1)
     value = module.coin_step(
-        indptr, worker, weight, *pairs, log_odds, log_class, rows, index,
-        totals_of(rows, log_class), correct, mass, probas, rest,
-    )  # fmt: skip
+        TaskLabels(indptr, worker, label, weight),
+        pairs,
+        log_odds,
+        NormalisedPriors(log_class, rows, index, totals_of(rows, log_class)),
+        CoinOutput(correct, mass, probas, rest),
+    )
     return pairs, correct, mass, probas, rest, value
 
 
@@ -180,9 +185,14 @@ def vote(module, block, vote_weight, smoothing, hard):
     agreement, no_class = np.zeros(len(vote_weight)), np.zeros(n_classes)
     probas, rest = np.empty(len(pairs[3])), np.empty(len(indptr) - 1)
     module.vote_step(
-        indptr, worker, weight, *pairs, vote_weight, smoothing, no_class, rows, index,
-        totals_of(rows, no_class), agreement, probas, rest, hard,
-    )  # fmt: skip
+        TaskLabels(indptr, worker, label, weight),
+        pairs,
+        vote_weight,
+        NormalisedPriors(no_class, rows, index, totals_of(rows, no_class)),
+        VoteOutput(agreement, probas, rest),
+        smoothing,
+        hard,
+    )
     return dense_posterior(block, pairs, probas, rest, no_class), agreement
 
 

@@ -12,8 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kernels.compiling import compiled, exp_below_zero, inlined
-from wisecrowd.kernels.sparse_posterior.reference import NEARLY_ALL, TIE
+from wisecrowd.kernels.sparse_posterior.reference import (
+    NEARLY_ALL,
+    TIE,
+    CoinOutput,
+    LabelPairs,
+    NormalisedPriors,
+    VoteOutput,
+)
 
 __all__ = ["add_pair_mass", "coin_step", "received_labels", "vote_step"]
 
@@ -39,11 +47,10 @@ def _sort_few(values: Ints, first: int, last: int) -> None:
 
 
 @compiled
-def _received_labels(indptr: Ints, label: Ints, n_classes: int, pair: Ints, pair_indptr: Ints,
-                     pair_task: Ints, pair_label: Ints) -> int:  # fmt: skip
+def _received_labels(indptr: Ints, label: Ints, n_classes: int, pairs: LabelPairs) -> int:
+    pair, pair_indptr, pair_task, pair_label = pairs
     seen = np.full(n_classes, -1, np.int64)  # the last task that received each label
     slot = np.empty(n_classes, np.int32)  # and which of its pairs that is
-    start = indptr[0]
     count = 0
     pair_indptr[0] = 0
     for i in range(indptr.shape[0] - 1):
@@ -59,31 +66,41 @@ def _received_labels(indptr: Ints, label: Ints, n_classes: int, pair: Ints, pair
             pair_task[p] = i
             slot[pair_label[p]] = p
         for e in range(indptr[i], indptr[i + 1]):
-            pair[e - start] = slot[label[e]]
+            pair[e] = slot[label[e]]
         pair_indptr[i + 1] = count
     return count
 
 
 @inlined
-def _log_prior(i: int, k: int, log_shared: Floats, log_class: Floats, prior_rows: Floats,
-               prior_index: Ints | None, row_total: Floats) -> Any:  # fmt: skip
-    if prior_index is None:
+def _log_prior(i: int, k: int, log_shared: Floats, log_class: Floats, rows: Floats,
+               row_of: Ints | None, totals: Floats) -> Any:  # fmt: skip
+    if row_of is None:
         return log_shared[k]
-    row = prior_index[i]
-    return log_class[k] + prior_rows[row, k] - row_total[row]
+    row = row_of[i]
+    return log_class[k] + rows[row, k] - totals[row]
 
 
 @compiled
-def _outside(i: int, pair_indptr: Ints, pair_label: Ints, log_shared: Floats, log_class: Floats,
-             prior_rows: Floats, prior_index: Ints | None, row_total: Floats) -> Any:  # fmt: skip
+def _fill_log_priors(task: Ints, label: Ints, log_shared: Floats, priors: NormalisedPriors,
+                     row_of: Ints | None, values: Floats) -> None:  # fmt: skip
+    """Fill the log priors of a chunk's pairs."""
+    log_class, rows, _, totals = priors
+    for p in range(task.shape[0]):
+        values[p] = _log_prior(task[p], label[p], log_shared, log_class, rows, row_of, totals)
+
+
+@compiled
+def _outside(i: int, pairs: LabelPairs, log_shared: Floats, priors: NormalisedPriors,
+             row_of: Ints | None) -> Any:  # fmt: skip
     """Return the sum and the maximum of the priors of the classes that a task did not receive."""
+    log_class, rows, _, totals = priors
     total = top = 0.0
-    p = pair_indptr[i]
+    p = pairs.indptr[i]
     for k in range(log_class.shape[0]):
-        if p < pair_indptr[i + 1] and pair_label[p] == k:
+        if p < pairs.indptr[i + 1] and pairs.label[p] == k:
             p += 1
             continue
-        prior = np.exp(_log_prior(i, k, log_shared, log_class, prior_rows, prior_index, row_total))
+        prior = np.exp(_log_prior(i, k, log_shared, log_class, rows, row_of, totals))
         total += prior
         top = max(top, prior)
     return total, top
@@ -111,39 +128,39 @@ def _sum_workers(worker: Ints, weight: Floats | None, pair: Ints, values: Floats
             sums[worker[e]] += weight[e] * values[pair[e]]
 
 
-@inlined
+@compiled
 def _part(weight: Floats | None, begin: int, end: int) -> Floats | None:
     return None if weight is None else weight[begin:end]
 
 
 @compiled
 def _pair_priors(first: int, task: Ints, label: Ints, log_shared: Floats, shared: Floats,
-                 log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
-                 row_total: Floats, priors: Floats, outside: Floats) -> None:  # fmt: skip
-    """Fill the priors of a chunk's pairs, and what they leave of each task's prior."""
+                 priors: NormalisedPriors, row_of: Ints | None, prior: Floats,
+                 outside: Floats) -> None:  # fmt: skip
+    """Fill the prior of a chunk's pairs, and what they leave of each task's."""
+    log_class, rows, _, totals = priors
     outside[:] = 1.0
     for p in range(task.shape[0]):
-        if prior_index is None:
-            priors[p] = shared[label[p]]
+        if row_of is None:
+            prior[p] = shared[label[p]]
         else:
-            priors[p] = np.exp(_log_prior(task[p], label[p], log_shared, log_class, prior_rows,
-                                          prior_index, row_total))  # fmt: skip
-        outside[task[p] - first] -= priors[p]
+            prior[p] = np.exp(_log_prior(task[p], label[p], log_shared, log_class, rows, row_of,
+                                         totals))  # fmt: skip
+        outside[task[p] - first] -= prior[p]
 
 
 @compiled
-def _add_up_remainders(first: int, pair_indptr: Ints, pair_label: Ints, log_shared: Floats,
-                       log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
-                       row_total: Floats, outside: Floats) -> None:  # fmt: skip
+def _add_up_remainders(first: int, pairs: LabelPairs, log_shared: Floats, priors: NormalisedPriors,
+                       row_of: Ints | None, outside: Floats) -> None:  # fmt: skip
     """Replace remainders that cancellation has spoilt by sums."""
+    indptr, n_classes = pairs.indptr, log_shared.shape[0]
     for b in range(outside.shape[0]):
         if outside[b] < NEARLY_ALL:
             i = first + b
-            if pair_indptr[i + 1] - pair_indptr[i] == log_class.shape[0]:
+            if indptr[i + 1] - indptr[i] == n_classes:
                 outside[b] = 0.0
             else:
-                outside[b] = _outside(i, pair_indptr, pair_label, log_shared, log_class,
-                                      prior_rows, prior_index, row_total)[0]  # fmt: skip
+                outside[b] = _outside(i, pairs, log_shared, priors, row_of)[0]
 
 
 @compiled
@@ -176,15 +193,15 @@ def _coin_posterior(first: int, task: Ints, outside: Floats, top: Floats, total:
 
 
 @compiled
-def _log_normalisers(first: int, indptr: Ints, prior_index: Ints | None, row_total: Floats,
-                     top: Floats, total: Floats, n: int) -> Any:  # fmt: skip
+def _log_normalisers(first: int, indptr: Ints, row_of: Ints | None, totals: Floats, top: Floats,
+                     total: Floats, n: int) -> Any:  # fmt: skip
     """Return the sum of the log normalisers of a chunk's annotated tasks."""
     log_z = 0.0
     product = 1.0  # one logarithm for many normalisers
     for b in range(n):
         i = first + b
         if indptr[i + 1] > indptr[i]:
-            log_z += top[b] + (row_total[0] if prior_index is None else row_total[prior_index[i]])
+            log_z += top[b] + (totals[0] if row_of is None else totals[row_of[i]])
             if total[b] < 1e-100:
                 log_z += np.log(total[b])
             else:
@@ -196,12 +213,13 @@ def _log_normalisers(first: int, indptr: Ints, prior_index: Ints | None, row_tot
 
 
 @compiled
-def _add_mass(indptr: Ints, task: Ints, label: Ints, priors: Floats, probas: Floats, rest: Floats,
-              mass: Floats) -> None:  # fmt: skip
-    for p in range(task.shape[0]):
-        i = task[p]
-        added = probas[p] - rest[i] * priors[p]
-        mass[label[p]] += added if indptr[i + 1] > indptr[i] else 0.0
+def _add_mass(indptr: Ints, task: Ints, label: Ints, prior: Floats, probas: Floats, rest: Floats,
+              mass: Floats | None) -> None:  # fmt: skip
+    if mass is not None:
+        for p in range(task.shape[0]):
+            i = task[p]
+            added = probas[p] - rest[i] * prior[p]
+            mass[label[p]] += added if indptr[i + 1] > indptr[i] else 0.0
 
 
 @compiled
@@ -215,61 +233,56 @@ def _most_pairs(pair_indptr: Ints) -> Any:
 
 
 @compiled
-def _coin_step(indptr: Ints, worker: Ints, weight: Floats | None, pair: Ints, pair_indptr: Ints,
-               pair_task: Ints, pair_label: Ints, log_odds: Floats, log_class: Floats,
-               prior_rows: Floats, prior_index: Ints | None, row_total: Floats, correct: Floats,
-               mass: Floats | None, probas: Floats, rest: Floats) -> Any:  # fmt: skip
+def _coin_step(labels: TaskLabels, pairs: LabelPairs, log_odds: Floats, priors: NormalisedPriors,
+               output: CoinOutput) -> Any:  # fmt: skip
+    indptr, worker, _, weight = labels
+    pair, pair_indptr, pair_task, pair_label = pairs
+    log_class, rows, row_of, totals = priors
+    correct, mass, probas, rest = output
     n = indptr.shape[0] - 1
-    log_shared = log_class + prior_rows[0] - row_total[0]
+    log_shared = log_class + rows[0] - totals[0]
     shared = np.exp(log_shared)
-    priors = np.empty(_most_pairs(pair_indptr))
+    prior = np.empty(_most_pairs(pair_indptr))
     buffers = np.empty((3, CHUNK))
     log_likelihood = 0.0
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
         begin, end = indptr[first], indptr[last]
-        who, votes = worker[begin:end], pair[begin - indptr[0] : end - indptr[0]]
-        weights = _part(weight, begin, end)
+        who, votes, weights = worker[begin:end], pair[begin:end], _part(weight, begin, end)
         begin, end = pair_indptr[first], pair_indptr[last]
         task, label, part = pair_task[begin:end], pair_label[begin:end], probas[begin:end]
         outside, top, total = buffers[0, : last - first], buffers[1], buffers[2]
-        for p in range(task.shape[0]):
-            part[p] = _log_prior(task[p], label[p], log_shared, log_class, prior_rows, prior_index,
-                                 row_total)  # fmt: skip
+        _fill_log_priors(task, label, log_shared, priors, row_of, part)
         _sum_pairs(who, weights, votes, log_odds, probas)
-        _pair_priors(first, task, label, log_shared, shared, log_class, prior_rows, prior_index,
-                     row_total, priors, outside)  # fmt: skip
-        _add_up_remainders(first, pair_indptr, pair_label, log_shared, log_class, prior_rows,
-                           prior_index, row_total, outside)  # fmt: skip
+        _pair_priors(first, task, label, log_shared, shared, priors, row_of, prior, outside)
+        _add_up_remainders(first, pairs, log_shared, priors, row_of, outside)
         _coin_posterior(first, task, outside, top, total, part, rest[first:last])
-        log_likelihood += _log_normalisers(first, indptr, prior_index, row_total, top, total,
-                                           last - first)  # fmt: skip
+        log_likelihood += _log_normalisers(first, indptr, row_of, totals, top, total, last - first)
         _sum_workers(who, weights, votes, probas, correct)
-        if mass is not None:
-            _add_mass(indptr, task, label, priors, part, rest, mass)
+        _add_mass(indptr, task, label, prior, part, rest, mass)
     return log_likelihood
 
 
 @compiled
-def _add_pair_mass(indptr: Ints, pair_indptr: Ints, pair_task: Ints, pair_label: Ints,
-                   log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
-                   row_total: Floats, probas: Floats, rest: Floats,
-                   mass: Floats) -> None:  # fmt: skip
+def add_pair_mass(indptr: Ints, pairs: LabelPairs, priors: NormalisedPriors, probas: Floats,
+                  rest: Floats, mass: Floats) -> None:  # fmt: skip
+    """See :func:`wisecrowd.kernels.sparse_posterior.reference.add_pair_mass`."""
+    _, pair_indptr, pair_task, pair_label = pairs
+    log_class, rows, row_of, totals = priors
     n = indptr.shape[0] - 1
-    log_shared = log_class + prior_rows[0] - row_total[0]
+    log_shared = log_class + rows[0] - totals[0]
     shared = np.exp(log_shared)
-    priors = np.empty(_most_pairs(pair_indptr))
+    prior = np.empty(_most_pairs(pair_indptr))
     outside = np.empty(CHUNK)
     for first in range(0, n, CHUNK):
         begin, end = pair_indptr[first], pair_indptr[min(first + CHUNK, n)]
         task, label = pair_task[begin:end], pair_label[begin:end]
-        _pair_priors(first, task, label, log_shared, shared, log_class, prior_rows, prior_index,
-                     row_total, priors, outside)  # fmt: skip
-        _add_mass(indptr, task, label, priors, probas[begin:end], rest, mass)
+        _pair_priors(first, task, label, log_shared, shared, priors, row_of, prior, outside)
+        _add_mass(indptr, task, label, prior, probas[begin:end], rest, mass)
 
 
 @compiled
-def _vote_shares(first: int, task: Ints, smoothing: float, priors: Floats, outside: Floats,
+def _vote_shares(first: int, task: Ints, smoothing: float, prior: Floats, outside: Floats,
                  floor: Floats, total: Floats, probas: Floats, rest: Floats) -> None:  # fmt: skip
     """Turn the summed votes of a chunk's pairs into its posterior."""
     floor[:] = 0.0
@@ -281,28 +294,28 @@ def _vote_shares(first: int, task: Ints, smoothing: float, priors: Floats, outsi
         total[b] = floor[b] * outside[b]
     for p in range(task.shape[0]):
         b = task[p] - first
-        probas[p] = (probas[p] + floor[b]) * priors[p]
+        probas[p] = (probas[p] + floor[b]) * prior[p]
         total[b] += probas[p]
     for b in range(outside.shape[0]):
         rest[b] = floor[b] / total[b] if total[b] > 0.0 else 1.0
     for p in range(task.shape[0]):
         z = total[task[p] - first]
-        probas[p] = probas[p] / z if z > 0.0 else priors[p]
+        probas[p] = probas[p] / z if z > 0.0 else prior[p]
 
 
 @compiled
-def _winners(first: int, last: int, pair_indptr: Ints, pair_label: Ints, log_shared: Floats,
-             highest: float, log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
-             row_total: Floats, probas: Floats, rest: Floats, share: Floats) -> None:  # fmt: skip
+def _winners(first: int, last: int, pairs: LabelPairs, log_shared: Floats, highest: float,
+             priors: NormalisedPriors, row_of: Ints | None, probas: Floats, rest: Floats,
+             share: Floats) -> None:  # fmt: skip
     """Put each task's vote wholly to its best class, shared among ties, none if not received."""
+    indptr = pairs.indptr
     for i in range(first, last):
-        begin, end = pair_indptr[i], pair_indptr[i + 1]
+        begin, end = indptr[i], indptr[i + 1]
         best = 0.0
         for p in range(begin, end):
             best = max(best, probas[p])
         if end > begin and rest[i] * highest > best:
-            outside = _outside(i, pair_indptr, pair_label, log_shared, log_class, prior_rows,
-                               prior_index, row_total)[1]  # fmt: skip
+            outside = _outside(i, pairs, log_shared, priors, row_of)[1]
             if rest[i] * outside > best + TIE:
                 best = np.inf
         winners = 0
@@ -314,115 +327,72 @@ def _winners(first: int, last: int, pair_indptr: Ints, pair_label: Ints, log_sha
 
 
 @compiled
-def _vote_step(indptr: Ints, worker: Ints, weight: Floats | None, pair: Ints, pair_indptr: Ints,
-               pair_task: Ints, pair_label: Ints, vote_weight: Floats, smoothing: float,
-               log_class: Floats, prior_rows: Floats, prior_index: Ints | None, row_total: Floats,
-               agreement: Floats, probas: Floats, rest: Floats,
-               share: Floats | None) -> None:  # fmt: skip
+def _highest(shared: Floats, row_of: Ints | None) -> Any:
+    """Return a bound on all priors."""
+    return shared.max() if row_of is None else 1.0
+
+
+@compiled
+def _vote_step(labels: TaskLabels, pairs: LabelPairs, vote_weight: Floats, priors: NormalisedPriors,
+               output: VoteOutput, smoothing: float, share: Floats | None) -> None:  # fmt: skip
+    indptr, worker, _, weight = labels
+    pair, pair_indptr, pair_task, pair_label = pairs
+    log_class, rows, row_of, totals = priors
+    agreement, probas, rest = output
     n = indptr.shape[0] - 1
-    log_shared = log_class + prior_rows[0] - row_total[0]
+    log_shared = log_class + rows[0] - totals[0]
     shared = np.exp(log_shared)
-    highest = shared.max() if prior_index is None else 1.0
-    priors = np.empty(_most_pairs(pair_indptr))
+    highest = _highest(shared, row_of)
+    prior = np.empty(_most_pairs(pair_indptr))
     buffers = np.empty((3, CHUNK))
     for first in range(0, n, CHUNK):
         last = min(first + CHUNK, n)
         begin, end = indptr[first], indptr[last]
-        who, votes = worker[begin:end], pair[begin - indptr[0] : end - indptr[0]]
-        weights = _part(weight, begin, end)
+        who, votes, weights = worker[begin:end], pair[begin:end], _part(weight, begin, end)
         begin, end = pair_indptr[first], pair_indptr[last]
         task, label, part = pair_task[begin:end], pair_label[begin:end], probas[begin:end]
         outside, floor, total = buffers[0, : last - first], buffers[1], buffers[2]
         part[:] = 0.0
         _sum_pairs(who, weights, votes, vote_weight, probas)
-        _pair_priors(first, task, label, log_shared, shared, log_class, prior_rows, prior_index,
-                     row_total, priors, outside)  # fmt: skip
-        _add_up_remainders(first, pair_indptr, pair_label, log_shared, log_class, prior_rows,
-                           prior_index, row_total, outside)  # fmt: skip
-        _vote_shares(first, task, smoothing, priors, outside, floor, total, part, rest[first:last])
+        _pair_priors(first, task, label, log_shared, shared, priors, row_of, prior, outside)
+        _add_up_remainders(first, pairs, log_shared, priors, row_of, outside)
+        _vote_shares(first, task, smoothing, prior, outside, floor, total, part, rest[first:last])
         if share is None:
             _sum_workers(who, weights, votes, probas, agreement)
         else:
-            _winners(first, last, pair_indptr, pair_label, log_shared, highest, log_class,
-                     prior_rows, prior_index, row_total, probas, rest, share)  # fmt: skip
+            _winners(first, last, pairs, log_shared, highest, priors, row_of, probas, rest, share)
             _sum_workers(who, weights, votes, share, agreement)
 
 
-def received_labels(
-    indptr: Ints, label: Ints, n_classes: int
-) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+def received_labels(indptr: Ints, label: Ints, n_classes: int) -> LabelPairs:
     """See :func:`wisecrowd.kernels.sparse_posterior.reference.received_labels`."""
-    n, size = len(indptr) - 1, int(indptr[-1] - indptr[0])
+    n, size = len(indptr) - 1, int(indptr[-1])
     pair, pair_indptr = np.empty(size, np.int32), np.empty(n + 1, np.int64)
-    task, received = np.empty(size, np.int32), np.empty(size, np.int32)
-    count = _received_labels(indptr, label, n_classes, pair, pair_indptr, task, received)
-    return pair, pair_indptr, task[:count].copy(), received[:count].copy()
+    room = LabelPairs(pair, pair_indptr, np.empty(size, np.int32), np.empty(size, np.int32))
+    count = _received_labels(indptr, label, n_classes, room)
+    return LabelPairs(pair, pair_indptr, room.task[:count].copy(), room.label[:count].copy())
 
 
 def coin_step(
-    indptr: Ints,
-    worker: Ints,
-    weight: Floats | None,
-    pair: Ints,
-    pair_indptr: Ints,
-    pair_task: Ints,
-    pair_label: Ints,
+    labels: TaskLabels,
+    pairs: LabelPairs,
     log_odds: Floats,
-    log_class: Floats,
-    prior_rows: Floats,
-    prior_index: Ints | None,
-    row_total: Floats,
-    correct: Floats,
-    mass: Floats | None,
-    probas: Floats,
-    rest: Floats,
+    priors: NormalisedPriors,
+    output: CoinOutput,
 ) -> float:
     """See :func:`wisecrowd.kernels.sparse_posterior.reference.coin_step`."""
-    return float(
-        _coin_step(indptr, worker, weight, pair, pair_indptr, pair_task, pair_label, log_odds,
-                   log_class, prior_rows, prior_index, row_total, correct, mass, probas, rest)
-    )  # fmt: skip
-
-
-def add_pair_mass(
-    indptr: Ints,
-    pair_indptr: Ints,
-    pair_task: Ints,
-    pair_label: Ints,
-    log_class: Floats,
-    prior_rows: Floats,
-    prior_index: Ints | None,
-    row_total: Floats,
-    probas: Floats,
-    rest: Floats,
-    mass: Floats,
-) -> None:
-    """See :func:`wisecrowd.kernels.sparse_posterior.reference.add_pair_mass`."""
-    _add_pair_mass(indptr, pair_indptr, pair_task, pair_label, log_class, prior_rows, prior_index,
-                   row_total, probas, rest, mass)  # fmt: skip
+    return float(_coin_step(labels, pairs, log_odds, priors, output))
 
 
 def vote_step(
-    indptr: Ints,
-    worker: Ints,
-    weight: Floats | None,
-    pair: Ints,
-    pair_indptr: Ints,
-    pair_task: Ints,
-    pair_label: Ints,
+    labels: TaskLabels,
+    pairs: LabelPairs,
     vote_weight: Floats,
+    priors: NormalisedPriors,
+    output: VoteOutput,
     smoothing: float,
-    log_class: Floats,
-    prior_rows: Floats,
-    prior_index: Ints | None,
-    row_total: Floats,
-    agreement: Floats,
-    probas: Floats,
-    rest: Floats,
     hard: bool,
 ) -> None:
     """See :func:`wisecrowd.kernels.sparse_posterior.reference.vote_step`."""
-    share = np.empty_like(probas) if hard else None
-    _vote_step(indptr, worker, weight, pair, pair_indptr, pair_task, pair_label, vote_weight,
-               float(smoothing), log_class, prior_rows, prior_index, row_total, agreement, probas,
-               rest, share)  # fmt: skip
+    share = np.empty_like(output.probas) if hard else None
+    _vote_step(labels, pairs, vote_weight, priors, output, float(smoothing), share)
