@@ -30,11 +30,12 @@ from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import DirichletRows, OneCoin, TwoCoin, as_worker_prior
 from wisecrowd.inference.worker_prior import coin_matrices
 from wisecrowd.kernels import kernels_for
-from wisecrowd.kernels.gibbs.reference import cells, rows
+from wisecrowd.kernels.arguments import TaskLabels
+from wisecrowd.kernels.gibbs.reference import ChainCounts, EarlierLabels, TaskWeights, cells, rows
 
 Floats = NDArray[np.float64]
 
-RECOUNT = 50  # sweeps after which counts are taken anew: adding and subtracting leaves rounding
+RECOUNT = 50  # sweeps after which counts are taken again: adding and subtracting leaves rounding
 KEPT_DRAWS = 1000  # of each worker's accuracy, over all chains
 MOST_KEPT = 20_000_000  # numbers
 MIXED = 1.05  # R-hat above which the user is told
@@ -68,7 +69,7 @@ def as_collapsible(prior: Any, labels: CrowdLabels) -> Collapsible:
 
 
 class CollapsedChains:
-    """The classes of all tasks in several chains, and the counts that go with them.
+    """The classes of all tasks in several chains, with workers and class prior integrated out.
 
     Parameters
     ----------
@@ -77,12 +78,14 @@ class CollapsedChains:
     workers : Collapsible
     fixed_class : (K,) log class prior, or None where it is learned
     class_alpha : float
-    n_chains : int
+    state : (N, C) first class of each task in each chain
 
     Attributes
     ----------
-    state : (N, C) class of each task in each chain
-    counts, totals, class_counts : see :mod:`wisecrowd.kernels.gibbs.reference`
+    now : ChainCounts
+        The classes, and the counts that go with them.
+    probas : (N, K)
+        Sum of the conditional probabilities over the sweeps that count.
     """
 
     def __init__(
@@ -92,35 +95,22 @@ class CollapsedChains:
         workers: Collapsible,
         fixed_class: Floats | None,
         class_alpha: float,
-        n_chains: int,
+        state: NDArray[np.int32],
     ) -> None:
-        self.labels, self.workers, self.n_chains = labels, workers, n_chains
+        self.labels, self.workers, self.n_chains = labels, workers, state.shape[1]
         self.learn_class = fixed_class is None
         K = labels.n_classes
         self._class_start = np.full(K, class_alpha) if fixed_class is None else np.exp(fixed_class)
-        self._prior = np.exp(prior.rows - prior.rows.max(axis=1, keepdims=True))
-        self._prior_index = prior.index
-        self._earlier, self._earlier_total = _earlier_labels(labels, workers.coin)
+        scaled = np.exp(prior.rows - prior.rows.max(axis=1, keepdims=True))
+        self._prior = TaskWeights(scaled, prior.index)
+        self._earlier = earlier_labels(labels, workers.coin)
         self.replicated = self._earlier is not None
-        self.state = np.zeros((labels.n_tasks, n_chains), dtype=np.int32)
         self.probas = np.zeros((labels.n_tasks, K))
+        self.now = self.counted(state)
         self._n_sweeps = 0
 
-    def start(self, probas: Floats, rng: np.random.Generator) -> None:
-        """Draw the first class of every task in every chain from ``probas`` (N, K)."""
-        reached = np.cumsum(probas, axis=1)
-        reached[:, -1] = np.inf
-        uniform = rng.random((self.n_chains, len(probas)))
-        for c in range(self.n_chains):
-            self.state[:, c] = (reached > uniform[c][:, None]).argmax(axis=1)
-        # Rounding must not choose a class that is ruled out.
-        best = probas.argmax(axis=1)[:, None]
-        possible = np.take_along_axis(probas, self.state.astype(np.intp), axis=1) > 0
-        self.state = np.where(possible, self.state, best).astype(np.int32)
-        self._count()
-
-    def _count(self) -> None:
-        """Fill counts, totals and class counts from the state, the prior's parameters included."""
+    def counted(self, state: NDArray[np.int32]) -> ChainCounts:
+        """Return the counts of a state, the prior's parameters included."""
         labels, C, coin = self.labels, self.n_chains, self.workers.coin
         J, K = labels.n_workers, labels.n_classes
         alpha = self.workers.parameters
@@ -129,53 +119,69 @@ class CollapsedChains:
         else:
             own = np.broadcast_to(alpha.transpose(0, 2, 1), (J, K, K)).ravel()
             per_row = np.broadcast_to(alpha.sum(axis=2), (J, K)).ravel()
-        self.counts = np.repeat(own[:, None], C, axis=1)
-        self.totals = np.repeat(per_row[:, None], C, axis=1)
-        self.class_counts = np.repeat(self._class_start[:, None], C, axis=1)
+        counts, totals = np.repeat(own[:, None], C, axis=1), np.repeat(per_row[:, None], C, axis=1)
+        class_counts = np.repeat(self._class_start[:, None], C, axis=1)
         labelled = labels.labels_per_task > 0
         edge = np.arange(labels.n_annotations)
         at, row = cells(labels.worker, labels.label, K, coin), rows(labels.worker, K, coin)
         for c in range(C):
-            k = self.state[labels.task, c]
-            self.counts[:, c] += np.bincount(at[edge, k], labels.weight, len(own))
-            self.totals[:, c] += np.bincount(row[edge, k], labels.weight, len(per_row))
+            k = state[labels.task, c]
+            counts[:, c] += np.bincount(at[edge, k], labels.weight, len(own))
+            totals[:, c] += np.bincount(row[edge, k], labels.weight, len(per_row))
             if self.learn_class:
-                self.class_counts[:, c] += np.bincount(self.state[labelled, c], minlength=K)
+                class_counts[:, c] += np.bincount(state[labelled, c], minlength=K)
+        return ChainCounts(class_counts, counts, totals, state)
 
     def sweep(self, kernel: ModuleType, rng: np.random.Generator, keep: bool) -> None:
-        """Draw all classes anew; with ``keep`` their conditional probabilities are added up."""
+        """Draw all classes again; with ``keep`` their conditional probabilities are added up."""
         if self._n_sweeps % RECOUNT == RECOUNT - 1:
-            self._count()
+            self.now = self.counted(self.now.state)
         self._n_sweeps += 1
         labels = self.labels
         kernel.gibbs_sweep(
-            labels.indptr, labels.worker, labels.label, labels.weight, self._earlier,
-            self._earlier_total, self.workers.coin, self._prior, self._prior_index,
-            self.learn_class, self.class_counts, self.counts, self.totals, self.state,
-            rng.random(self.state.shape), self.probas if keep else None,
-        )  # fmt: skip
+            TaskLabels(labels.indptr, labels.worker, labels.label, labels.weight),
+            self._earlier,
+            self._prior,
+            self.now,
+            rng.random(self.now.state.shape),
+            self.probas if keep else None,
+            self.workers.coin,
+            self.learn_class,
+        )
 
     def posterior(self, class_prior: Floats, n_sweeps: int) -> Floats:
         """Return the mean conditional probabilities; tasks without labels have their prior."""
         probas = self.probas / n_sweeps
         empty = self.labels.labels_per_task == 0
         if empty.any():
-            index = self._prior_index
-            rows = np.broadcast_to(self._prior[:1] if index is None else self._prior[index][empty],
-                                   (int(empty.sum()), len(class_prior)))  # fmt: skip
-            probas[empty] = rows * class_prior
+            own, row_of = self._prior
+            probas[empty] = (own[:1] if row_of is None else own[row_of[empty]]) * class_prior
         return np.asarray(probas / probas.sum(axis=1, keepdims=True))
 
 
-def _earlier_labels(labels: CrowdLabels, coin: bool) -> tuple[Floats | None, Floats | None]:
-    """Return what a worker's earlier labels on the same task add to cell (E, K) and row (E,).
+def draw_classes(probas: Floats, n_chains: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """Return a class of every task in every chain (N, C), drawn from ``probas`` (N, K)."""
+    reached = np.cumsum(probas, axis=1)
+    reached[:, -1] = np.inf
+    uniform = rng.random((n_chains, len(probas)))
+    state = np.empty((len(probas), n_chains), dtype=np.int32)
+    for c in range(n_chains):
+        state[:, c] = (reached > uniform[c][:, None]).argmax(axis=1)
+    # Rounding must not choose a class that is ruled out.
+    best = probas.argmax(axis=1)[:, None]
+    possible = np.take_along_axis(probas, state.astype(np.intp), axis=1) > 0
+    return np.where(possible, state, best).astype(np.int32)
+
+
+def earlier_labels(labels: CrowdLabels, coin: bool) -> EarlierLabels | None:
+    """Return what a worker's earlier labels on the same task add to an annotation's counts.
 
     None where all annotations count once and no worker labels a task twice, as is usual.
     """
     task, worker = labels.task, labels.worker
     again = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
     if labels.weight is None and not again.any():
-        return None, None
+        return None
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     at = cells(worker, labels.label, labels.n_classes, coin)
     earlier, total = np.zeros(at.shape), np.zeros(len(at))
@@ -186,7 +192,7 @@ def _earlier_labels(labels: CrowdLabels, coin: bool) -> tuple[Floats | None, Flo
         earlier[lag:] += np.where(same, weight[:-lag, None], 0.0)
         lag += 1
         again = (task[lag:] == task[:-lag]) & (worker[lag:] == worker[:-lag])
-    return earlier, total
+    return EarlierLabels(earlier, total)
 
 
 def kept_sweeps(n_sweeps: int, n_chains: int, n_workers: int) -> range:
@@ -196,7 +202,7 @@ def kept_sweeps(n_sweeps: int, n_chains: int, n_workers: int) -> range:
     return range((n_sweeps - 1) % stride, n_sweeps, stride)
 
 
-class Draws:
+class PosteriorDraws:
     """Posterior moments of workers and class prior, summed over sweeps, and kept draws."""
 
     def __init__(self, chains: CollapsedChains, n_sweeps: int, rng: np.random.Generator) -> None:
@@ -213,18 +219,18 @@ class Draws:
 
         Both are means given the classes of all tasks, which vary less than draws would.
         """
-        chains = self._chains
+        chains, now = self._chains, self._chains.now
         J, K = chains.labels.n_workers, chains.labels.n_classes
-        frequency = chains.class_counts / chains.class_counts.sum(axis=0)  # (K, C)
+        frequency = now.class_counts / now.class_counts.sum(axis=0)  # (K, C)
         self._class += frequency.mean(axis=1)
         if chains.workers.coin:
-            right = chains.counts.reshape(J, 2, -1)[:, :1]  # (J, 1, C): one coin for all classes
-            totals = chains.totals.reshape(J, 1, -1)
+            right = now.counts.reshape(J, 2, -1)[:, :1]  # (J, 1, C): one coin for all classes
+            totals = now.totals.reshape(J, 1, -1)
             share = np.ones((1, chains.n_chains))
         else:
-            counts = chains.counts.reshape(J, K, K, -1)  # label second
+            counts = now.counts.reshape(J, K, K, -1)  # label second
             right = counts[:, np.arange(K), np.arange(K)]
-            totals = chains.totals.reshape(J, K, -1)
+            totals = now.totals.reshape(J, K, -1)
             share = frequency
             self._confusion += (counts / totals[:, None]).mean(axis=3).transpose(0, 2, 1)
         mean = right / totals
@@ -239,10 +245,10 @@ class Draws:
         return accuracy.T, frequency.T
 
     def _draw_frequency(self) -> Floats:
-        chains = self._chains
-        if not chains.learn_class:
-            return np.asarray(chains.class_counts / chains.class_counts.sum(axis=0))
-        gammas = self._rng.standard_gamma(chains.class_counts)
+        class_counts = self._chains.now.class_counts
+        if not self._chains.learn_class:
+            return np.asarray(class_counts / class_counts.sum(axis=0))
+        gammas = self._rng.standard_gamma(class_counts)
         return np.asarray(gammas / gammas.sum(axis=0))
 
     def class_prior(self) -> Floats:
@@ -378,12 +384,12 @@ class GibbsDawidSkene(Aggregator):
         )
         for_classes, for_workers = rng.spawn(2)
         fixed = fixed_class_prior(self.class_prior, prior, K)
-        chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), C)
-        (shard,) = cut_tasks(labels, prior, 1)
-        chains.start(Start(problem.start).posterior(shard, K), for_classes)
+        (whole,) = cut_tasks(labels, prior, 1)
+        state = draw_classes(Start(problem.start).posterior(whole, K), C, for_classes)
+        chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), state)
         visits = (labels.n_annotations if chains.replicated else N) * self._total_sweeps()
         kernel = kernels_for("gibbs", VISIT * visits)
-        draws = Draws(chains, int(self.n_sweeps), for_workers)
+        draws = PosteriorDraws(chains, int(self.n_sweeps), for_workers)
         trace = ChainMonitor(int(self.n_sweeps), C, labels.n_workers + K)
         for sweep in range(self._total_sweeps()):
             kept = sweep - self.n_burn_in
@@ -397,7 +403,9 @@ class GibbsDawidSkene(Aggregator):
     def _total_sweeps(self) -> int:
         return int(self.n_burn_in + self.n_sweeps)
 
-    def _result(self, chains: CollapsedChains, draws: Draws, trace: ChainMonitor) -> FitResult:
+    def _result(
+        self, chains: CollapsedChains, draws: PosteriorDraws, trace: ChainMonitor
+    ) -> FitResult:
         class_prior = draws.class_prior()
         accuracy, error = draws.accuracy()
         r_hat = trace.r_hat()

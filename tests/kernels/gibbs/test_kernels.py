@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kernels.gibbs import fast, reference
+from wisecrowd.kernels.gibbs.reference import ChainCounts, EarlierLabels, TaskWeights
 
 MODULES = (reference, fast)
 
@@ -36,20 +38,19 @@ class Crowd:
         self.alpha = rng.uniform(0.5, 3, 2 if coin else (self.J, K, K))  # (J, class, label)
         self.state = rng.integers(0, K, (self.N, self.C)).astype(np.int32)
         self.uniform = rng.random((self.N, self.C))
-        self.earlier = self.earlier_total = None
-        if weighted or repeated:
-            self._look_back()
+        self.earlier = self._look_back() if weighted or repeated else None
 
     def _look_back(self):
         E, K = len(self.label), self.K
-        self.earlier, self.earlier_total = np.zeros((E, K)), np.zeros(E)
+        earlier = EarlierLabels(np.zeros((E, K)), np.zeros(E))
         for e in range(E):
             for f in range(e):
                 if self.task[e] == self.task[f] and self.worker[e] == self.worker[f]:
-                    self.earlier_total[e] += self.w[f]
+                    earlier.row[e] += self.w[f]
                     for k in range(K):
                         same = self._same_cell(self.label[e], self.label[f], k)
-                        self.earlier[e, k] += self.w[f] * same
+                        earlier.cell[e, k] += self.w[f] * same
+        return earlier
 
     def _same_cell(self, one, other, k):
         return (one == k) == (other == k) if self.coin else one == other
@@ -115,11 +116,12 @@ class Crowd:
             if self.learn:
                 np.add.at(classes[:, c], self.state[labelled, c], 1)
         state = self.state.copy()
+        labels = TaskLabels(self.indptr, self.worker, self.label, self.weight)
+        prior = TaskWeights(self.prior, self.prior_index)
+        chains = ChainCounts(classes, counts, totals, state)
         module.gibbs_sweep(
-            self.indptr, self.worker, self.label, self.weight, self.earlier, self.earlier_total,
-            self.coin, self.prior, self.prior_index, self.learn, classes, counts, totals, state,
-            self.uniform, probas,
-        )  # fmt: skip
+            labels, self.earlier, prior, chains, self.uniform, probas, self.coin, self.learn
+        )
         return state, counts, totals, classes
 
 
@@ -168,10 +170,9 @@ def draw(module, scores, uniform):
     counts, totals = np.ones((K * K, 1)), np.full((K, 1), float(K))
     counts[0], totals[0] = 2, K + 1  # the task's own label, which is taken away first
     state, probas = np.zeros((1, 1), dtype=np.int32), np.zeros((1, K))
-    module.gibbs_sweep(
-        indptr, zero, zero, None, None, None, False, np.array([scores]), None, False,
-        np.ones((K, 1)), counts, totals, state, np.array([[uniform]]), probas,
-    )  # fmt: skip
+    labels, prior = TaskLabels(indptr, zero, zero, None), TaskWeights(np.array([scores]), None)
+    chains = ChainCounts(np.ones((K, 1)), counts, totals, state)
+    module.gibbs_sweep(labels, None, prior, chains, np.array([[uniform]]), probas, False, False)
     return state[0, 0], probas[0]
 
 

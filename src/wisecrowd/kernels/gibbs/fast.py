@@ -11,8 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.kernels.arguments import TaskLabels
 from wisecrowd.kernels.compiling import compiled
-from wisecrowd.kernels.gibbs.reference import LONG_PRODUCT
+from wisecrowd.kernels.gibbs.reference import (
+    LONG_PRODUCT,
+    ChainCounts,
+    EarlierLabels,
+    TaskWeights,
+)
 
 __all__ = ["gibbs_sweep"]
 
@@ -28,10 +34,11 @@ def _cell(j: int, given: int, k: int, n_classes: int, coin: bool) -> int:
 
 
 @compiled
-def _move(i: int, indptr: Ints, worker: Ints, label: Ints, weight: Floats | None, coin: bool,
-          sign: float, learn_class: bool, class_counts: Floats, counts: Floats, totals: Floats,
-          state: Ints) -> None:  # fmt: skip
+def _move(i: int, labels: TaskLabels, weight: Floats | None, coin: bool, sign: float,
+          learn_class: bool, chains: ChainCounts) -> None:  # fmt: skip
     """Add a task's annotations to its classes' cells, or take them away."""
+    indptr, worker, label, _ = labels
+    class_counts, counts, totals, state = chains
     n_classes, n_chains = class_counts.shape
     for e in range(indptr[i], indptr[i + 1]):
         w = sign if weight is None else sign * weight[e]
@@ -58,9 +65,11 @@ def _rescale(scores: Floats) -> None:
 
 
 @compiled
-def _multiply(i: int, indptr: Ints, worker: Ints, label: Ints, coin: bool, counts: Floats,
-              totals: Floats, scores: Floats) -> None:  # fmt: skip
+def _multiply(i: int, labels: TaskLabels, coin: bool, chains: ChainCounts,
+              scores: Floats) -> None:  # fmt: skip
     """Multiply scores (K, C) by the probabilities of a task's labels."""
+    indptr, worker, label, _ = labels
+    _, counts, totals, _ = chains
     n_classes, n_chains = scores.shape
     for e in range(indptr[i], indptr[i + 1]):
         j = worker[e]
@@ -75,10 +84,11 @@ def _multiply(i: int, indptr: Ints, worker: Ints, label: Ints, coin: bool, count
 
 
 @compiled
-def _multiply_rising(i: int, indptr: Ints, worker: Ints, label: Ints, weight: Floats | None,
-                     earlier: Floats, earlier_total: Floats, coin: bool, counts: Floats,
-                     totals: Floats, scores: Floats) -> None:  # fmt: skip
+def _multiply_rising(i: int, labels: TaskLabels, weight: Floats | None, earlier: EarlierLabels,
+                     coin: bool, chains: ChainCounts, scores: Floats) -> None:  # fmt: skip
     """Multiply scores (K, C) by ratios of gamma functions, relative to the best class."""
+    indptr, worker, label, _ = labels
+    _, counts, totals, _ = chains
     n_classes, n_chains = scores.shape
     for c in range(n_chains):
         logs = np.zeros(n_classes)
@@ -86,8 +96,8 @@ def _multiply_rising(i: int, indptr: Ints, worker: Ints, label: Ints, weight: Fl
             j = worker[e]
             w = 1.0 if weight is None else weight[e]
             for k in range(n_classes):
-                n = counts[_cell(j, label[e], k, n_classes, coin), c] + earlier[e, k]
-                total = totals[j if coin else j * n_classes + k, c] + earlier_total[e]
+                n = counts[_cell(j, label[e], k, n_classes, coin), c] + earlier.cell[e, k]
+                total = totals[j if coin else j * n_classes + k, c] + earlier.row[e]
                 logs[k] += math.lgamma(n + w) - math.lgamma(n)
                 logs[k] -= math.lgamma(total + w) - math.lgamma(total)
                 if coin and label[e] != k:
@@ -123,28 +133,31 @@ def _draw(i: int, h: Floats, scores: Floats, uniform: Floats, state: Ints,
 
 
 @compiled
-def gibbs_sweep(indptr: Ints, worker: Ints, label: Ints, weight: Floats | None,
-                earlier: Floats | None, earlier_total: Floats | None, coin: bool, prior: Floats,
-                prior_index: Ints | None, learn_class: bool, class_counts: Floats, counts: Floats,
-                totals: Floats, state: Ints, uniform: Floats,
-                probas: Floats | None) -> None:  # fmt: skip
+def _row_of(row_of: Ints | None, i: int) -> int:
+    return 0 if row_of is None else row_of[i]
+
+
+@compiled
+def gibbs_sweep(labels: TaskLabels, earlier: EarlierLabels | None, prior: TaskWeights,
+                chains: ChainCounts, uniform: Floats, probas: Floats | None, coin: bool,
+                learn_class: bool) -> None:  # fmt: skip
     """See :func:`wisecrowd.kernels.gibbs.reference.gibbs_sweep`."""
+    indptr, weight = labels.indptr, labels.weight
+    rows, row_of = prior
+    class_counts, state = chains.class_counts, chains.state
     n_classes, n_chains = class_counts.shape
     scores = np.empty((n_classes, n_chains))
     for i in range(indptr.shape[0] - 1):
         if indptr[i] == indptr[i + 1]:
             continue
-        _move(i, indptr, worker, label, weight, coin, -1.0, learn_class, class_counts, counts,
-              totals, state)  # fmt: skip
-        h = prior[0 if prior_index is None else prior_index[i]]
+        _move(i, labels, weight, coin, -1.0, learn_class, chains)
+        h = rows[_row_of(row_of, i)]
         for k in range(n_classes):
             for c in range(n_chains):
                 scores[k, c] = h[k] * class_counts[k, c]
-        if earlier is None or earlier_total is None:
-            _multiply(i, indptr, worker, label, coin, counts, totals, scores)
+        if earlier is None:
+            _multiply(i, labels, coin, chains, scores)
         else:
-            _multiply_rising(i, indptr, worker, label, weight, earlier, earlier_total, coin, counts,
-                             totals, scores)  # fmt: skip
+            _multiply_rising(i, labels, weight, earlier, coin, chains, scores)
         _draw(i, h, scores, uniform, state, probas)
-        _move(i, indptr, worker, label, weight, coin, 1.0, learn_class, class_counts, counts,
-              totals, state)  # fmt: skip
+        _move(i, labels, weight, coin, 1.0, learn_class, chains)

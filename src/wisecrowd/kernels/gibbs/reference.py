@@ -5,21 +5,53 @@ Many chains run side by side: they are the last axis of every array, and share o
 A label ``l`` by worker ``j`` on a task of class ``k`` is counted in one cell of a row: for
 Dirichlet rows cell ``(j, l, k)`` of row ``(j, k)``, for coins cell ``(j, right or wrong)`` of row
 ``j``.
-``counts`` (cells, C) and ``totals`` (rows, C) hold the labels of each chain *plus the prior's
-parameters*, and ``class_counts`` (K, C) the tasks of each class plus those of the class prior.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from wisecrowd.kernels.arguments import TaskLabels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 LONG_PRODUCT = 16  # labels whose probabilities are multiplied before their size is looked at
+
+
+class TaskWeights(NamedTuple):
+    """The prior probabilities of tasks up to a factor: ``rows[row_of[i]]``; None means row 0."""
+
+    rows: Floats
+    row_of: Ints | None
+
+
+class EarlierLabels(NamedTuple):
+    """What a worker's annotations of a task before this one add to its cell (E, K) and row (E,)."""
+
+    cell: Floats
+    row: Floats
+
+
+class ChainCounts(NamedTuple):
+    """The class of each task in each chain, and the counts that go with it; a sweep changes all.
+
+    Attributes
+    ----------
+    class_counts : (K, C)
+        Tasks of each class, plus the parameters of the class prior.
+    counts, totals : (cells, C) and (rows, C)
+        Labels of each chain, plus the parameters of the workers' prior.
+    state : (N, C)
+    """
+
+    class_counts: Floats
+    counts: Floats
+    totals: Floats
+    state: NDArray[np.int32]
 
 
 def cells(worker: Ints, label: Ints, n_classes: int, coin: bool) -> Ints:
@@ -38,22 +70,14 @@ def rows(worker: Ints, n_classes: int, coin: bool) -> Ints:
 
 
 def gibbs_sweep(
-    indptr: Ints,
-    worker: Ints,
-    label: Ints,
-    weight: Floats | None,
-    earlier: Floats | None,
-    earlier_total: Floats | None,
-    coin: bool,
-    prior: Floats,
-    prior_index: Ints | None,
-    learn_class: bool,
-    class_counts: Floats,
-    counts: Floats,
-    totals: Floats,
-    state: NDArray[np.int32],
+    labels: TaskLabels,
+    earlier: EarlierLabels | None,
+    prior: TaskWeights,
+    chains: ChainCounts,
     uniform: Floats,
     probas: Floats | None,
+    coin: bool,
+    learn_class: bool,
 ) -> None:
     r"""Draw a new class for every task, one after the other, in all chains.
 
@@ -61,42 +85,43 @@ def gibbs_sweep(
         p(z_i = k \mid rest) \propto h_i(k) \, n_k \prod_{e \in i}
         \frac{n_{cell(e, k)}}{n_{row(e, k)}}
 
-    where the counts leave out the task itself. Changes ``state`` (N, C), ``class_counts`` if
-    ``learn_class``, ``counts`` and ``totals``; adds the mean of the conditional probabilities over
-    chains to ``probas`` (N, K) unless it is None. Tasks without annotations are left alone.
+    where the counts leave out the task itself. Changes the chains, ``class_counts`` only if
+    ``learn_class``; adds the mean of the conditional probabilities over chains to ``probas`` (N, K)
+    unless it is None. Tasks without annotations are left alone.
 
-    With weights or several labels by one worker on one task, ``earlier`` (E, K) and
-    ``earlier_total`` (E,) say what the worker's annotations before this one add to its cell and
-    row, and ratios of gamma functions take the place of ratios of counts.
+    ``earlier`` is given with weights or several labels by one worker on one task. Then ratios of
+    gamma functions take the place of ratios of counts.
     """
+    indptr, worker, label, weight = labels
+    class_counts, counts, totals, state = chains
     n_classes, n_chains = class_counts.shape
     at, row = cells(worker, label, n_classes, coin), rows(worker, n_classes, coin)
     wrong = (label[:, None] != np.arange(n_classes)) if coin else np.zeros((len(label), 1), bool)
     log_spread = wrong * -np.log(max(n_classes - 1, 1))
-    simple = earlier is None or earlier_total is None
-    chains = np.arange(n_chains)
+    simple = earlier is None
+    chain = np.arange(n_chains)
     for i in np.flatnonzero(np.diff(indptr)):
         mine = slice(indptr[i], indptr[i + 1])
         a, r, own = at[mine], row[mine], state[i]
         w = None if weight is None else weight[mine, None]
-        _move(a[:, own], r[:, own], chains, -1.0 if w is None else -w, simple, counts, totals)
+        _move(a[:, own], r[:, own], chain, -1.0 if w is None else -w, simple, counts, totals)
         if learn_class:
-            class_counts[own, chains] -= 1.0
-        h = prior[0 if prior_index is None else prior_index[i]]
-        if earlier is None or earlier_total is None:
+            class_counts[own, chain] -= 1.0
+        h = prior.rows[0 if prior.row_of is None else prior.row_of[i]]
+        if earlier is None:
             scores = _product(counts[a] / totals[r], log_spread[mine])
         else:
             w = np.ones((len(a), 1)) if w is None else w
-            logs = _log_rising(counts[a] + earlier[mine, :, None], w)
-            logs -= _log_rising(totals[r] + earlier_total[mine, None, None], w)
+            logs = _log_rising(counts[a] + earlier.cell[mine, :, None], w)
+            logs -= _log_rising(totals[r] + earlier.row[mine, None, None], w)
             scores = _relative(logs + (w * log_spread[mine])[:, :, None])
         scores *= class_counts
         scores *= h[:, None]
         new, share = _draw(scores, h, uniform[i])
         state[i] = new
-        _move(a[:, new], r[:, new], chains, 1.0 if weight is None else w, simple, counts, totals)
+        _move(a[:, new], r[:, new], chain, 1.0 if weight is None else w, simple, counts, totals)
         if learn_class:
-            class_counts[new, chains] += 1.0
+            class_counts[new, chain] += 1.0
         if probas is not None:
             probas[i] += share.sum(axis=1) / n_chains
 
