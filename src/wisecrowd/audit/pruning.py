@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -194,12 +194,7 @@ def _to_spare(labels: CrowdLabels, removed: Mask, lost: Mask) -> Mask:
 def without_workers(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
     """Drop workers from labels and vocabulary, and tasks that are left without labels."""
     lost = _left_without(labels, removed)
-    rest = labels.select_annotations(~removed[labels.worker])
-    code = (np.cumsum(~removed) - 1).astype(np.int32)
-    kind = None if labels.worker_kind is None else labels.worker_kind[~removed]
-    rest = replace(
-        rest, worker=code[rest.worker], workers=labels.workers[~removed], worker_kind=kind
-    )
+    rest = labels.select_workers(np.flatnonzero(~removed))
     return rest[~lost] if lost.any() else rest
 
 

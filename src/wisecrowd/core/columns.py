@@ -6,8 +6,8 @@ import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from wisecrowd.core.class_evidence import kind_hint
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import kind_hint
 from wisecrowd.core.spelling import option, spelled
 
 # Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
@@ -46,12 +46,14 @@ _ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
 # What the column of classes may be called in a file of known classes, besides the names of labels.
 TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 _JOINTS = str.maketrans("", "", " _-")
-REQUIRED_ROLES = ("task", "worker", "label")
+LABEL = {"label": ALIASES["label"]}
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
 
 def find_columns(
-    columns: Sequence[str], asked: Mapping[str, str | None]
+    columns: Sequence[str],
+    asked: Mapping[str, str | None],
+    payload: Mapping[str, Sequence[str]] = LABEL,
 ) -> tuple[dict[str, str], str | None]:
     """Return the column of each role, and a sentence if a required one was guessed by an alias.
 
@@ -62,29 +64,33 @@ def find_columns(
     asked : mapping of role to column name or None
         ``None`` means: recognise it by its usual names. Required roles raise when not found,
         optional ones are left out.
+    payload : mapping of role to the usual names of its column
+        The columns that hold what the annotations say; each is required.
     """
+    required = ("task", "worker", *payload)
     found: dict[str, str] = {}
     for role, name in asked.items():
         if name is not None:
             found[role] = _exact(name, role, columns)
-    _refuse_shared(found)
+    _refuse_shared({role: found[role] for role in required if role in found})
     guessed = {}
-    for role in (*REQUIRED_ROLES, *OPTIONAL_ROLES):
+    for role in (*required, *OPTIONAL_ROLES):
         free = [column for column in columns if column not in found.values()]
-        if role in found or (role in REQUIRED_ROLES and role not in asked):
+        if role in found or (role in required and role not in asked):
             continue
-        name = guess(role, free)
+        usual = payload.get(role, ALIASES.get(role, ()))
+        name = guess(role, free, usual)
         if name is not None:
             found[role] = guessed[role] = name
-        elif role in REQUIRED_ROLES:
-            raise DataError(_not_found(role, columns))
+        elif role in required:
+            raise DataError(_not_found(role, columns, usual))
     renamed = [f"{role} = {name!r}" for role, name in guessed.items() if role != name]
     return found, f"columns recognised: {', '.join(renamed)}" if renamed else None
 
 
 def _refuse_shared(found: Mapping[str, str]) -> None:
     """Refuse one column in two of the required roles: every worker would label one task."""
-    roles = [role for role in REQUIRED_ROLES if role in found]
+    roles = list(found)
     for role in roles:
         for other in roles[: roles.index(role)]:
             if found[role] == found[other]:
@@ -109,10 +115,13 @@ def plain_name(name: str) -> str:
     return name.strip().lower().translate(_JOINTS)
 
 
-def guess(role: str, columns: Sequence[str]) -> str | None:
-    """Return the column whose name means the role, None if there is none; two are an error."""
+def guess(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> str | None:
+    """Return the column whose name means the role, None if there is none; two are an error.
+
+    ``usual`` are the plain names of a role that has none of its own here.
+    """
     candidates: list[str] = []
-    for means_it in _choices(role):
+    for means_it in _choices(role, usual or ALIASES[role]):
         candidates = candidates or [c for c in columns if means_it(c)]
     if len(set(candidates)) < len(candidates):
         raise DataError(f"There are {len(candidates)} columns named {candidates[0]!r}; rename one.")
@@ -124,11 +133,11 @@ def guess(role: str, columns: Sequence[str]) -> str | None:
     return candidates[0] if candidates else None
 
 
-def _choices(role: str) -> Iterator[Callable[[str], bool]]:
+def _choices(role: str, usual: Sequence[str]) -> Iterator[Callable[[str], bool]]:
     """Yield what makes a column's name mean the role, the surest sign first."""
     second = SECOND_CHOICE.get(role, ())
     ids = [f"{noun}id" for noun in second]
-    yield lambda name: plain_name(name) in ALIASES[role]
+    yield lambda name: plain_name(name) in usual
     if role == "task":  # the noun alone is as a rule the content: `text`, `image`
         yield lambda name: plain_name(name) in ids
         yield lambda name: plain_name(name) in LAST_RESORT[role]
@@ -154,17 +163,16 @@ def _is_other_id(noun: str | None) -> bool:
     return noun in _OTHER_IDS or noun in workers or noun in ALIASES["label"]
 
 
-def _not_found(role: str, columns: Sequence[str]) -> str:
+def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
     close = difflib.get_close_matches(role, [plain_name(c) for c in columns], n=1, cutoff=0.7)
     hint = kind_hint(columns) if role == "label" else ""
     if close:
         name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"
-    usual = ", ".join(ALIASES[role][:4])
-    given = spelled(f"{role}='...'", f"--{role} NAME")
+    given = spelled(f"{role}='...'", f"--{role if role in ALIASES else 'label'} NAME")
     return (
         f"No column looks like the {role}: there are {listed(columns)}{hint}; name it with "
-        f"{given} or call it one of {usual}."
+        f"{given} or call it one of {', '.join(usual[:4])}."
     )
 
 

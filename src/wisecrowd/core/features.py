@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -253,9 +254,10 @@ def _recoded(labels: CrowdLabels, row: NDArray[Any], ids: NDArray[Any]) -> Crowd
     """Return the annotations with task codes that are rows of the features."""
     task = row[labels.task]
     order = stable_order(task, len(ids))
-    moved = labels._rows(order)
-    return CrowdLabels(
-        task[order].astype(np.int32), moved.worker, moved.label, ids, labels.workers,
-        labels.classes, weight=moved.weight, columns=moved.columns,
-        worker_kind=labels.worker_kind, notes=labels.notes, frame_library=labels.frame_library,
-    )  # fmt: skip
+    return replace(
+        labels._rows(order),
+        task=task[order].astype(np.int32),
+        tasks=ids,
+        task_columns={},
+        rows=None,
+    )

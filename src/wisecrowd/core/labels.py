@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.annotations import ANNOTATION_COLUMNS as ANNOTATION_COLUMNS
+from wisecrowd.core.annotations import (
+    WORKER_KIND,
+    Annotations,
+    Codes,
+    Floats,
+    Payload,
+    Vocabulary,
+)
+from wisecrowd.core.annotations import WorkerView as WorkerView
+from wisecrowd.core.columns import ALIASES
 from wisecrowd.core.ids.packed_sort import stable_order as stable_order
+from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.wording import describe_ids as describe_ids
 
-Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
-Vocabulary = NDArray[Any]
 
-ANNOTATION_COLUMNS = ("timestamp", "duration", "cost", "question")
-
-
-class WorkerView(NamedTuple):
-    """Annotations by worker: those of worker ``j`` are ``order[indptr[j]:indptr[j + 1]]``."""
-
-    indptr: NDArray[np.int64]
-    order: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class CrowdLabels:
+@dataclass(frozen=True, eq=False, repr=False, init=False)
+class CrowdLabels(Annotations):
     """Annotations as codes, sorted by (task, worker), with the user's own ids as vocabularies.
 
     Built by :meth:`from_frame`, :meth:`from_arrays` or :meth:`from_matrix`, which check everything;
@@ -45,12 +42,16 @@ class CrowdLabels:
         Codes into the vocabularies.
     tasks, workers, classes : (n_tasks,), (n_workers,), (n_classes,)
         The user's ids; those of tasks and workers are sorted, classes too unless declared.
+    ordered : bool
+        Whether the order of the classes has a meaning, as that of grades.
     weight : (n_annotations,) float64, optional
         How often each annotation counts; ``None`` means once.
     columns : mapping of str to (n_annotations,) arrays
         Optional ``timestamp``, ``duration``, ``cost`` and ``question``.
+    task_columns, worker_columns : mappings of str to (n_tasks,) and (n_workers,) arrays
+        Attributes of tasks and workers.
     worker_kind : (n_workers,), optional
-        For instance "human" or "model".
+        For instance "human" or "model"; the worker column ``kind``.
     notes : tuple of str
         What reading the data decided: guessed columns, dropped duplicates, abstentions.
     rows : (n_tasks,), optional
@@ -66,33 +67,47 @@ class CrowdLabels:
     ['ann', 'bob']
     """
 
-    task: Codes
-    worker: Codes
+    payload: ClassVar[tuple[Payload, ...]] = (
+        Payload("label", vocabulary="classes", usual=ALIASES["label"]),
+    )
+    axes: ClassVar[Mapping[str, str]] = {**Annotations.axes, "K": "classes_"}
+    saves: ClassVar[Mapping[str, Saved]] = {
+        **Annotations.saves,
+        "classes_": SavedArray("K", "id"),
+        "class_totals_": SavedArray("K", "amount"),
+    }
+
     label: Codes
-    tasks: Vocabulary
-    workers: Vocabulary
     classes: Vocabulary
-    weight: Floats | None = None
-    columns: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    worker_kind: NDArray[Any] | None = None
-    notes: tuple[str, ...] = ()
-    frame_library: str | None = None  # "pandas", "polars" ...: results go back the way data came
-    rows: NDArray[np.int64] | None = None
+    ordered: bool = False
 
-    def __post_init__(self) -> None:
-        arrays = (self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
-                  self.weight, self.worker_kind, *self.columns.values())  # fmt: skip
-        for array in arrays:
-            if array is not None:
-                array.flags.writeable = False
-        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A mapping proxy does not pickle; caches are not worth sending.
-        return _rebuild, (
-            self.task, self.worker, self.label, self.tasks, self.workers, self.classes,
-            self.weight, dict(self.columns), self.worker_kind, self.notes, self.frame_library,
-            self.rows,
+    def __init__(
+        self,
+        task: Codes,
+        worker: Codes,
+        label: Codes,
+        tasks: Vocabulary,
+        workers: Vocabulary,
+        classes: Vocabulary,
+        weight: Floats | None = None,
+        columns: Mapping[str, NDArray[Any]] | None = None,
+        worker_kind: NDArray[Any] | None = None,
+        notes: tuple[str, ...] = (),
+        frame_library: str | None = None,
+        rows: NDArray[np.int64] | None = None,
+        *,
+        ordered: bool = False,
+        task_columns: Mapping[str, NDArray[Any]] | None = None,
+        worker_columns: Mapping[str, NDArray[Any]] | None = None,
+    ) -> None:
+        for name, value in (("label", label), ("classes", classes), ("ordered", ordered)):
+            object.__setattr__(self, name, value)
+        kind = {} if worker_kind is None else {WORKER_KIND: worker_kind}
+        super().__init__(
+            task=task, worker=worker, tasks=tasks, workers=workers, weight=weight,
+            columns=columns or {}, task_columns=task_columns or {},
+            worker_columns={**(worker_columns or {}), **kind},
+            notes=notes, frame_library=frame_library, rows=rows,
         )  # fmt: skip
 
     # ---------------------------------------------------------------------------- construction
@@ -114,7 +129,8 @@ class CrowdLabels:
             from worker; ``duplicates``: "last", "keep", "error" or "auto" (default: the
             last counts, but many repeats with different labels are an error); ``abstain``: labels
             that count as no label; ``type="labels"``: every value is a class, which declared
-            ``classes`` say too; without it numbers and texts are refused.
+            ``classes`` say too; without it numbers and texts are refused; ``ordered``: whether
+            the order of the classes has a meaning.
 
         Examples
         --------
@@ -173,79 +189,23 @@ class CrowdLabels:
 
         return labels_from_matrix(matrix, **options)
 
-    # ------------------------------------------------------------------------------------ sizes
+    @classmethod
+    def coerce(cls, data: Any) -> CrowdLabels:
+        """Return data of any accepted form; a matrix of tasks × workers is one of them."""
+        from wisecrowd.core.validation import as_crowd_labels
 
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks, with or without annotations."""
-        return len(self.tasks)
+        return as_crowd_labels(data)
 
-    @property
-    def n_workers(self) -> int:
-        """Number of workers in the vocabulary."""
-        return len(self.workers)
+    # ------------------------------------------------------------------------ sizes and counts
 
     @property
     def n_classes(self) -> int:
         """Number of classes, used or declared."""
         return len(self.classes)
 
-    @property
-    def n_annotations(self) -> int:
-        """Number of (task, worker, label) rows."""
-        return len(self.task)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """``(n_tasks,)``: to scikit-learn's splitters the rows are tasks."""
-        return (self.n_tasks,)
-
-    def __len__(self) -> int:
-        return self.n_tasks
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return (n_tasks,) arrays of each task's labels: scikit-learn sees no vector of classes.
-
-        Its searches over classifiers look at the target to choose how to split.
-        """
-        array = np.empty(self.n_tasks, dtype=object)
-        ids = self.classes[self.label]
-        for i in range(self.n_tasks):
-            array[i] = ids[self.indptr[i] : self.indptr[i + 1]]
-        return array
-
-    def __repr__(self) -> str:
-        return (
-            f"CrowdLabels({self.n_tasks} tasks, {self.n_workers} workers, "
-            f"{self.n_classes} classes, {self.n_annotations} annotations)"
-        )
-
     def _repr_html_(self) -> str:
         text: str = import_module("wisecrowd.reporting.notebook").labels_html(self)
         return text
-
-    # ------------------------------------------------------------------------------------ views
-
-    @cached_property
-    def indptr(self) -> NDArray[np.int64]:
-        """(n_tasks + 1,) annotations of task ``i`` are rows ``indptr[i]`` to ``indptr[i + 1]``."""
-        return _row_pointers(self.task, self.n_tasks)
-
-    @cached_property
-    def by_worker(self) -> WorkerView:
-        """The worker-major view: row pointers and the order of annotations by (worker, task)."""
-        order = stable_order(self.worker, self.n_workers)
-        return WorkerView(_row_pointers(self.worker, self.n_workers), order)
-
-    @cached_property
-    def labels_per_task(self) -> NDArray[np.int64]:
-        """(n_tasks,) number of annotations of each task."""
-        return np.diff(self.indptr)
-
-    @cached_property
-    def labels_per_worker(self) -> NDArray[np.int64]:
-        """(n_workers,) number of annotations by each worker."""
-        return np.bincount(self.worker, minlength=self.n_workers)
 
     @cached_property
     def class_totals(self) -> Floats:
@@ -254,84 +214,6 @@ class CrowdLabels:
             np.float64
         )
 
-    def __getitem__(self, rows: Any) -> CrowdLabels:
-        """Select tasks by position, slice or boolean mask; workers and classes stay."""
-        if isinstance(rows, tuple):  # scikit-learn asks for labels[rows, ...]
-            rows = rows[0]
-        chosen = np.atleast_1d(np.arange(self.n_tasks)[rows])
-        new_code = np.full(self.n_tasks, -1, dtype=np.int32)
-        new_code[chosen] = np.arange(len(chosen), dtype=np.int32)
-        if np.count_nonzero(new_code >= 0) != len(chosen):
-            raise DataError("A task was selected twice; select each task at most once.")
-        kept = np.flatnonzero(new_code[self.task] >= 0)
-        task = new_code[self.task[kept]]
-        kept = kept[stable_order(task, len(chosen))]
-        return replace(
-            self._rows(kept),
-            task=new_code[self.task[kept]],
-            tasks=self.tasks[chosen],
-            notes=(),
-            rows=chosen if self.rows is None else self.rows[chosen],
-        )
-
-    def select_annotations(self, keep: NDArray[np.bool_]) -> CrowdLabels:
-        """Keep the annotations where the mask is true; all vocabularies stay."""
-        return self._rows(np.flatnonzero(keep))
-
-    def _rows(self, rows: NDArray[np.intp]) -> CrowdLabels:
-        return replace(
-            self,
-            task=self.task[rows],
-            worker=self.worker[rows],
-            label=self.label[rows],
-            weight=None if self.weight is None else self.weight[rows],
-            columns={name: values[rows] for name, values in self.columns.items()},
-        )
-
-    def to_dict(self) -> dict[str, NDArray[Any]]:
-        """Return the long table as a mapping of column name to values, in sorted order."""
-        table = {
-            "task": self.tasks[self.task],
-            "worker": self.workers[self.worker],
-            "label": self.classes[self.label],
-        }
-        if self.weight is not None:
-            table["weight"] = self.weight
-        table.update(self.columns)
-        if self.worker_kind is not None:
-            table["worker_kind"] = self.worker_kind[self.worker]
-        return table
-
-    def to_frame(self, library: str | None = None) -> Any:
-        """Return the long table as a frame, one row per annotation; ``from_frame`` reads it back.
-
-        Parameters
-        ----------
-        library : {"pandas", "polars", "pyarrow"}, optional
-            By default the library that the labels came in. For labels from files and arrays it is
-            the first that is installed: pandas, polars or pyarrow.
-
-        Examples
-        --------
-        >>> labels = CrowdLabels.from_arrays(["t1", "t1"], ["ann", "bob"], ["cat", "dog"])
-        >>> labels.to_frame("pyarrow").to_pylist()[0]
-        {'task': 't1', 'worker': 'ann', 'label': 'cat'}
-        """
-        from wisecrowd.core.frames import as_frame, frame_library
-
-        return as_frame(self.to_dict(), frame_library(library, self.frame_library))
-
-
-def _rebuild(*fields: Any) -> CrowdLabels:
-    names = (
-        "task", "worker", "label", "tasks", "workers", "classes",
-        "weight", "columns", "worker_kind", "notes", "frame_library",
-        "rows",
-    )  # fmt: skip
-    return CrowdLabels(**dict(zip(names, fields, strict=True)))
-
-
-def _row_pointers(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64]:
-    pointers = np.zeros(size + 1, dtype=np.int64)
-    np.cumsum(np.bincount(codes, minlength=size), out=pointers[1:])
-    return pointers
+    def attributes(self) -> dict[str, Any]:
+        """Return what a fit publishes of its data; see ``saves``."""
+        return super().attributes() | {"class_totals_": self.class_totals}

@@ -109,16 +109,9 @@ def pseudonymize(labels: CrowdLabels, key: bytes) -> CrowdLabels:
     order = np.argsort(names)
     if len(set(names.tolist())) < len(names):
         raise DataError("Two workers have the same pseudonym; take another key.")
-    code_of = np.empty(len(names), dtype=np.int32)
-    code_of[order] = np.arange(len(names), dtype=np.int32)
-    worker = code_of[labels.worker]
-    rows = np.lexsort((worker, labels.task))
-    kind = labels.worker_kind
     return replace(
-        labels._rows(rows),
-        worker=worker[rows],
+        labels.select_workers(order),
         workers=names[order],
-        worker_kind=None if kind is None else kind[order],
         notes=tuple(hide_ids(note, labels.workers, key) for note in labels.notes),
     )
 

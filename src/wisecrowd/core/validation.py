@@ -6,31 +6,33 @@ names the column, the row (counted from 1, without the header) and the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Set
-from typing import Any
+from collections.abc import Collection, Hashable, Mapping, Set
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.columns import OPTIONAL_ROLES, find_columns
+from wisecrowd.core.annotations import ANNOTATION_COLUMNS, WORKER_KIND, Annotations, other_kind
+from wisecrowd.core.class_evidence import LABELS, check_kind, require_classes
+from wisecrowd.core.columns import LABEL, OPTIONAL_ROLES, find_columns
 from wisecrowd.core.duplicates import DUPLICATES, arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import as_gold, as_pairs
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
-from wisecrowd.core.kinds import LABELS, check_kind, require_classes
-from wisecrowd.core.labels import ANNOTATION_COLUMNS, CrowdLabels
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.measures import as_numbers, as_texts, as_timestamps, as_weights
 from wisecrowd.core.spelling import option
 from wisecrowd.core.wording import Places, describe_ids, suggestion
 
 __all__ = [
-    "as_crowd_labels", "as_gold", "as_pairs", "labels_from_arrays", "labels_from_frame",
-    "suggestion",
+    "annotations_from_arrays", "annotations_from_frame", "as_crowd_labels", "as_gold", "as_pairs",
+    "labels_from_arrays", "labels_from_frame", "suggestion",
 ]  # fmt: skip
 
 Codes = NDArray[np.int32]
+Container = TypeVar("Container", bound=Annotations)
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
 
 
@@ -48,6 +50,8 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
     """
     if isinstance(data, CrowdLabels):
         return data
+    if isinstance(data, Annotations):
+        raise other_kind(data, CrowdLabels)
     if isinstance(data, tuple) and len(data) == 3:
         return labels_from_arrays(*data, type=type)
     if isinstance(data, np.ndarray | list | tuple):
@@ -84,6 +88,7 @@ def labels_from_frame(
     wide: bool = False,
     worker_columns: Any = None,
     type: str | None = None,
+    ordered: bool = False,
     **columns: str | None,
 ) -> CrowdLabels:
     """Build CrowdLabels from a frame; see :meth:`CrowdLabels.from_frame`."""
@@ -98,7 +103,7 @@ def labels_from_frame(
         return labels_from_wide_frame(
             cells, asked, worker_columns, getattr(frame, "index", None), frame_library=library,
             duplicates=duplicates, abstain=abstain, classes=classes, tasks=tasks, workers=workers,
-            type=type,
+            type=type, ordered=ordered,
         )  # fmt: skip
     try:
         found, note = find_columns([str(name) for name in names], asked)
@@ -119,6 +124,7 @@ def labels_from_frame(
         abstain=abstain,
         classes=classes,
         type=type,
+        ordered=ordered,
         places=Places(found, header=[str(name) for name in names]),
         notes=(note,) if note else (),
         frame_library=library,
@@ -126,10 +132,27 @@ def labels_from_frame(
     )
 
 
-def check_roles(columns: Mapping[str, Any]) -> None:
+def annotations_from_frame(container: type[Container], frame: Any, **options: Any) -> Container:
+    """Build annotations of any kind from a frame; see :meth:`Annotations.from_frame`."""
+    native, names, library = _open_frame(frame)
+    roles = container.roles()
+    asked = {role: options.pop(role, None) for role in ("task", "worker", *roles, *OPTIONAL_ROLES)}
+    original = {str(name): name for name in names}
+    found, note = find_columns(list(original), asked, roles)
+    values = {role: _column(native, original[name]) for role, name in found.items()}
+    return container.from_arrays(
+        **values,
+        places=Places(found, header=list(original)),
+        notes=(note,) if note else (),
+        frame_library=library,
+        **options,
+    )
+
+
+def check_roles(columns: Mapping[str, Any], payload: Collection[str] = LABEL) -> None:
     """Refuse an option that is neither a role of a column nor a policy."""
-    for name in sorted(set(columns) - set(OPTIONAL_ROLES)):
-        options = ("task", "worker", "label", *OPTIONAL_ROLES, "duplicates", "abstain", "classes")
+    for name in sorted(set(columns) - {*OPTIONAL_ROLES, *payload}):
+        options = ("task", "worker", *payload, *OPTIONAL_ROLES, "duplicates", "abstain", "classes")
         raise ParameterError(
             f"Unknown option {name!r}{suggestion(name, options)}; known are {', '.join(options)}, "
             "tasks, workers, type."
@@ -196,6 +219,7 @@ def labels_from_arrays(
     duplicates: str = "auto",
     abstain: Any = (),
     type: str | None = None,
+    ordered: bool = False,
     places: Places | None = None,
     notes: tuple[str, ...] = (),
     frame_library: str | None = None,
@@ -236,7 +260,71 @@ def labels_from_arrays(
         worker_kind=kinds,
         notes=(*notes, table.note) if table.note else notes,
         frame_library=frame_library,
+        ordered=ordered,
     )  # fmt: skip
+
+
+def annotations_from_arrays(
+    container: type[Container],
+    task: Any,
+    worker: Any,
+    *,
+    tasks: Any = None,
+    workers: Any = None,
+    weight: Any = None,
+    worker_kind: Any = None,
+    duplicates: str = "auto",
+    places: Places | None = None,
+    notes: tuple[str, ...] = (),
+    frame_library: str | None = None,
+    **columns: Any,
+) -> Container:
+    """Build annotations whose payload is numbers, one per annotation and part.
+
+    A container with another payload builds itself: it defines ``from_arrays``.
+    """
+    places = places or Places({})
+    values = {role: columns.pop(role, None) for role in container.roles()}
+    for role, column in values.items():
+        if column is None:
+            raise ParameterError(f"{container.__name__} need the column {role}; give it.")
+    _check_options(duplicates, columns)
+    _check_lengths({"task": task, "worker": worker, **values, "weight": weight,
+                    "worker_kind": worker_kind, **columns})  # fmt: skip
+    task_codes, task_ids = _complete(task, "task", places, declared=tasks)
+    worker_codes, worker_ids = _complete(worker, "worker", places, declared=workers)
+    if len(task_codes) == 0:
+        raise DataError("There are no annotations: the table has no data rows.")
+    numbers = {role: _present(column, role, places) for role, column in values.items()}
+    # Repeats are in an order of their own, whatever the order of the rows.
+    distinct, code = np.unique(np.stack(list(numbers.values())), axis=1, return_inverse=True)
+    kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
+    table = arrange(
+        (task_codes, worker_codes, code.astype(np.int32)),
+        (len(task_ids), len(worker_ids), distinct.shape[1]), None,
+        _measures({**columns, "weight": weight}, places), duplicates, places,
+    )  # fmt: skip
+    return container(
+        task=table.task, worker=table.worker, tasks=task_ids, workers=worker_ids,
+        weight=table.extra.pop("weight", None),
+        columns=table.extra,
+        worker_columns={} if kinds is None else {WORKER_KIND: kinds},
+        notes=(*notes, table.note) if table.note else notes,
+        frame_library=frame_library,
+        **dict(zip(numbers, distinct[:, table.label], strict=True)),
+    )  # fmt: skip
+
+
+def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
+    """Return a column of finite numbers, of which none may be missing."""
+    numbers = as_numbers(values, role, places)
+    missing = np.isnan(numbers)
+    if missing.any():
+        raise DataError(
+            f"The {places.column(role)} column is empty in {places.where(missing)}; fill it in or "
+            "remove the row."
+        )
+    return numbers
 
 
 def _check_options(duplicates: str, columns: Mapping[str, Any]) -> None:

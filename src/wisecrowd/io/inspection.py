@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.kinds import LABELS, look_of
+from wisecrowd.core.class_evidence import LABELS, look_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.spelling import option
 from wisecrowd.io.formats import AUTO, Request, name_of

@@ -1,7 +1,6 @@
-"""Kinds of labels: the declared one, and the refusal of data that are not classes.
+"""Evidence that labels are not classes, and the refusal of such data unless classes are declared.
 
-Only classes are supported so far. Other kinds are named in messages: by the columns of a table, or
-by what its labels look like.
+The other kinds are named in messages: by the columns of a table, or by what its labels look like.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import CrowdLabels
+from wisecrowd.core.class_evidence import kind_of_columns, look_of
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.kinds import kind_of_columns, look_of
 from wisecrowd.core.spelling import shell_spelling
 
 CATEGORICAL = [
