@@ -73,7 +73,7 @@ class Broken(DawidSkene):
     def _fit(self, problem):
         result = super()._fit(problem)
         probas = result.probas + 1e-6 * self.shift(problem.data)
-        return replace(result, probas=probas / probas.sum(axis=1, keepdims=True))
+        return replace(result, answers=probas / probas.sum(axis=1, keepdims=True))
 
 
 class LikesFirstTask(Broken):

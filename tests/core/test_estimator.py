@@ -50,12 +50,12 @@ def test_the_representation_shows_what_was_changed():
     assert "table=array" in repr(Outer(table=np.zeros(2)))
 
 
-def test_fitted_is_what_has_probas():
+def test_fitted_is_what_has_tasks():
     method = Outer()
     assert not method.__sklearn_is_fitted__()
     with pytest.raises(NotFittedError, match=r"This Outer is not fitted; call fit"):
         method._require_fitted()
-    method.probas_ = np.zeros((1, 2))
+    method.tasks_ = np.zeros(1)
     method._require_fitted()
     method._forget()
     assert not method.__sklearn_is_fitted__()

@@ -29,7 +29,6 @@ SHELL = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bwisecrowd (audit|aggregate|train
 
 # What only one kind of reader can get to see, or what is no option: part of the text, and why.
 FOR_PYTHON = {
-    "CrowdLabels(… tasks": "a repr",
     "FixedConfusion(…": "a repr",
     "--limit is": "parses the option itself",
     "`random_state` must be": "the command line has checked --seed before",

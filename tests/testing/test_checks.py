@@ -47,20 +47,20 @@ class Broken(DawidSkene):
 class Unseeded(Broken):
     def spoil(self, result, labels):
         noise = 1e-6 * np.random.default_rng().random(result.probas.shape)
-        return replace(result, probas=normalised(result.probas + noise))
+        return replace(result, answers=normalised(result.probas + noise))
 
 
 class FavoursFirstTask(Broken):
     def spoil(self, result, labels):
         probas = result.probas.copy()
         probas[0] = normalised(probas[:1] + 1e-3)
-        return replace(result, probas=probas)
+        return replace(result, answers=probas)
 
 
 class FavoursFirstClass(Broken):
     def spoil(self, result, labels):
         return replace(
-            result, probas=normalised(result.probas + 1e-3 * np.eye(labels.n_classes)[0])
+            result, answers=normalised(result.probas + 1e-3 * np.eye(labels.n_classes)[0])
         )
 
 
@@ -75,7 +75,7 @@ class FavoursFirstWorker(Broken):
 class KnowsPandas(Broken):
     def spoil(self, result, labels):
         shift = 0.0 if labels.frame_library is None else 1e-12
-        return replace(result, probas=normalised(result.probas + shift))
+        return replace(result, answers=normalised(result.probas + shift))
 
 
 class GoldConfuses(Broken):
@@ -108,7 +108,7 @@ class Remembers(Broken):
     def spoil(self, result, labels):
         calls = self.__dict__.get("calls", 0)
         self.calls = calls + 1
-        return replace(result, probas=normalised(result.probas + 1e-9 * calls))
+        return replace(result, answers=normalised(result.probas + 1e-9 * calls))
 
 
 class RemembersWorkers(Broken):
@@ -125,23 +125,23 @@ class CountsThreads(Broken):
 class SlowKernelsDiffer(Broken):
     def spoil(self, result, labels):
         shift = 1e-6 if kernels.COMPILE_FROM == 0 else 0.0
-        return replace(result, probas=normalised(result.probas + shift))
+        return replace(result, answers=normalised(result.probas + shift))
 
 
 class CountsWorkers(Broken):
     def spoil(self, result, labels):
-        return replace(result, probas=normalised(result.probas + 1e-4 * labels.n_workers))
+        return replace(result, answers=normalised(result.probas + 1e-4 * labels.n_workers))
 
 
 class CountsTasks(Broken):
     def spoil(self, result, labels):
-        return replace(result, probas=normalised(result.probas + 1e-4 * labels.n_tasks))
+        return replace(result, answers=normalised(result.probas + 1e-4 * labels.n_tasks))
 
 
 class DriftsBetweenCopies(Broken):
     def spoil(self, result, labels):
         drift = np.linspace(0, 1e-3, labels.n_tasks)[:, None]
-        return replace(result, probas=normalised(result.probas + drift))
+        return replace(result, answers=normalised(result.probas + drift))
 
 
 class IgnoresWeights(Broken):
@@ -151,7 +151,7 @@ class IgnoresWeights(Broken):
 
 class NotNormalised(Broken):
     def spoil(self, result, labels):
-        return replace(result, probas=0.9 * result.probas)
+        return replace(result, answers=0.9 * result.probas)
 
 
 class Transposed(Broken):
@@ -165,7 +165,7 @@ Transposed.__name__ = "DawidSkene"  # so that it is held to Dawid and Skene's ow
 
 class OppositeLabels(Broken):
     def spoil(self, result, labels):
-        return replace(result, probas=normalised(1 - result.probas))
+        return replace(result, answers=normalised(1 - result.probas))
 
 
 class OppositeWorkers(Broken):
@@ -213,7 +213,7 @@ class PriorIsNoClassPrior(Broken):
 class NaNForOneAnnotation(Broken):
     def spoil(self, result, labels):
         return (
-            result if labels.n_annotations > 1 else replace(result, probas=np.nan * result.probas)
+            result if labels.n_annotations > 1 else replace(result, answers=np.nan * result.probas)
         )
 
 
@@ -226,7 +226,7 @@ class DividesByZero(Broken):
 class DislikesUnusedClasses(Broken):
     def spoil(self, result, labels):
         result.probas[:, labels.class_totals == 0] = 1.0
-        return replace(result, probas=normalised(result.probas))
+        return replace(result, answers=normalised(result.probas))
 
 
 class FailsOnOneClass(Broken):
@@ -307,7 +307,7 @@ class IgnoresStarts(Broken):
 class SparseForgets(MajorityVote):
     def _fit(self, problem):
         result = super()._fit(problem)
-        return replace(result, probas=0.9 * result.probas) if issparse(result.probas) else result
+        return replace(result, answers=0.9 * result.probas) if issparse(result.probas) else result
 
 
 class WarnsOfItself(DawidSkene):

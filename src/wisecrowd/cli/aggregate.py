@@ -163,8 +163,9 @@ def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: 
         found = find_temperature(labels, fit=model, random_state=seed or 0)
     except NotApplicable as reason:
         raise DataError(f"{reason} Leave out --calibrate.") from None
-    model.probas_ = found.apply(model.probas_)
-    model.confidence_ = confidence_of(model.probas_, lookup(model.labels_, model.classes_))
+    probas = found.apply(model.probas_)
+    confidence = confidence_of(probas, lookup(model.labels_, model.classes_))
+    vars(model).update(probas_=probas, confidence_=confidence)
     notes(f"confidences are at temperature {found.temperature:.3g}; labels are as they were")
 
 

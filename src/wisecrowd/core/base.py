@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 import inspect
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.estimator import Estimator
-from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.footprint import Footprint, bytes_needed
-from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import (
     MOST_ITERATIONS,
@@ -30,11 +27,8 @@ from wisecrowd.core.parameters import (
 )
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import kebab_case
-from wisecrowd.core.result import FitResult, choose_labels, confidence_of
-from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.result import Fit
 from wisecrowd.core.spelling import spelled
-from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
-from wisecrowd.core.validation import as_crowd_labels, suggestion
 
 Floats = NDArray[np.float64]
 
@@ -80,9 +74,10 @@ class Tags:
 class Aggregator(Estimator):
     """Base of all inference methods: ``fit`` and ``predict`` are written once, here.
 
-    A method is a dataclass whose fields are its parameters, with ``_fit(problem) -> FitResult``.
+    A method is a dataclass whose fields are its parameters, with ``_fit(problem) -> Fit``.
     Inductive methods have ``_predict(problem)``, which may use fitted attributes only. A fit sets
-    no attribute before its end: :meth:`fit` publishes the result of ``_fit`` last.
+    no attribute before its end: :meth:`fit` publishes the result of ``_fit`` last. ``takes`` names
+    the kind of labels; the attributes below are those of classes.
 
     Attributes
     ----------
@@ -98,7 +93,6 @@ class Aggregator(Estimator):
     """
 
     promises: ClassVar[Tags] = Tags()
-    saves: ClassVar[dict[str, Saved]] = {"ties_": SavedArray("N", "flag")}
     footprint: ClassVar[Footprint | None] = None
 
     def tags(self) -> Tags:
@@ -160,7 +154,8 @@ class Aggregator(Estimator):
         self, labels: Any, gold: Any, task_prior: Any, init: Any, *, checks: bool
     ) -> Self:
         self._validate_parameters()
-        labels = as_crowd_labels(labels)
+        kind = self._kind()
+        labels = kind.gate(labels)
         if self.tags().binary and labels.n_classes > 2:
             raise DataError(
                 f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
@@ -168,19 +163,20 @@ class Aggregator(Estimator):
             )
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
-        require_memory(
-            self.memory_needed(labels),
-            f"{type(self).__name__} with {labels.n_tasks} tasks, {labels.n_workers} workers and "
-            f"{labels.n_classes} classes would",
-            "use one-coin or majority-vote, which need a few bytes per annotation, or fewer tasks",
-        )
-        gold_codes = as_gold(gold, labels)
-        prior = as_task_prior(task_prior, gold_codes, labels)
-        problem = self._problem(labels, prior, start=self._as_start(init, labels))
+        if self.footprint is not None:
+            require_memory(
+                self.memory_needed(labels),
+                f"{type(self).__name__} with {labels.n_tasks} tasks, {labels.n_workers} workers "
+                f"and {labels.n_classes} classes would",
+                "use one-coin or majority-vote, which need a few bytes per annotation, or fewer "
+                "tasks",
+            )
+        prior = kind.prior(task_prior, gold, labels)
+        problem = self._problem(labels, prior, kind.start(init, labels))
         with exclusive_fit(self):
             result = self._fit(problem)
-            if checks:
-                found = self._findings(problem, result, gold_codes)
+            if checks and kind.checked:
+                found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
         warn_of(self.findings_, stacklevel=3)
@@ -202,20 +198,18 @@ class Aggregator(Estimator):
         if self.footprint is None:
             return 0
         max_pairs = getattr(self, "max_pairs", None)
-        return bytes_needed(self.footprint, as_crowd_labels(labels), max_pairs=max_pairs)
+        return bytes_needed(self.footprint, self._kind().gate(labels), max_pairs=max_pairs)
 
-    def _problem(
-        self, labels: CrowdLabels, prior: TaskPrior, start: Floats | None = None
-    ) -> Problem:
+    def _problem(self, data: Any, prior: Any, start: Any = None) -> Problem:
         """Return what ``_fit`` and ``_predict`` read; the labels decide about the engine."""
         rng = as_generator(getattr(self, "random_state", None))
         engine = importlib.import_module("wisecrowd.engines.memory").MemoryEngine()
-        return Problem(labels, prior, engine, start, rng)
+        return Problem(data, prior, engine, start, rng)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Any) -> Fit:
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
-    def _findings(self, problem: Problem, result: FitResult, gold: Any) -> list[Finding]:
+    def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
         """Return what the checks of every fit find; a method may override it and add its own."""
         checks = importlib.import_module("wisecrowd.checks.fit_checks")
         known = None if gold is None else gold >= 0
@@ -228,48 +222,19 @@ class Aggregator(Estimator):
             found.append(checks.not_converged(result.n_iter, type(self).__name__))
         return found
 
-    def _as_start(self, init: Any, labels: CrowdLabels) -> Floats | None:
-        if init is None:
-            return None
-        if isinstance(init, Aggregator):
-            init = _posterior_of(init, labels)
-        start = as_number_table(init.toarray() if hasattr(init, "toarray") else init, "init")
-        shape = (labels.n_tasks, labels.n_classes)
-        if start.shape != shape:
-            raise DataError(
-                f"init has shape {start.shape}; give probabilities of shape {shape}: one row per "
-                "task, one column per class."
-            )
-        bad = ~np.isfinite(start).all(axis=1) | (start < 0).any(axis=1) | ~start.any(axis=1)
-        if bad.any():
-            raise DataError(
-                "init must be finite, not negative, and not all zero in any row; correct row "
-                f"{int(np.argmax(bad)) + 1}."
-            )
-        return np.asarray(start / start.sum(axis=1, keepdims=True))
-
-    def _publish(self, labels: CrowdLabels, result: FitResult) -> None:
-        self._forget()
-        codes, ties = choose_labels(result.probas, labels.class_totals)
-        self.tasks_, self.workers_, self.classes_ = labels.tasks, labels.workers, labels.classes
-        self.labels_ = labels.classes[codes]
-        self.probas_ = result.probas
-        self.confidence_ = confidence_of(result.probas, codes)
-        self.ties_ = ties
-        self.labels_per_task_ = labels.labels_per_task
-        self.labels_per_worker_ = labels.labels_per_worker
-        self.class_totals_ = labels.class_totals
-        self.worker_accuracy_ = result.worker_accuracy
-        self.worker_accuracy_error_ = result.worker_accuracy_error
-        self.n_iter_, self.converged_ = result.n_iter, result.converged
-        self.history_, self.findings_ = result.history, result.findings
-        self.warnings_ = tuple(map(str, result.findings))
-        for name in ("class_prior", "confusion"):
+    def _publish(self, data: Annotations, result: Fit) -> None:
+        published = data.attributes()
+        published |= self._kind().answers.of(result.answers).attributes(published)
+        for name in ("worker_accuracy", "worker_accuracy_error", "class_prior", "confusion"):
             if getattr(result, name) is not None:
-                setattr(self, name + "_", getattr(result, name))
-        for name, value in result.extra.items():
-            setattr(self, name + "_", value)
-        self._frame_library = labels.frame_library
+                published[name + "_"] = getattr(result, name)
+        for name in ("n_iter", "converged", "history", "findings"):
+            published[name + "_"] = getattr(result, name)
+        published["warnings_"] = tuple(map(str, result.findings))
+        published |= {name + "_": value for name, value in result.extra.items()}
+        self._forget()
+        vars(self).update(published)
+        self._frame_library = data.frame_library
 
     # ---------------------------------------------------------------------------------- predict
 
@@ -278,33 +243,39 @@ class Aggregator(Estimator):
 
         Workers that the fit has not seen count as a worker about whom nothing is known.
         """
+        answers = self._predicted(labels, task_prior, gold)
+        if not hasattr(answers, "probas"):
+            raise DataError(f"{type(self).__name__} has no probabilities; use predict.")
+        return answers.probas
+
+    def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
+        """Return the answer to each new task, the most probable class; see `predict_proba`."""
+        answers = self._predicted(labels, task_prior, gold)
+        return _first(answers.task_columns(answers.attributes(vars(self))))[1]
+
+    def _predicted(self, labels: Any, task_prior: Any, gold: Any) -> Any:
+        """Return the answers to new tasks."""
         self._require_fitted()
         if not (self.tags().inductive or self.tags().predicts):
             raise DataError(
                 f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
             )
-        known = self._recode(as_crowd_labels(labels))
-        return self._predict(
-            self._problem(known, as_task_prior(task_prior, as_gold(gold, known), known))
-        )
+        kind = self._kind()
+        known = kind.gate(labels).in_fitted_ids(self, stacklevel=4)
+        problem = self._problem(known, kind.prior(task_prior, gold, known))
+        return kind.answers.of(self._predict(problem))
 
-    def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
-        """Return the most probable class of each new task; see :meth:`predict_proba`."""
-        probas = self.predict_proba(labels, task_prior=task_prior, gold=gold)
-        return np.asarray(self.classes_[choose_labels(probas, self.class_totals_)[0]])
-
-    def _predict(self, problem: Problem) -> Any:
+    def _predict(self, problem: Any) -> Any:
         raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")
 
     def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
         """Fit and return the labels: a pandas Series by task if pandas came in, else an array."""
         self.fit(labels, y, **fit_options)
+        column, values = _first(self._kind().answers.task_columns(vars(self)))
         if self._frame_library == "pandas":
             pandas = importlib.import_module("pandas")
-            return pandas.Series(
-                self.labels_, index=pandas.Index(self.tasks_, name="task"), name="label"
-            )
-        return self.labels_
+            return pandas.Series(values, pandas.Index(self.tasks_, name="task"), name=column)
+        return values
 
     def score(self, labels: Any, truth: Any = None) -> float:
         """Return the accuracy on ``truth`` or, without it, the log-likelihood per annotation.
@@ -313,85 +284,35 @@ class Aggregator(Estimator):
         without a truth do not count.
         """
         self._require_fitted()
-        known = self._recode(as_crowd_labels(labels))
+        kind = self._kind()
+        known = kind.gate(labels).in_fitted_ids(self)
+        problem = self._problem(known, kind.prior(None, None, known))
         if truth is None:
             if not self.tags().likelihood:
                 raise ParameterError(
                     f"{type(self).__name__} has no likelihood to score without truth; give truth."
                 )
-            problem = self._problem(known, TaskPrior(np.zeros((1, known.n_classes))))
             return self._log_likelihood(problem) / max(_total_weight(known), 1e-300)
-        codes = as_truth(truth, known)
         if self.tags().inductive:
-            probas = self._predict(self._problem(known, as_task_prior(None, None, known)))
+            answers = kind.answers.of(self._predict(problem))
         else:
-            probas = self._known_posterior(known)
-        chosen, _ = choose_labels(probas, self.class_totals_)
-        return float(np.mean(chosen[codes >= 0] == codes[codes >= 0]))
+            answers = self._known_answers(known)
+        return answers.score(truth, known, vars(self))
 
-    def _known_posterior(self, labels: CrowdLabels) -> Any:
-        rows = lookup(labels.tasks, self.tasks_)
+    def _known_answers(self, data: Annotations) -> Any:
+        """Return the answers of the fit to tasks that were in it."""
+        rows = lookup(data.tasks, self.tasks_)
         if (rows < 0).any():
             raise DataError(
-                f"Task {labels.tasks[int(np.argmax(rows < 0))]!r} was not in the fit, and "
+                f"Task {data.tasks[int(np.argmax(rows < 0))]!r} was not in the fit, and "
                 f"{type(self).__name__} cannot predict new tasks."
             )
-        return self.probas_[rows]
+        return self._kind().answers.of_fit(vars(self), rows)
 
-    def _log_likelihood(self, problem: Problem) -> float:
+    def _log_likelihood(self, problem: Any) -> float:
         raise TypeError(f"{type(self).__name__} must define _log_likelihood or unset the tag.")
 
-    def _recode(self, labels: CrowdLabels) -> CrowdLabels:
-        """Express new labels in the fitted vocabularies; unknown workers share one extra code."""
-        if labels.workers is self.workers_ and labels.classes is self.classes_:
-            return labels
-        class_codes = lookup(labels.classes, self.classes_)
-        unknown = (class_codes < 0) & (labels.class_totals > 0)
-        if unknown.any():
-            value = labels.classes[int(np.argmax(unknown))]
-            raise DataError(
-                f"Label {value!r}{suggestion(value, self.classes_)} was not among the classes of "
-                f"the fit ({describe_ids(self.classes_)}); correct it, or fit again with it."
-            )
-        worker_codes = lookup(labels.workers, self.workers_)
-        self._note_strangers(labels, worker_codes)
-        worker_codes[worker_codes < 0] = len(self.workers_)
-        return CrowdLabels(
-            labels.task,
-            worker_codes[labels.worker].astype(np.int32),
-            class_codes[labels.label],
-            labels.tasks,
-            np.append(self.workers_.astype(object), [None]),
-            self.classes_,
-            weight=labels.weight,
-            frame_library=labels.frame_library,
-        )
-
-    def _note_strangers(self, labels: CrowdLabels, codes: NDArray[np.int32]) -> None:
-        """Warn of workers that the fit has not seen: what they say counts for little or nothing."""
-        strangers = (codes < 0) & (labels.labels_per_worker > 0)
-        if strangers.any():
-            first = labels.workers[strangers].tolist()[0]
-            warnings.warn(
-                f"{int(strangers.sum())} of {labels.n_workers} workers, such as {first!r}, were "
-                f"not in the fit{suggestion(first, self.workers_)}; they count as workers about "
-                "whom nothing is known.",
-                WisecrowdWarning,
-                stacklevel=4,
-            )
-
     # ------------------------------------------------------------------------------ keep results
-
-    def task_columns(self) -> dict[str, NDArray[Any]]:
-        """Return the columns of ``task_table``: task, label, confidence, tie, n_labels."""
-        self._require_fitted()
-        return {
-            "task": self.tasks_,
-            "label": self.labels_,
-            "confidence": self.confidence_,
-            "tie": self.ties_,
-            "n_labels": self.labels_per_task_,
-        }
 
     def save(self, path: Any) -> None:
         """Write the fitted method as a folder of JSON and npy files; wisecrowd.load reads it."""
@@ -399,23 +320,13 @@ class Aggregator(Estimator):
         importlib.import_module("wisecrowd.storage.methods").save(self, path)
 
 
-def _posterior_of(model: Aggregator, labels: CrowdLabels) -> Floats:
-    """Return what a method, fitted to whatever data, says of these tasks in their class order."""
-    if not model.__sklearn_is_fitted__():
-        model = copy.deepcopy(model).fit(labels)  # the user's own object stays as it is
-    given = (
-        model.predict_proba(labels) if model.tags().inductive else model._known_posterior(labels)
-    )
-    given = given.toarray() if hasattr(given, "toarray") else given
-    column = lookup(labels.classes, model.classes_)
-    probas = np.zeros((labels.n_tasks, labels.n_classes))
-    probas[:, column >= 0] = given[:, column[column >= 0]]
-    return probas
+def _first(columns: dict[str, NDArray[Any]]) -> tuple[str, NDArray[Any]]:
+    return next(iter(columns.items()))
 
 
 def _one_vs_rest(name: str) -> str:
     return spelled(f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}")
 
 
-def _total_weight(labels: CrowdLabels) -> float:
+def _total_weight(labels: Annotations) -> float:
     return float(labels.n_annotations if labels.weight is None else labels.weight.sum())

@@ -17,7 +17,8 @@ from wisecrowd.core.exceptions import (
     not_fitted,
 )
 from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved, SavedArray
+from wisecrowd.core.kinds import LABELS, Kind, get_kind
+from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved
 from wisecrowd.core.wording import suggestion
 
 if TYPE_CHECKING:
@@ -28,21 +29,10 @@ class Estimator:
     """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
 
     _fit_call = "fit(labels)"
-    # What a fit leaves behind; subclasses declare what they add to it.
+    # The kind of labels that the method takes.
+    takes: ClassVar[str] = LABELS
+    # What a fit leaves behind, besides its data and its answers; subclasses declare what they add.
     saves: ClassVar[dict[str, Saved]] = {
-        "tasks_": SavedArray("N", "id"),
-        "workers_": SavedArray("J", "id"),
-        "classes_": SavedArray("K", "id"),
-        "labels_": SavedArray("N", "label"),
-        "probas_": SavedArray("N K", "distribution"),
-        "confidence_": SavedArray("N", "probability"),
-        "labels_per_task_": SavedArray("N", "amount"),
-        "labels_per_worker_": SavedArray("J", "amount"),
-        "class_totals_": SavedArray("K", "amount"),
-        "worker_accuracy_": SavedArray("J", "probability"),
-        "worker_accuracy_error_": SavedArray("J", "amount"),
-        "class_prior_": SavedArray("K", "distribution", optional=True),
-        "confusion_": SavedArray("J K K", "distribution", optional=True),
         "n_iter_": COUNT,
         "converged_": FLAG,
         "history_": HISTORY,
@@ -50,9 +40,15 @@ class Estimator:
         "warnings_": TEXTS,
     }
 
+    @classmethod
+    def _kind(cls) -> Kind:
+        """Return the kind of labels that the method takes."""
+        return get_kind(cls.takes)
+
     def _saved_attributes(self) -> dict[str, Saved]:
         """Return what fits of this method may leave behind, by name."""
-        found: dict[str, Saved] = {}
+        kind = self._kind()
+        found: dict[str, Saved] = {**kind.container.saves, **kind.answers.saves}
         for base in reversed(type(self).__mro__):
             found |= vars(base).get("saves", {})
         return found
@@ -137,7 +133,7 @@ class Estimator:
         return import_module("wisecrowd.reporting.plots").plot_convergence(self, ax)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "probas_")
+        return "tasks_" in self.__dict__
 
     def label_law(self) -> LabelLaw:
         """Return p(label | class, worker, task) under the fit, with the class prior.
@@ -169,7 +165,7 @@ class Estimator:
 
     def __getattr__(self, name: str) -> Any:
         if name.endswith("_") and not name.startswith("_"):
-            if "probas_" not in self.__dict__:
+            if not self.__sklearn_is_fitted__():
                 raise not_fitted(
                     f"This {type(self).__name__} has no {name} yet; call {self._fit_call} first."
                 )
@@ -202,20 +198,15 @@ class Estimator:
 
     def task_columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of :meth:`task_table` as arrays."""
-        raise TypeError(f"{type(self).__name__} must define task_columns.")
+        self._require_fitted()
+        answers = self._kind().answers.task_columns(vars(self))
+        return {"task": self.tasks_, **answers, "n_labels": self.labels_per_task_}
 
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of :meth:`worker_table` as arrays."""
         self._require_fitted()
-        accuracy, error = self.worker_accuracy_, self.worker_accuracy_error_
-        return {
-            "worker": self.workers_,
-            "n_labels": self.labels_per_worker_,
-            "accuracy": accuracy,
-            "standard_error": error,
-            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
-            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
-        }
+        quality = self._kind().answers.worker_columns(vars(self))
+        return {"worker": self.workers_, "n_labels": self.labels_per_worker_, **quality}
 
     def _forget(self) -> None:
         """Drop what a former fit learned: what the next one lacks must not linger."""

@@ -16,15 +16,15 @@ FEW_CLASSES = 16  # up to here columns are faster than rows
 
 
 @dataclass(frozen=True, eq=False)
-class FitResult:
+class Fit:
     """Everything that a method learned.
 
     Attributes
     ----------
-    probas : (n_tasks, n_classes) array or sparse
-        Posterior of each task. Sparse for very many classes: what a row lacks to one is spread
-        over the classes that the task did not receive.
-    worker_accuracy, worker_accuracy_error : (n_workers,)
+    answers : Answers
+        Those of the method's kind, or what they are made of: for classes the posterior,
+        (n_tasks, n_classes), array or sparse.
+    worker_accuracy, worker_accuracy_error : (n_workers,), optional
         Probability of a correct label and its standard error.
     class_prior : (n_classes,), optional
     confusion : (n_workers, n_classes, n_classes), optional
@@ -37,9 +37,9 @@ class FitResult:
         What only this model has; exposed as ``name_``.
     """
 
-    probas: Any
-    worker_accuracy: Floats
-    worker_accuracy_error: Floats
+    answers: Any
+    worker_accuracy: Floats | None = None
+    worker_accuracy_error: Floats | None = None
     class_prior: Floats | None = None
     confusion: Floats | None = None
     n_iter: int = 1
@@ -47,6 +47,14 @@ class FitResult:
     history: tuple[float, ...] = ()
     findings: tuple[Finding, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def probas(self) -> Any:
+        """The posterior of each task, where answers are classes."""
+        return getattr(self.answers, "probas", self.answers)
+
+
+FitResult = Fit
 
 
 def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:

@@ -21,7 +21,6 @@ from wisecrowd.core.wording import describe_value
 
 ANY_LENGTH = "*"
 _ROUNDING = 1e-4  # of probabilities that were added up in single precision
-_IDS = (("N", "tasks_"), ("J", "workers_"), ("K", "classes_"))
 
 
 @dataclass(frozen=True)
@@ -241,13 +240,11 @@ def require_sound(method: Any) -> None:
     DataError
         With the first attribute that is not.
     """
-    learned, declared = vars(method), method._saved_attributes()
-    always = ("tasks_", "workers_", "classes_", "labels_")
-    for name in always:
+    learned, declared, kind = vars(method), method._saved_attributes(), method._kind()
+    sizes = {}
+    for axis, name in kind.container.axes.items():
         if name not in learned:
             raise DataError(f"{name} is missing")
-    sizes = {}
-    for axis, name in _IDS:
         ids = learned[name]
         if not isinstance(ids, np.ndarray) or ids.ndim != 1:
             raise DataError(f"{name} is no list of ids")
@@ -262,11 +259,8 @@ def require_sound(method: Any) -> None:
             raise DataError(f"{name} is missing")
     sizes |= method._axis_sizes(sizes)
     _require(method, declared, {n: one for n, one in declared.items() if n not in plain}, sizes)
-    if fault := method._saved_fault():
+    if fault := method._saved_fault() or kind.answers.fault(learned):
         raise DataError(fault)
-    known = set(learned["classes_"].tolist())
-    if not known.issuperset(learned["labels_"].tolist()):
-        raise DataError("labels_ holds something else than classes_")
 
 
 def _require(

@@ -24,11 +24,14 @@ class TaskPrior:
     index : (n_tasks,) int32, optional
     given : bool
         Whether the user gave a prior of any kind besides gold.
+    gold : (n_tasks,) int32, optional
+        The classes that gold gives, -1 where it gives none.
     """
 
     rows: NDArray[np.float64]
     index: NDArray[np.int32] | None = None
     given: bool = False
+    gold: NDArray[np.int32] | None = None
 
     def dense(self, n_tasks: int) -> NDArray[np.float64]:
         """Return the log prior of every task, (n_tasks, n_classes); a read-only view if shared."""
@@ -59,7 +62,7 @@ def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabel
             known = np.flatnonzero(gold >= 0)
             rows[known] = -np.inf
             rows[known, gold[known]] = 0.0
-    return TaskPrior(rows, index, given=prior is not None)
+    return TaskPrior(rows, index, given=prior is not None, gold=gold)
 
 
 def as_number_table(values: Any, what: str) -> NDArray[np.float64]:

@@ -117,6 +117,7 @@ class CrowdClassifier(Estimator):
         "confusion_": SavedArray("J K K", "distribution"),
         "class_prior_": SavedArray("K", "distribution"),
         "history_": RECORDS,
+        "ties_": SavedArray("N", "flag", optional=True),
         "n_features_in_": SavedValue(is_count, "a count", optional=True),
         "feature_names_in_": SavedArray("features", "id", optional=True),
     }
@@ -329,16 +330,6 @@ class CrowdClassifier(Estimator):
         )  # fmt: skip
 
     # -------------------------------------------------------------------- tables, files, manners
-
-    def task_columns(self) -> dict[str, NDArray[Any]]:
-        """Return the columns of ``task_table``: training task, label, confidence, n_labels."""
-        self._require_fitted()
-        return {
-            "task": self.tasks_,
-            "label": self.labels_,
-            "confidence": self.confidence_,
-            "n_labels": self.labels_per_task_,
-        }
 
     def save(self, path: Any) -> None:
         """Save the fitted method to a folder; ``wisecrowd.load`` reads it."""

@@ -1,0 +1,180 @@
+"""Answers: what a fit infers about every task, in the form of one kind of label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.gold import as_truth
+from wisecrowd.core.memory import require_memory
+from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.spelling import spelled
+
+Columns = dict[str, NDArray[Any]]
+Learned = Mapping[str, Any]  # published attributes by name, such as those in vars(method)
+
+
+class Answers:
+    """Base of the answers of all kinds: a subclass makes its own attributes, tables and scores.
+
+    What a fit has published is all that the tables need, because a method that was loaded from a
+    file has nothing else.
+    """
+
+    # Axes and values of the attributes that `attributes` returns.
+    saves: ClassVar[Mapping[str, Saved]] = {}
+    # The columns of the task table that `wisecrowd.aggregate` returns.
+    shown: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """Return what a method's ``_fit`` or ``_predict`` hands back, as answers."""
+        if not isinstance(given, cls):
+            raise TypeError(f"The method must return {cls.__name__}, not {type(given).__name__}.")
+        return given
+
+    @classmethod
+    def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
+        """Return the answers that a fit has published, for some of its tasks."""
+        raise TypeError(f"{cls.__name__} must define of_fit.")
+
+    def attributes(self, known: Learned) -> dict[str, Any]:
+        """Return the attributes to publish.
+
+        Parameters
+        ----------
+        known : mapping of name to value
+            What the container publishes of the data of the fit.
+        """
+        raise TypeError(f"{type(self).__name__} must define attributes.")
+
+    def score(self, truth: Any, data: Any, known: Learned) -> float:
+        """Return how good the answers to the tasks of ``data`` are, larger is better."""
+        raise TypeError(f"{type(self).__name__} must define score.")
+
+    @classmethod
+    def task_columns(cls, learned: Learned) -> Columns:
+        """Return columns with one value per task; the first is the answer itself."""
+        raise TypeError(f"{cls.__name__} must define task_columns.")
+
+    @classmethod
+    def worker_columns(cls, learned: Learned) -> Columns:
+        """Return columns with one value per worker."""
+        return {}
+
+    @classmethod
+    def soft_columns(cls, learned: Learned) -> Columns:
+        """Return the probability of every class, one column each, where there are classes."""
+        raise ParameterError(
+            "Only classes have probabilities, and these answers are not classes; use "
+            + spelled("task_columns.", "no --soft.")
+        )
+
+    @classmethod
+    def counts(cls, learned: Learned) -> dict[str, int]:
+        """Return what is worth counting in a summary, by a noun in the plural."""
+        return {}
+
+    @classmethod
+    def fault(cls, learned: Learned) -> str:
+        """Return what is wrong between attributes that are right by themselves, or nothing."""
+        return ""
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAnswers(Answers):
+    """One class per task, and the probability of every class.
+
+    Attributes
+    ----------
+    probas : (n_tasks, n_classes) array or sparse
+        Posterior of each task. Sparse for very many classes: what a row lacks to one is spread
+        over the classes that the task did not receive.
+    """
+
+    probas: Any
+
+    shown: ClassVar[tuple[str, ...]] = ("label", "confidence")
+    saves: ClassVar[Mapping[str, Saved]] = {
+        "labels_": SavedArray("N", "label"),
+        "probas_": SavedArray("N K", "distribution"),
+        "confidence_": SavedArray("N", "probability"),
+        "ties_": SavedArray("N", "flag"),
+        "worker_accuracy_": SavedArray("J", "probability"),
+        "worker_accuracy_error_": SavedArray("J", "amount"),
+        "class_prior_": SavedArray("K", "distribution", optional=True),
+        "confusion_": SavedArray("J K K", "distribution", optional=True),
+    }
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """Return answers as they are; a method may give the posterior alone."""
+        return given if isinstance(given, cls) else cls(given)
+
+    @classmethod
+    def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
+        """Return the posterior of some tasks of the fit."""
+        return cls(learned["probas_"][rows])
+
+    def attributes(self, known: Learned) -> dict[str, Any]:
+        """Return labels, posterior, confidence and ties."""
+        codes, ties = choose_labels(self.probas, known["class_totals_"])
+        return {
+            "labels_": known["classes_"][codes],
+            "probas_": self.probas,
+            "confidence_": confidence_of(self.probas, codes),
+            "ties_": ties,
+        }
+
+    def score(self, truth: Any, data: Any, known: Learned) -> float:
+        """Return the accuracy on the tasks whose class is known."""
+        codes = as_truth(truth, data)
+        chosen, _ = choose_labels(self.probas, known["class_totals_"])
+        return float(np.mean(chosen[codes >= 0] == codes[codes >= 0]))
+
+    @classmethod
+    def task_columns(cls, learned: Learned) -> Columns:
+        """Return label, confidence and tie; a learner has no ties."""
+        columns = {"label": learned["labels_"], "confidence": learned["confidence_"]}
+        return columns | ({"tie": learned["ties_"]} if "ties_" in learned else {})
+
+    @classmethod
+    def worker_columns(cls, learned: Learned) -> Columns:
+        """Return the accuracy with its standard error and 95% interval."""
+        accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+        return {
+            "accuracy": accuracy,
+            "standard_error": error,
+            "accuracy_low": np.clip(accuracy - 1.96 * error, 0, 1),
+            "accuracy_high": np.clip(accuracy + 1.96 * error, 0, 1),
+        }
+
+    @classmethod
+    def soft_columns(cls, learned: Learned) -> Columns:
+        """Return the probability of every class, as ``p_CLASS``."""
+        classes, probas = learned["classes_"].tolist(), learned["probas_"]
+        require_memory(
+            8 * probas.shape[0] * len(classes), "The probabilities of all classes would",
+            spelled("use probas_", "leave out --soft"),
+        )  # fmt: skip
+        table = dense_rows(probas)
+        return {f"p_{name}": table[:, k] for k, name in enumerate(classes)}
+
+    @classmethod
+    def counts(cls, learned: Learned) -> dict[str, int]:
+        """Return the number of ties."""
+        return {"ties": int(learned["ties_"].sum())}
+
+    @classmethod
+    def fault(cls, learned: Learned) -> str:
+        """Return whether a label is not among the classes."""
+        known = set(learned["classes_"].tolist())
+        if known.issuperset(learned["labels_"].tolist()):
+            return ""
+        return "labels_ holds something else than classes_"
