@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from wisecrowd._version import __version__
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.columns import OPTIONAL_ROLES
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.frames import as_frame
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.kinds import LABELS, get_kind
 from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.wording import suggestion
 
-RESULT_COLUMNS = ("task", "label", "confidence")
 # Options of reading that errors name as a remedy, and that are no parameters of a method.
 READING_OPTIONS = frozenset({
     "format", "encoding", "header", "columns", "classes", "tasks", "workers", "abstain",
@@ -80,17 +79,23 @@ def aggregate(
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
     model = _configured(method, params)
+    if type not in (None, model.takes):
+        raise ParameterError(
+            f"{kebab_case(model.__class__.__name__)} takes {model.takes}, and type is {type!r}; "
+            "choose another method or type."
+        )
     labels = labels_of(
         data, task=task, worker=worker, label=label, wide=wide or None,
-        worker_columns=worker_columns, type=type,
+        worker_columns=worker_columns, type=type if model.takes == LABELS else model.takes,
     )  # fmt: skip
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
     table = model.task_columns()
-    return as_frame({name: table[name] for name in RESULT_COLUMNS}, labels.frame_library)
+    shown = ("task", *model._kind().answers.shown)
+    return as_frame({name: table[name] for name in shown}, labels.frame_library)
 
 
-def labels_of(data: Any, **options: Any) -> CrowdLabels:
-    """Return data of any form, also a path, as CrowdLabels.
+def labels_of(data: Any, **options: Any) -> Any:
+    """Return data of any form, also a path, as the container of their type, CrowdLabels.
 
     Parameters
     ----------
@@ -103,15 +108,16 @@ def labels_of(data: Any, **options: Any) -> CrowdLabels:
         from wisecrowd.io.tables import read
 
         return read(data, **given)
-    if not isinstance(data, CrowdLabels | np.ndarray | list | tuple):
-        return CrowdLabels.from_frame(data, **given)
+    container = get_kind(given.get("type", LABELS)).container
+    if not isinstance(data, Annotations | np.ndarray | list | tuple):
+        return container.from_frame(data, **given)
     kind = given.pop("type", None)
     if given:
         raise ParameterError(
             f"{next(iter(given))} is for frames and files, and the data is a "
             f"{type(data).__name__}; leave it out."
         )
-    return as_crowd_labels(data, type=kind)
+    return container.coerce(data, type=kind)
 
 
 def _configured(method: str | Aggregator, params: Mapping[str, Any]) -> Aggregator:

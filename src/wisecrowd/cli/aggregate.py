@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,9 +14,13 @@ from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.annotations import Annotations
     from wisecrowd.core.base import Aggregator
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.storage.manifest import Manifest
+
+
+_COUNTED = ("tasks", "workers")  # ids that a summary counts and does not list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,21 +68,51 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     sources = [*files, *([gold.path] if gold else [])]
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
-    model = configured_method(asked.method, asked.parameter, asked.running.seed)
-    asked.exports.check(files, asked.reading)
+    method = _method_name(context, asked)
+    model = configured_method(method, asked.parameter, asked.running.seed)
+    reading = _reading_for(model, method, asked)
+    asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, asked.reading, notes)
+        labels = read_labels(files, reading, notes)
         known = read_gold(gold, notes)
-        with working(f"fitting {asked.method}", notes):
+        with working(f"fitting {method}", notes):
             model.fit(labels, gold=known)
-        _note_fit(asked.method, model, labels, asked.running.seed, notes)
+        _note_fit(method, model, labels, asked.running.seed, notes)
         if asked.calibrate:
             _calibrate(model, labels, asked.running.seed, notes)
         manifest = describe_run(
-            context, sources, method=asked.method, parameters=model.get_params(deep=False),
+            context, sources, method=method, parameters=model.get_params(deep=False),
             seed=_seed_of(model), threads=get_threads(),
         )  # fmt: skip
         _write(model, labels, files, asked, places, manifest, notes)
+
+
+def _method_name(context: typer.Context, asked: AggregateOptions) -> str:
+    """Return the method: the one that is named, else the default of the type of the labels."""
+    from wisecrowd.core.kinds import LABELS, get_kind
+
+    kind = get_kind(asked.reading.type or LABELS)
+    source = context.get_parameter_source("method")
+    is_named = source is not None and source.name == "COMMANDLINE"
+    return asked.method if is_named else kind.default_method
+
+
+def _reading_for(model: Aggregator, method: str, asked: AggregateOptions) -> Reading:
+    """Return how the files are read: as the type that the method takes."""
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.kinds import LABELS
+
+    takes, given = model.takes, asked.reading.type
+    if given not in (None, takes):
+        raise ParameterError(
+            f"{method} takes --type {takes}, and {given} are given; choose another method or type."
+        )
+    if takes != LABELS and (asked.calibrate or asked.exports.places()):
+        raise ParameterError(
+            f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
+            f"{takes}; leave them out."
+        )
+    return asked.reading if takes == LABELS else replace(asked.reading, type=takes)
 
 
 def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:
@@ -131,19 +165,8 @@ def _write(
 
 
 def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
-    from wisecrowd.core.memory import require_memory
-    from wisecrowd.core.result import dense_rows
-
-    table: dict[str, Any] = dict(model.task_columns())
-    if soft:
-        n_classes = len(model.classes_)
-        require_memory(
-            8 * len(model.tasks_) * n_classes, "The probabilities of all classes would",
-            "leave out --soft",
-        )  # fmt: skip
-        dense = dense_rows(model.probas_)
-        table |= {f"p_{c}": dense[:, k] for k, c in enumerate(model.classes_.tolist())}
-    return table
+    soft_columns = model._kind().answers.soft_columns(vars(model)) if soft else {}
+    return {**model.task_columns(), **soft_columns}
 
 
 def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:
@@ -170,7 +193,7 @@ def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: 
 
 
 def _note_fit(
-    method: str, model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes
+    method: str, model: Aggregator, labels: Annotations, seed: int | None, notes: Notes
 ) -> None:
     from wisecrowd.cli.parameters import seeds_of
 
@@ -179,11 +202,11 @@ def _note_fit(
     steps = f"{model.n_iter_} iteration{'s' if model.n_iter_ != 1 else ''}"
     if not model.converged_:
         steps += ", not converged: raise -p max_iter or accept it"
-    ties = int(model.ties_.sum())
+    sizes = [f"{len(ids)} {name}" for name, ids in labels.vocabularies().items()]
+    counts = model._kind().answers.counts(vars(model)).items()
+    counted = [f"; {n} {name if n > 1 else name[:-1]}" for name, n in counts if n]
     notes(
-        f"{method}: {labels.n_tasks} tasks, {labels.n_workers} workers, "
-        f"{labels.n_classes} classes, {labels.n_annotations} labels; {steps}"
-        + (f"; {ties} tie{'s' if ties > 1 else ''}" if ties else "")
+        f"{method}: {', '.join(sizes)}, {labels.n_annotations} labels; {steps}" + "".join(counted)
     )
     for warning in model.warnings_:  # those that were told as it ran are not told again
         notes(warning)
@@ -198,7 +221,7 @@ def _seed_of(model: Aggregator) -> int | None:
 
 def _summary(
     model: Aggregator,
-    labels: CrowdLabels,
+    labels: Annotations,
     manifest: Manifest,
     notes: Notes,
     tables: dict[str, Any],
@@ -215,11 +238,11 @@ def _summary(
         "n_tasks": labels.n_tasks,
         "n_workers": labels.n_workers,
         "n_labels": labels.n_annotations,
-        "classes": labels.classes,
+        **{name: ids for name, ids in labels.vocabularies().items() if name not in _COUNTED},
         "n_iter": model.n_iter_,
         "converged": model.converged_,
         "objective": model.history_[-1] if len(model.history_) else None,
-        "n_ties": int(model.ties_.sum()),
+        **{f"n_{name}": n for name, n in model._kind().answers.counts(vars(model)).items()},
         "notes": notes.said,
     }
     for name, table in tables.items():

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.spelling import option
 from wisecrowd.core.wording import describe_ids, suggestion
 
 Codes = NDArray[np.int32]
@@ -131,6 +132,23 @@ class Annotations:
         return {part.name: part.usual or (part.name,) for part in cls.payload}
 
     @classmethod
+    def reading_options(cls, **options: Any) -> dict[str, Any]:
+        """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes, refuse the others.
+
+        Parameters
+        ----------
+        **options
+            ``classes`` and ``abstain``, which are for classes, and ``type``, the name of the kind.
+        """
+        for name in ("classes", "abstain"):
+            if options[name] not in (None, ()):
+                raise ParameterError(
+                    f"{option(name, '...')} is for classes, and {cls.__name__} have none; leave it "
+                    "out."
+                )
+        return {}
+
+    @classmethod
     def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:
         """Build from equally long columns: task, worker, and one for each part of the payload.
 
@@ -150,8 +168,11 @@ class Annotations:
         return annotations_from_frame(cls, frame, **options)
 
     @classmethod
-    def coerce(cls, data: Any) -> Self:
-        """Return data of any accepted form: these annotations, a tuple of columns or a frame."""
+    def coerce(cls, data: Any, *, type: str | None = None) -> Self:
+        """Return data of any accepted form: these annotations, a tuple of columns or a frame.
+
+        ``type`` is the name of the kind, where the user declares it.
+        """
         if isinstance(data, cls):
             return data
         if isinstance(data, Annotations):
@@ -197,12 +218,13 @@ class Annotations:
         return array
 
     def __repr__(self) -> str:
-        sizes = [f"{len(getattr(self, name))} {name}" for name in self._vocabularies()]
+        sizes = [f"{len(ids)} {name}" for name, ids in self.vocabularies().items()]
         return f"{type(self).__name__}({', '.join(sizes)}, {self.n_annotations} annotations)"
 
-    def _vocabularies(self) -> list[str]:
+    def vocabularies(self) -> dict[str, Vocabulary]:
+        """Return the ids of tasks and workers, and of what the payload refers to, by name."""
         own = [part.vocabulary for part in self.payload if part.vocabulary is not None]
-        return list(dict.fromkeys(["tasks", "workers", *own]))
+        return {name: getattr(self, name) for name in ("tasks", "workers", *own)}
 
     # ------------------------------------------------------------------------------------ views
 
@@ -234,7 +256,7 @@ class Annotations:
 
     def attributes(self) -> dict[str, Any]:
         """Return what a fit publishes of its data: ids and counts, as ``saves`` declares them."""
-        ids = {f"{name}_": getattr(self, name) for name in self._vocabularies()}
+        ids = {f"{name}_": ids for name, ids in self.vocabularies().items()}
         return ids | {
             "labels_per_task_": self.labels_per_task,
             "labels_per_worker_": self.labels_per_worker,
@@ -320,8 +342,8 @@ class Annotations:
         DataError
             If a label is not among the ids of the fit.
         """
-        names = self._vocabularies()[1:]
-        if all(getattr(self, name) is getattr(fitted, f"{name}_") for name in names):
+        known = {name: ids for name, ids in self.vocabularies().items() if name != "tasks"}
+        if all(ids is getattr(fitted, f"{name}_") for name, ids in known.items()):
             return self
         values: dict[str, Any] = {}
         for part in self.payload:

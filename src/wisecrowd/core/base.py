@@ -31,6 +31,10 @@ from wisecrowd.core.result import Fit
 from wisecrowd.core.spelling import spelled
 
 Floats = NDArray[np.float64]
+_PUBLISHED = (
+    "worker_accuracy", "worker_accuracy_error", "n_iter", "converged", "history", "findings",
+    "warnings", "class_prior", "confusion",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -223,14 +227,13 @@ class Aggregator(Estimator):
         return found
 
     def _publish(self, data: Annotations, result: Fit) -> None:
-        published = data.attributes()
-        published |= self._kind().answers.of(result.answers).attributes(published)
-        for name in ("worker_accuracy", "worker_accuracy_error", "class_prior", "confusion"):
-            if getattr(result, name) is not None:
-                published[name + "_"] = getattr(result, name)
-        for name in ("n_iter", "converged", "history", "findings"):
-            published[name + "_"] = getattr(result, name)
-        published["warnings_"] = tuple(map(str, result.findings))
+        known = data.attributes()
+        answers = self._kind().answers.of(result.answers).attributes(known)
+        published = {f"{name}_": ids for name, ids in data.vocabularies().items()} | answers | known
+        for name in _PUBLISHED:
+            value = getattr(result, name)
+            if value is not None:
+                published[name + "_"] = value
         published |= {name + "_": value for name, value in result.extra.items()}
         self._forget()
         vars(self).update(published)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
@@ -119,6 +121,17 @@ class Kind:
         return getattr(importlib.import_module(module), function)(make, seed)
 
 
+def _reverse_classes(data: CrowdLabels) -> CrowdLabels:
+    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+
+
+def _reversed_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    expected = {"probas_": learned["probas_"][:, ::-1]}
+    if "confusion_" in learned:
+        expected["confusion_"] = learned["confusion_"][:, ::-1, ::-1]
+    return expected
+
+
 KINDS: dict[str, Kind] = {
     LABELS: Kind(
         name=LABELS,
@@ -130,6 +143,11 @@ KINDS: dict[str, Kind] = {
         start=as_start,
         checked=True,
         example="wisecrowd.testing.crowds:small_labels",
+        symmetries=(
+            Symmetry(
+                name="reversing the classes", change=_reverse_classes, expected=_reversed_results
+            ),
+        ),
     ),
 }
 

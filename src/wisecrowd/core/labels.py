@@ -190,11 +190,16 @@ class CrowdLabels(Annotations):
         return labels_from_matrix(matrix, **options)
 
     @classmethod
-    def coerce(cls, data: Any) -> CrowdLabels:
+    def reading_options(cls, **options: Any) -> dict[str, Any]:
+        """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes: all of them."""
+        return options
+
+    @classmethod
+    def coerce(cls, data: Any, *, type: str | None = None) -> CrowdLabels:
         """Return data of any accepted form; a matrix of tasks × workers is one of them."""
         from wisecrowd.core.validation import as_crowd_labels
 
-        return as_crowd_labels(data)
+        return as_crowd_labels(data, type=type)
 
     # ------------------------------------------------------------------------ sizes and counts
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.kinds import KINDS, LABELS, get_kind
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import suggestion
 
@@ -54,14 +55,20 @@ def kebab_case(class_name: str) -> str:
 PACKAGES = ("aggregation", "learning")  # inference from labels alone, and with features
 
 
-def _locations(kind: str) -> Mapping[str, str]:
+def _modules(kind: str, type: str | None = None) -> dict[str, str]:
+    """Return the module of every method, by class name; ``type``: of those that take one type."""
+    if kind == "aggregation":
+        wanted = KINDS.values() if type is None else [get_kind(type)]
+        return {name: module for one in wanted for name, module in one.method_modules().items()}
     locations: Mapping[str, str] = importlib.import_module(f"wisecrowd.{kind}").LOCATIONS
-    return locations
+    if type not in (None, LABELS):
+        return {}
+    return {name: f"wisecrowd.{kind}.{module}" for name, module in locations.items()}
 
 
 def method_names(kind: str = "aggregation") -> list[str]:
     """Return the command-line names of all methods of a kind, without loading them."""
-    return [kebab_case(name) for name in _locations(kind)]
+    return [kebab_case(name) for name in _modules(kind)]
 
 
 def get_method(name: str, kind: str = "aggregation") -> type[Any]:
@@ -81,9 +88,11 @@ def get_method(name: str, kind: str = "aggregation") -> type[Any]:
     if not isinstance(name, str):
         raise ParameterError(f"method is {name!r}; give a name such as 'dawid-skene'.")
     wanted = _plain(name)
-    for class_name in _locations(kind):
+    for class_name, module in _modules(kind).items():
         if _plain(class_name) == wanted:
-            method: type[Any] = getattr(importlib.import_module(f"wisecrowd.{kind}"), class_name)
+            package = f"wisecrowd.{kind}"  # it explains what is not installed
+            place = package if module.startswith(f"{package}.") else module
+            method: type[Any] = getattr(importlib.import_module(place), class_name)
             return method
     raise ParameterError(_no_such_method(name, kind))
 
@@ -105,12 +114,14 @@ def _plain(name: str) -> str:
     return re.sub(r"[-_ ]", "", name).lower()
 
 
-def methods(kind: str = "aggregation") -> list[MethodInfo]:
+def methods(kind: str = "aggregation", *, type: str | None = None) -> list[MethodInfo]:
     """Return all methods of a kind with what each is for and where it comes from.
 
     Parameters
     ----------
     kind : {"aggregation", "learning"}
+    type : {"labels"}, optional
+        Only those that take this type of labels.
 
     Examples
     --------
@@ -119,11 +130,11 @@ def methods(kind: str = "aggregation") -> list[MethodInfo]:
     """
     if kind not in PACKAGES:
         raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(PACKAGES)}.")
-    return [_describe(kind, *location) for location in _locations(kind).items()]
+    return [_describe(*location) for location in _modules(kind, type).items()]
 
 
-def _describe(kind: str, class_name: str, module: str) -> MethodInfo:
-    text = _docstring(f"wisecrowd.{kind}.{module}", class_name)
+def _describe(class_name: str, module: str) -> MethodInfo:
+    text = _docstring(module, class_name)
     use = re.search(r"(Use it when .*?\.)(\s|$)", text, re.DOTALL)
     reference = re.search(r"References\n-+\n(.*?)(\n\n|$)", text, re.DOTALL)
     return MethodInfo(

@@ -53,6 +53,11 @@ class Fit:
         """The posterior of each task, where answers are classes."""
         return getattr(self.answers, "probas", self.answers)
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The texts of the findings."""
+        return tuple(map(str, self.findings))
+
 
 FitResult = Fit
 

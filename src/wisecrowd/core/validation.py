@@ -136,6 +136,9 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     """Build annotations of any kind from a frame; see :meth:`Annotations.from_frame`."""
     native, names, library = _open_frame(frame)
     roles = container.roles()
+    options.pop("type", None)
+    if "label" in options:  # the column that holds what was said, whatever the kind calls it
+        options[next(iter(roles))] = options.pop("label")
     asked = {role: options.pop(role, None) for role in ("task", "worker", *roles, *OPTIONAL_ROLES)}
     original = {str(name): name for name in names}
     found, note = find_columns(list(original), asked, roles)

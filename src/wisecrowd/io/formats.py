@@ -15,6 +15,7 @@ from typing import Any
 
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.kinds import LABELS, Kind, get_kind
 from wisecrowd.core.spelling import option, spelled
 from wisecrowd.core.wording import suggestion
 from wisecrowd.io.binary import refuse_binary
@@ -22,7 +23,7 @@ from wisecrowd.io.inventory import Inventory
 from wisecrowd.io.layout import Layout, Sample, explain_layout
 from wisecrowd.io.limits import require_columns
 from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.selection import Selection
+from wisecrowd.io.selection import ID_ROLES, Selection
 from wisecrowd.io.sources import Source
 from wisecrowd.storage.streams import is_stream
 
@@ -71,6 +72,8 @@ class Request:
         How often each text of csv lost an apostrophe.
     selection : Selection
         Which workers are read.
+    kind : Kind
+        The kind of labels; its container names the columns that hold them.
     """
 
     asked: Mapping[str, str | None]
@@ -83,6 +86,13 @@ class Request:
     layout: Layout = field(default_factory=Layout)
     restored: dict[str, Counter[str]] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
+    kind: Kind = field(default_factory=lambda: get_kind(LABELS))
+
+    @property
+    def id_roles(self) -> tuple[str, ...]:
+        """The columns whose values are ids, and are encoded as they are read."""
+        coded = (part.name for part in self.kind.container.payload if part.vocabulary is not None)
+        return (*ID_ROLES, *coded)
 
     @property
     def question(self) -> str | None:
@@ -108,7 +118,7 @@ class Request:
             found, note = {name: name for name in header}, None
         else:
             try:
-                found, note = find_columns(header, self.asked)
+                found, note = find_columns(header, self.asked, self.kind.container.roles())
             except DataError as error:
                 why = None
                 if sample is not None:
@@ -215,6 +225,11 @@ def _read_export(
 ) -> Iterator[Mapping[str, Any]]:
     """Read what a platform wrote, and refuse options that mean nothing there."""
     platform = PLATFORMS[name]
+    if request.kind.name != LABELS:
+        raise ParameterError(
+            f"{source.name} is read as {name}, which has classes and not {request.kind.name}; "
+            f"leave out {option('type', request.kind.name)}, or give the format of a plain table."
+        )
     for role, column in request.asked.items():
         if column is not None and role not in platform.options:
             known = " and ".join(platform.options) or "none of the columns"

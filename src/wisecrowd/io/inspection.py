@@ -16,7 +16,7 @@ from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
-from wisecrowd.io.tables import read_request
+from wisecrowd.io.tables import read_columns
 
 _QUESTIONS = 50  # so many are counted one by one
 
@@ -152,7 +152,8 @@ def inspect(
 
 
 def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
-    return read_request(sources, format, request, duplicates="keep", type=LABELS)
+    columns = read_columns(sources, format, request)
+    return CrowdLabels.from_arrays(**columns, duplicates="keep", type=LABELS)
 
 
 def _counted(name: str, sources: list[Source], format: str, request: Request) -> Question:

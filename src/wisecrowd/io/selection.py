@@ -18,7 +18,7 @@ from wisecrowd.core.wording import suggestion
 from wisecrowd.io.inventory import HUMAN, MODEL, NoLabelsError, listed
 
 ALL = "all"
-ID_ROLES = ("task", "worker", "label", "question", "worker_kind")  # whose values are encoded
+ID_ROLES = ("task", "worker", "label", "question", "worker_kind")  # encoded for every kind
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def keep_rows(values: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, Any]
 
     mask = pa.array(kept)
     return {
-        role: _shortened(column, kept) if role in ID_ROLES else column.filter(mask)
+        role: _shortened(column, kept) if isinstance(column, Encoded) else column.filter(mask)
         for role, column in values.items()
     }
 

@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
+from wisecrowd.core.kinds import LABELS, get_kind
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
-from wisecrowd.core.validation import check_roles, labels_from_arrays
+from wisecrowd.core.validation import check_roles
 from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.selection import ID_ROLES, Selection, keep_rows, nobody_left
+from wisecrowd.io.selection import Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.writing import write_table as write_table
 
@@ -76,8 +77,8 @@ def read(
         What to do if a worker labelled a task more than once: "auto" lets the last label count,
         with a warning, but refuses many such repeats with different labels.
     type : {"labels"}, optional
-        Declares that every value is a class; without it, and without ``classes``, labels that look
-        like numbers or texts are refused.
+        The kind of the labels. "labels" declares that every value is a class; without it, and
+        without ``classes``, labels that look like numbers or texts are refused.
     encoding : str
         Of text files.
     header : bool
@@ -118,27 +119,36 @@ def read(
     (CrowdLabels(1 tasks, 2 workers, 2 classes, 2 annotations), ['007'],
      ("columns recognised: task = 'item'",))
     """
-    check_roles(others)
-    asked = {"task": task, "worker": worker, "label": label, **others}
+    kind = get_kind(LABELS if type is None else type)
+    roles = kind.container.roles()
+    check_roles(others, roles)
+    asked = {"task": task, "worker": worker, **dict.fromkeys(roles), next(iter(roles)): label}
     request = Request(
-        asked, encoding, layout=Layout.of(header, columns, wide, worker_columns),
-        selection=Selection.of(kinds, exclude_workers),
+        asked | others, encoding, layout=Layout.of(header, columns, wide, worker_columns),
+        selection=Selection.of(kinds, exclude_workers), kind=kind,
     )  # fmt: skip
-    return read_request(
-        find_sources(path), format, request, classes=classes, tasks=tasks, workers=workers,
-        abstain=abstain, duplicates=duplicates, type=type,
-    )  # fmt: skip
+    columns_read = read_columns(find_sources(path), format, request)
+    options = kind.container.reading_options(classes=classes, abstain=abstain, type=type)
+    data: Any = kind.container.from_arrays(
+        **columns_read, **options, tasks=tasks, workers=workers, duplicates=duplicates
+    )
+    return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
 
 
-def read_request(
-    sources: list[Source], format: str, request: Request, **options: Any
-) -> CrowdLabels:
-    """Read files as a request says; what was found on the way is left in the request."""
+def read_columns(sources: list[Source], format: str, request: Request) -> dict[str, Any]:
+    """Read files as a request says; what was found on the way is left in the request.
+
+    Returns
+    -------
+    dict
+        Columns by role, and how messages name their rows: what ``from_arrays`` takes.
+    """
     values, ends = _collect(sources, format, request)
     if ends[-1] == 0:
         raise _no_rows(sources, request)
-    for role in ("task", "worker", "label"):
-        request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
+    for role in ("task", "worker", *request.kind.container.roles()):
+        if isinstance(values[role], Encoded):
+            request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
     # Of an export some records are left out, so what is counted are not its rows.
     noun = "judgement" if request.inventory.formats else "row"
     row_names = _row_names(sources, ends, noun)
@@ -151,14 +161,10 @@ def read_request(
         values, row_names = keep_rows(values, kept), _renumbered(row_names, kept)
         request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
     _leave_out_empty(values, request)
-    required = {role: values.pop(role) for role in ("task", "worker", "label")}
-    return labels_from_arrays(
-        **required,
-        **options,
-        places=Places(request.found, row_names, request.header),
-        notes=(*request.inventory.sentences(), *request.notes),
-        **values,
-    )
+    return values | {
+        "places": Places(request.found, row_names, request.header),
+        "notes": (*request.inventory.sentences(), *request.notes),
+    }
 
 
 def _rows_of(column: Encoded, text: str) -> int:
@@ -181,7 +187,7 @@ def _collect(
         for batch in reader_for(source, format, request.layout)(source, request):
             for role, array in batch.items():
                 chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-                if role in ID_ROLES:
+                if role in request.id_roles:
                     column = ids.setdefault(role, IdColumn(role))
                     for chunk in chunks:
                         column.add(chunk)

@@ -7,6 +7,7 @@ from typing import Any
 from unittest import SkipTest
 
 from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.testing import (
     behaviour,
     contract,
@@ -19,15 +20,31 @@ from wisecrowd.testing import (
 )
 from wisecrowd.testing.foundation import Check, maker
 
-CHECKS: tuple[Check, ...] = (
+# What holds for the methods of every kind.
+GENERAL: tuple[Check, ...] = (
     invariance.check_row_order,
     invariance.check_renaming_tasks,
     invariance.check_renaming_workers,
-    invariance.check_renaming_classes,
+    invariance.check_symmetries,
     invariance.check_input_forms,
-    invariance.check_input_untouched,
     invariance.check_same_seed,
     refitting.check_fit_twice,
+    contract.check_parameters,
+    contract.check_bad_parameters,
+    contract.check_not_fitted,
+    contract.check_tables,
+    contract.check_pickle,
+    contract.check_save_and_load,
+    contract.check_clone,
+    contract.check_docstring,
+    contract.check_registered_name,
+)
+# What holds for methods that take classes.
+CHECKS: tuple[Check, ...] = (
+    *GENERAL,
+    invariance.check_renaming_classes,
+    invariance.check_matrix,
+    invariance.check_input_untouched,
     invariance.check_thread_count,
     invariance.check_kernels_agree,
     invariance.check_unlabelled_worker,
@@ -64,17 +81,8 @@ CHECKS: tuple[Check, ...] = (
     degenerate.check_busy_task,
     degenerate.check_zero_weights,
     degenerate.check_many_classes,
-    contract.check_parameters,
-    contract.check_bad_parameters,
     parameter_ranges.check_parameter_ranges,
-    contract.check_not_fitted,
-    contract.check_tables,
-    contract.check_pickle,
-    contract.check_save_and_load,
-    contract.check_clone,
     contract.check_model_selection,
-    contract.check_docstring,
-    contract.check_registered_name,
 )
 
 
@@ -107,7 +115,7 @@ def check_aggregator(method: Any) -> None:
     >>> check_row_order(maker(MajorityVote))  # one check; check_aggregator(MajorityVote) runs all
     """
     make = maker(method)
-    for check in CHECKS:
+    for check in CHECKS if make().takes == LABELS else GENERAL:
         try:
             check(make)
         except SkipTest as reason:

@@ -16,13 +16,14 @@ import numpy as np
 
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
 from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.testing.crowds import n_classes_for, simulated, small_labels
+from wisecrowd.testing.crowds import example, n_classes_for, simulated
 from wisecrowd.testing.foundation import (
     Make,
     assert_close,
     assert_same_bits,
     check,
     dense,
+    numbers_of,
     optional,
     require,
     with_params,
@@ -62,7 +63,7 @@ def check_parameters(make: Make) -> None:
     require(method.set_params(**params) is method, "set_params does not return the method")
     require(type(method).__name__ in repr(method), "the repr does not name the method")
     _assert_raises(ParameterError, lambda: make().set_params(no_such_thing=1), "an unknown name")
-    fitted = make().fit(small_labels(make))
+    fitted = make().fit(example(make))
     same = all(fitted.get_params(deep=False)[name] is params[name] for name in params
                if not hasattr(params[name], "fit"))  # fmt: skip
     require(same, "fit changes a parameter")
@@ -71,7 +72,7 @@ def check_parameters(make: Make) -> None:
 @check
 def check_bad_parameters(make: Make) -> None:
     """Require that values that are not allowed are refused by ``fit`` with a ParameterError."""
-    labels = small_labels(make)
+    labels = example(make)
     own = make().get_params(deep=False)
     for name, values in BAD_VALUES.items():
         for value in values:
@@ -83,25 +84,27 @@ def check_bad_parameters(make: Make) -> None:
 @check
 def check_not_fitted(make: Make) -> None:
     """Require that results asked for before ``fit`` raise NotFittedError."""
-    labels = small_labels(make)
-    for what in ("labels_", "probas_", "worker_accuracy_"):
+    labels = example(make)
+    needed = [name for name, one in make()._kind().answers.saves.items() if one.optional is False]
+    for what in needed:
         _assert_raises(NotFittedError, partial(getattr, make(), what), f"{what} before fit")
     for name in ("task_table", "worker_table"):
         _assert_raises(NotFittedError, getattr(make(), name), f"{name} before fit")
+    _assert_raises(NotFittedError, lambda: make().predict(labels), "predict before fit")
     _assert_raises(NotFittedError, lambda: make().predict_proba(labels), "predict before fit")
     _assert_raises(NotFittedError, lambda: make().score(labels), "score before fit")
-    require(not hasattr(make(), "probas_"), "an unfitted method has probas_")
+    for what in needed:
+        require(not hasattr(make(), what), f"an unfitted method has {what}")
 
 
 @check
 def check_tables(make: Make) -> None:
-    """Require that the tables and fitted attributes line up with tasks, workers and classes."""
-    labels = small_labels(make)
+    """Require that the tables and fitted attributes line up with the ids of the data."""
+    labels = example(make)
     fitted = make().fit(labels)
     require(fitted is not None, "fit returns nothing")
-    for name, ids in (("tasks_", labels.tasks), ("workers_", labels.workers),
-                      ("classes_", labels.classes)):  # fmt: skip
-        require(np.array_equal(getattr(fitted, name), ids), f"{name} are not the user's ids")
+    for name, ids in labels.vocabularies().items():
+        require(np.array_equal(getattr(fitted, f"{name}_"), ids), f"{name}_ are not the user's ids")
     tasks, workers = fitted.task_columns(), fitted.worker_columns()
     require({len(column) for column in tasks.values()} == {labels.n_tasks}, "task_table's length")
     lengths = {len(column) for column in workers.values()}
@@ -111,8 +114,9 @@ def check_tables(make: Make) -> None:
     require(frames[1].column_names == list(workers), "worker_table's columns")
     require(np.array_equal(tasks["n_labels"], labels.labels_per_task), "n_labels of tasks")
     require(np.array_equal(workers["n_labels"], labels.labels_per_worker), "n_labels of workers")
-    low, high = workers["accuracy_low"], workers["accuracy_high"]
-    require((low <= high).all() and (low >= 0).all() and (high <= 1).all(), "the intervals")
+    if "accuracy" in workers:
+        low, high = workers["accuracy_low"], workers["accuracy_high"]
+        require((low <= high).all() and (low >= 0).all() and (high <= 1).all(), "the intervals")
     n_iter = fitted.n_iter_
     require(isinstance(n_iter, int) and n_iter >= 1, f"n_iter_ is {n_iter!r}")
     require(isinstance(fitted.converged_, bool), f"converged_ is {fitted.converged_!r}")
@@ -125,15 +129,23 @@ def check_tables(make: Make) -> None:
 @check
 def check_pickle(make: Make) -> None:
     """Require that a fitted method survives pickling: same bits, and it still predicts."""
-    labels = small_labels(make)
+    labels = example(make)
     fitted = make().fit(labels)
     copy = pickle.loads(pickle.dumps(fitted))
     assert_same_bits(fitted, copy, "after pickling")
-    if fitted.tags().inductive:
-        probas = fitted.predict_proba(labels)
-        assert_close(probas, copy.predict_proba(labels), "predict_proba", "after pickling")
+    _assert_same_predictions(fitted, copy, labels, "after pickling")
     fresh = pickle.loads(pickle.dumps(make()))
     assert_same_bits(fitted, fresh.fit(labels), "when an unfitted method was pickled")
+
+
+def _assert_same_predictions(fitted: Any, other: Any, data: Any, when: str) -> None:
+    """Require equal answers to tasks, where the method predicts them."""
+    if fitted.tags().inductive:
+        known = vars(fitted)
+        first, second = (m._predicted(data, None, None).attributes(known) for m in (fitted, other))
+        for name in numbers_of(fitted):
+            if name in first:
+                assert_close(first[name], second[name], f"the prediction of {name}", when)
 
 
 @check
@@ -142,7 +154,7 @@ def check_save_and_load(make: Make) -> None:
     if importlib.util.find_spec("wisecrowd.storage.methods") is None:
         raise SkipTest("methods cannot be saved yet")
     load = importlib.import_module("wisecrowd.storage.methods").load
-    labels = small_labels(make)
+    labels = example(make)
     fitted = make().fit(labels)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
@@ -151,13 +163,11 @@ def check_save_and_load(make: Make) -> None:
         _assert_raises(NotFittedError, lambda: make().save(path), "saving before fit")
     require(type(loaded) is type(fitted), f"a {type(loaded).__name__} comes back")
     assert_same_bits(fitted, loaded, "after saving and loading")
-    for name in ("tasks_", "workers_", "classes_", "ties_", "confidence_", "class_totals_"):
+    for name in fitted._kind().container.saves:
         same = np.array_equal(getattr(fitted, name), getattr(loaded, name))
         require(same, f"{name} differs after loading")
     require(repr(loaded) == repr(fitted), f"parameters differ: {loaded!r}, {fitted!r}")
-    if fitted.tags().inductive:
-        probas = fitted.predict_proba(labels)
-        assert_close(probas, loaded.predict_proba(labels), "predict_proba", "after loading")
+    _assert_same_predictions(fitted, loaded, labels, "after loading")
     if fitted.tags().likelihood:
         require(abs(fitted.score(labels) - loaded.score(labels)) <= 1e-9, "score after loading")
 
@@ -166,10 +176,10 @@ def check_save_and_load(make: Make) -> None:
 def check_clone(make: Make) -> None:
     """Require that scikit-learn's ``clone`` gives an unfitted method with equal parameters."""
     clone = optional("sklearn.base").clone
-    labels = small_labels(make)
+    labels = example(make)
     fitted = make().fit(labels)
     copy = clone(fitted)
-    require(not hasattr(copy, "probas_"), "the clone is fitted")
+    require(not copy.__sklearn_is_fitted__(), "the clone is fitted")
     require(repr(copy) == repr(make()), f"the clone is {copy!r}, not {make()!r}")
     assert_same_bits(fitted, copy.fit(labels), "in a clone")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.simulate import (
     ClassExperts,
@@ -77,6 +78,17 @@ def named_columns(labels: CrowdLabels) -> tuple[NDArray[Any], NDArray[Any], NDAr
     workers = np.array([f"worker-{j:04d}" for j in range(labels.n_workers)], dtype=object)
     classes = np.array(class_names(labels.n_classes), dtype=object)
     return tasks[labels.task], workers[labels.worker], classes[labels.label]
+
+
+def example(make: Make, seed: int = 0) -> Any:
+    """Return a small crowd of the kind that the method takes, under text ids."""
+    return make()._kind().example_crowd(make, seed)
+
+
+def columns_of(data: Annotations) -> tuple[NDArray[Any], ...]:
+    """Return the columns that ``fit`` takes: task, worker, and what the annotations say."""
+    table = data.to_dict()
+    return tuple(table[name] for name in ("task", "worker", *data.roles()))
 
 
 def class_names(n_classes: int) -> list[str]:

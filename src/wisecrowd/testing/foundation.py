@@ -18,6 +18,7 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import TIE
+from wisecrowd.core.saved_attributes import SavedArray
 
 Floats = NDArray[np.float64]
 Make = Callable[[], Aggregator]
@@ -161,17 +162,33 @@ def tied(probas: Any) -> NDArray[np.bool_]:
 
 
 def assert_same_bits(first: Aggregator, second: Aggregator, when: str) -> None:
-    """Require identical labels, posteriors, worker accuracies and history."""
-    require(np.array_equal(first.labels_, second.labels_), f"the labels differ {when}")
+    """Require identical answers, numbers and history."""
+    require(np.array_equal(answer_of(first), answer_of(second)), f"the answers differ {when}")
     assert_same_numbers(first, second, when)
 
 
 def assert_same_numbers(first: Aggregator, second: Aggregator, when: str) -> None:
-    """Require identical posteriors, worker accuracies and history, whatever the ids are."""
-    for name in ("probas_", "worker_accuracy_", "worker_accuracy_error_"):
+    """Require identical numbers about tasks and workers, and history, whatever the ids are."""
+    for name in numbers_of(first):
         a, b = dense(getattr(first, name)), dense(getattr(second, name))
         require(np.array_equal(a, b, equal_nan=True), f"{name} differs {when}{_largest(a, b)}")
     require(first.history_ == second.history_, f"history_ differs {when}")
+
+
+def answer_of(fitted: Aggregator) -> NDArray[Any]:
+    """Return the answer to each task: the first column that the answers make."""
+    answers = fitted._kind().answers
+    return next(iter(answers.task_columns(vars(fitted)).values()))
+
+
+def numbers_of(fitted: Aggregator) -> dict[str, tuple[str, ...]]:
+    """Return the axes of every attribute of the answers that holds numbers and no ids."""
+    declared = fitted._kind().answers.saves
+    return {
+        name: tuple(one.axes.split())
+        for name, one in declared.items()
+        if isinstance(one, SavedArray) and one.values != "label" and name in vars(fitted)
+    }
 
 
 def assert_close(first: Any, second: Any, what: str, when: str, within: float = ROUNDING) -> None:

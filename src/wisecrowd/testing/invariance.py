@@ -17,6 +17,8 @@ from wisecrowd.engines.threads import set_threads
 from wisecrowd.families import sparse_posterior
 from wisecrowd.testing.crowds import (
     class_names,
+    columns_of,
+    example,
     n_classes_for,
     named_columns,
     simulated,
@@ -24,6 +26,7 @@ from wisecrowd.testing.crowds import (
 )
 from wisecrowd.testing.foundation import (
     Make,
+    answer_of,
     assert_alike,
     assert_close,
     assert_same_bits,
@@ -32,6 +35,7 @@ from wisecrowd.testing.foundation import (
     check,
     dense,
     is_stochastic,
+    numbers_of,
     optional,
     replaced,
     require,
@@ -44,7 +48,7 @@ from wisecrowd.testing.foundation import (
 @check
 def check_row_order(make: Make) -> None:
     """Require that shuffled annotations give the same bits."""
-    columns = named_columns(small_labels(make))
+    columns = columns_of(example(make))
     order = np.random.default_rng(1).permutation(len(columns[0]))
     given = make().fit(columns)
     shuffled = make().fit(tuple(column[order] for column in columns))
@@ -59,28 +63,24 @@ def _renamed(column: NDArray[Any], prefix: str, reverse: bool) -> NDArray[Any]:
 
 
 def _compare_renamed(make: Make, which: int, reverse: bool) -> None:
-    columns = list(named_columns(small_labels(make)))
+    """Compare a fit with that to other names of tasks (0), workers (1) or classes (2)."""
+    columns = list(columns_of(example(make)))
     first = short_run(make).fit(tuple(columns))
     columns[which] = _renamed(columns[which], "renamed-", reverse)
     second = short_run(make).fit(tuple(columns))
     when = f"when they are renamed{' in reverse order' if reverse else ''}"
-    turned = [slice(None, None, -1 if reverse and which == n else None) for n in range(3)]
-    tasks, workers, classes = turned
     if not reverse:  # the codes are the same, and so are random numbers under one seed
         assert_same_numbers(first, second, when)
         return
-    assert_alike(make, first.probas_, dense(second.probas_)[tasks][:, classes], "probas_", when)
-    accuracy = second.worker_accuracy_[workers]
-    assert_alike(make, first.worker_accuracy_, accuracy, "worker_accuracy_", when)
-    if is_stochastic(make):
+    turned = {"NJK"[which]: slice(None, None, -1)}
+    for name, axes in numbers_of(first).items():
+        places = tuple(turned.get(axis, slice(None)) for axis in axes)
+        assert_alike(make, getattr(first, name), dense(getattr(second, name))[places], name, when)
+    if is_stochastic(make) or which < 2:
         return
-    expected = np.searchsorted(second.classes_, second.labels_)[tasks]
-    expected = np.arange(len(first.classes_))[classes][expected]
+    expected = len(first.classes_) - 1 - np.searchsorted(second.classes_, second.labels_)
     given = np.searchsorted(first.classes_, first.labels_)
     assert_same_labels(given, expected, tied(first.probas_), when)
-    if first.tags().confusion:
-        confusion = second.confusion_[workers][:, classes][:, :, classes]
-        assert_close(first.confusion_, confusion, "confusion_", when)
 
 
 @check
@@ -105,29 +105,46 @@ def check_renaming_classes(make: Make) -> None:
 
 
 @check
+def check_symmetries(make: Make) -> None:
+    """Require that the symmetries of the kind change the answers as they must."""
+    kind, data = make()._kind(), example(make)
+    plain = short_run(make).fit(data)
+    for symmetry in kind.symmetries:
+        changed = short_run(make).fit(symmetry.change(data))
+        for name, expected in symmetry.expected(vars(plain)).items():
+            assert_alike(make, expected, getattr(changed, name), name, f"after {symmetry.name}")
+
+
+@check
 def check_input_forms(make: Make) -> None:
-    """Require the same bits from CrowdLabels, arrays, a matrix, a pandas and a polars frame."""
-    labels = simulated(40, 7, n_classes_for(make), 4).labels
-    wide = np.full((labels.n_tasks, labels.n_workers), np.nan)
-    wide[labels.task, labels.worker] = labels.label
-    columns = {
-        "task": labels.task.astype(np.int64),
-        "worker": labels.worker.astype(np.int64),
-        "label": labels.label.astype(np.int64),
-    }
+    """Require the same bits from a container, columns, and a pandas and a polars frame."""
+    data = example(make)
+    names = ("task", "worker", *data.roles())
+    columns = dict(zip(names, columns_of(data), strict=True))
     expected = make().fit(tuple(columns.values()))
-    assert_same_bits(expected, make().fit(labels), "between arrays and CrowdLabels")
-    assert_same_bits(expected, make().fit(wide), "between arrays and a matrix")
+    assert_same_bits(expected, make().fit(data), "between columns and a container")
     for library in ("pandas", "polars"):
         frame = optional(library).DataFrame(columns)
         fitted = make().fit(frame)
-        assert_same_bits(expected, fitted, f"between arrays and {library}")
+        assert_same_bits(expected, fitted, f"between columns and {library}")
         predicted = make().fit_predict(frame)
-        same = np.array_equal(np.asarray(predicted), expected.labels_)
+        same = np.array_equal(np.asarray(predicted), answer_of(expected))
         require(same, f"fit_predict differs for {library}")
         if library == "pandas":
             tasks = predicted.index.to_numpy()
             require(np.array_equal(tasks, expected.tasks_), "fit_predict's index is not the tasks")
+
+
+@check
+def check_matrix(make: Make) -> None:
+    """Require the same bits from integer columns and from a matrix of tasks × workers."""
+    labels = simulated(40, 7, n_classes_for(make), 4).labels
+    wide = np.full((labels.n_tasks, labels.n_workers), np.nan)
+    wide[labels.task, labels.worker] = labels.label
+    columns = [codes.astype(np.int64) for codes in (labels.task, labels.worker, labels.label)]
+    expected = make().fit(tuple(columns))
+    assert_same_bits(expected, make().fit(labels), "between columns and CrowdLabels")
+    assert_same_bits(expected, make().fit(wide), "between columns and a matrix")
 
 
 @check
@@ -159,13 +176,13 @@ def _global_state() -> tuple[bytes, int]:
 @check
 def check_same_seed(make: Make) -> None:
     """Require that two fits with one seed, and a second fit of one object, give the same bits."""
-    labels = small_labels(make)
+    labels = example(make)
     method = with_params(make, n_init=3, random_state=5)
     first = method.fit(labels)
     again = with_params(make, n_init=3, random_state=5).fit(labels)
     assert_same_bits(first, again, "with the same seed")
     other = with_params(make, n_init=3, random_state=5)
-    other.fit(small_labels(make, random_state=1))
+    other.fit(example(make, 1))
     assert_same_bits(first, other.fit(labels), "after a fit to other data")
 
 
