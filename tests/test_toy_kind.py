@@ -17,7 +17,7 @@ from wisecrowd.core.annotations import Annotations, Payload
 from wisecrowd.core.answers import Answers
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError
-from wisecrowd.core.kinds import KINDS, Kind, Symmetry, register_kind
+from wisecrowd.core.kinds import Kind, Symmetry, with_kind
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.testing import check_aggregator
@@ -150,9 +150,8 @@ TOY = Kind(
 
 @pytest.fixture(scope="module", autouse=True)
 def _registered():
-    register_kind(TOY)
-    yield
-    del KINDS["toy-numbers"]  # the other tests know the kinds of wisecrowd alone
+    with with_kind(TOY):
+        yield
 
 
 COLUMNS = (["t1", "t1", "t2"], ["ann", "bob", "ann"], [1.0, 2.0, 5.0])
@@ -201,6 +200,17 @@ def test_the_short_way_and_the_list_of_methods_know_the_kind():
     assert "toy-mean" not in [method.name for method in wc.methods(type="labels")]
     with pytest.raises(ParameterError, match=r"only labels, .*toy-numbers.* are supported"):
         wc.methods(type="numbres")
+
+
+def test_a_kind_is_known_by_one_name_inside_its_block():
+    with pytest.raises(ParameterError, match="There is a kind 'toy-numbers' already"):
+        with_kind(TOY).__enter__()
+    with pytest.raises(ParameterError, match="There is a kind 'labels' already"):
+        with_kind(replace(TOY, name="labels")).__enter__()
+    with with_kind(replace(TOY, name="toy-grades")):
+        assert [method.name for method in wc.methods(type="toy-grades")] == ["toy-mean"]
+    with pytest.raises(ParameterError, match="type is 'toy-grades'"):
+        wc.methods(type="toy-grades")
 
 
 def test_a_saved_model_comes_back_and_a_forged_one_does_not(tmp_path):

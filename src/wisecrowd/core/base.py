@@ -194,6 +194,7 @@ class Aggregator(Estimator):
 
         Examples
         --------
+        >>> from wisecrowd import CrowdLabels
         >>> from wisecrowd.aggregation import DawidSkene
         >>> labels = CrowdLabels.from_matrix(np.zeros((1000, 5), dtype=int), classes=range(50))
         >>> 1e6 < DawidSkene().memory_needed(labels) < 1e7

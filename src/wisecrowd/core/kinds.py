@@ -8,7 +8,8 @@ the method, and never guessed from values.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +20,7 @@ from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.spelling import option
 from wisecrowd.core.starts import as_start
 from wisecrowd.core.task_prior import TaskPrior, as_task_prior
@@ -152,11 +154,21 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def register_kind(kind: Kind) -> None:
-    """Add a kind that is defined outside of wisecrowd; its methods are found by name then."""
-    if kind.name in KINDS and KINDS[kind.name] != kind:
+def all_kinds() -> dict[str, Kind]:
+    """Return the kinds of wisecrowd, and those that :func:`with_kind` adds, by name."""
+    return {**KINDS, **{kind.name: kind for kind in current_settings().kinds}}
+
+
+@contextmanager
+def with_kind(kind: Kind) -> Iterator[None]:
+    """Add a kind that is defined outside of wisecrowd, inside a ``with`` block.
+
+    Its name is a ``type`` there, and its methods are found by their names.
+    """
+    if kind.name in all_kinds():
         raise ParameterError(f"There is a kind {kind.name!r} already; choose another name.")
-    KINDS[kind.name] = kind
+    with with_settings(kinds=(*current_settings().kinds, kind)):
+        yield
 
 
 def get_kind(name: str) -> Kind:
@@ -167,10 +179,11 @@ def get_kind(name: str) -> Kind:
     >>> get_kind("labels").container.__name__
     'CrowdLabels'
     """
-    if name not in KINDS:
-        known = "classes" if set(KINDS) == {LABELS} else ", ".join(KINDS)
+    found = all_kinds()
+    if name not in found:
+        known = "classes" if set(found) == {LABELS} else ", ".join(found)
         raise ParameterError(
             f"type is {name!r}; only {known} are supported: give {option('type', LABELS)} or leave "
             "it out."
         )
-    return KINDS[name]
+    return found[name]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.kinds import KINDS, LABELS, get_kind
+from wisecrowd.core.kinds import LABELS, all_kinds, get_kind
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.validation import suggestion
 
@@ -58,7 +58,7 @@ PACKAGES = ("aggregation", "learning")  # inference from labels alone, and with 
 def _modules(kind: str, type: str | None = None) -> dict[str, str]:
     """Return the module of every method, by class name; ``type``: of those that take one type."""
     if kind == "aggregation":
-        wanted = KINDS.values() if type is None else [get_kind(type)]
+        wanted = all_kinds().values() if type is None else [get_kind(type)]
         return {name: module for one in wanted for name, module in one.method_modules().items()}
     locations: Mapping[str, str] = importlib.import_module(f"wisecrowd.{kind}").LOCATIONS
     if type not in (None, LABELS):

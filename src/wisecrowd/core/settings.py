@@ -23,12 +23,15 @@ class Settings:
         Gets the progress of fits (:mod:`wisecrowd.inference.monitor`).
     outputs : set of outputs or None
         Files that appear under their names together (:mod:`wisecrowd.storage.atomic`).
+    kinds : tuple of Kind
+        Kinds of labels that are defined outside of the package (:mod:`wisecrowd.core.kinds`).
     """
 
     for_shell: bool = False
     limits: Any = None
     listener: Callable[[Any], None] | None = None
     outputs: Any = None
+    kinds: tuple[Any, ...] = ()
 
 
 _DEFAULT = Settings()

@@ -57,7 +57,7 @@ def check_row_order(make: Make) -> None:
 
 def _renamed(column: NDArray[Any], prefix: str, reverse: bool) -> NDArray[Any]:
     """Return other names that sort as before, or the other way round."""
-    ids, codes = np.unique(column.astype(str), return_inverse=True)
+    ids, codes = np.unique(column, return_inverse=True)
     numbers = np.arange(len(ids))[::-1] if reverse else np.arange(len(ids))
     return np.array([f"{prefix}{number:05d}" for number in numbers], dtype=object)[codes]
 
