@@ -16,7 +16,12 @@ from wisecrowd.cli.main import run
 from wisecrowd.core.annotations import Annotations, Payload
 from wisecrowd.core.answers import Answers
 from wisecrowd.core.base import Aggregator, Tags
-from wisecrowd.core.exceptions import DataError, NotFittedError, ParameterError
+from wisecrowd.core.exceptions import (
+    DataError,
+    NotFittedError,
+    ParameterError,
+    WisecrowdWarning,
+)
 from wisecrowd.core.kinds import Kind, Symmetry, with_kind
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -178,8 +183,11 @@ def test_predictions_and_scores_are_those_of_the_kind():
     assert fitted.score(new, {"x": 5.0}) == -1.0
     with pytest.raises(DataError, match="ToyMean has no probabilities; use predict"):
         fitted.predict_proba(new)
-    with pytest.warns(wc.core.exceptions.WisecrowdWarning, match="1 of 1 workers, such as 'cem'"):
-        fitted.predict((["x"], ["cem"], [4.0]))
+    stranger = (["x"], ["cem"], [4.0])
+    for attempt in (lambda: fitted.predict(stranger), lambda: fitted.score(stranger, {"x": 4.0})):
+        with pytest.warns(WisecrowdWarning, match="1 of 1 workers, such as 'cem'") as warned:
+            attempt()
+        assert warned[0].filename == __file__  # the user's line, not one of the library
 
 
 def test_what_the_kind_does_not_have_is_refused():

@@ -351,7 +351,7 @@ class Annotations:
                 ids = getattr(fitted, f"{part.vocabulary}_")
                 values[part.name], values[part.vocabulary] = self._recoded(part, ids), ids
         worker = lookup(self.workers, fitted.workers_)
-        self._warn_of_strangers(worker, fitted.workers_, stacklevel + 1)
+        self._warn_of_strangers(worker, fitted.workers_, stacklevel)
         worker[worker < 0] = len(fitted.workers_)
         return replace(
             self,
