@@ -75,6 +75,17 @@ def test_one_coin_law_is_that_of_its_matrices():
     )
 
 
+@pytest.mark.parametrize("n_classes", [1, 2, 7])
+def test_one_coin_labels_are_those_that_its_matrices_give(n_classes):
+    rng = np.random.default_rng(1)
+    coin = OneCoinLaw(np.full(n_classes, 1 / n_classes), rng.random(5))
+    table = ConfusionLaw(coin.class_prior, coin.confusion(np.arange(5)))
+    truth, worker = rng.integers(n_classes, size=5000), rng.integers(5, size=5000)
+    drawn = coin.draw(truth, worker, worker, np.random.default_rng(2))
+    same = table.draw(truth, worker, worker, np.random.default_rng(2))
+    np.testing.assert_array_equal(drawn, same)
+
+
 @pytest.mark.parametrize("accuracy", [0.0, 0.3, 0.8, 1.0])
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
 def test_one_coin_labels_have_their_probabilities(n_classes, accuracy):

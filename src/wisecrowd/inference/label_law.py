@@ -204,11 +204,14 @@ class OneCoinLaw(LabelLaw):
         return np.asarray(belief * right[..., None] + (total - belief) * wrong[..., None])
 
     def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
-        """Compare with the accuracy first, and stretch the rest over the wrong labels."""
+        """Compute what a search of the worker's cumulative row would find."""
         right, wrong = self._right_and_wrong(worker, task)
-        missed = np.divide(uniform - right, wrong, out=np.zeros_like(uniform), where=wrong > 0)
-        other = np.clip(missed, 0, max(self.n_classes - 2, 0)).astype(np.int64)
-        return np.where(uniform < right, truth, other + (other >= truth))
+        above = uniform >= truth * wrong + right
+        hit = (uniform >= truth * wrong) & ~above
+        steps = np.where(above, uniform - right, uniform)
+        other = np.divide(steps, wrong, out=np.zeros_like(steps), where=wrong > 0) + above
+        least, most = np.where(above, truth + 1, 0), np.where(above, self.n_classes - 1, truth - 1)
+        return np.where(hit, truth, np.clip(other.astype(np.int64), least, most))
 
     def _right_and_wrong(self, worker: Any, task: Any) -> tuple[Floats, Floats]:
         right = self.correct(worker, task)

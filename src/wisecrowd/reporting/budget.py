@@ -1,6 +1,6 @@
 r"""What fewer labels would have given, and what more would buy.
 
-Workers keep the confusion matrices of the fit. To the left, m labels of each task are drawn at
+Workers keep the label law of the fit. To the left, m labels of each task are drawn at
 random and its posterior is computed from these alone; to the right, a class is drawn from each
 task's posterior, further labels are drawn from workers as busy as they were, and the posterior is
 updated. Either way the mean of the largest probability is the accuracy that the model expects.
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.families.confusion import safe_log
+from wisecrowd.inference.label_law import LabelLaw
 from wisecrowd.kernels.posteriors import log_normalise
 from wisecrowd.reporting.study import Study
 
@@ -32,17 +33,17 @@ def budget(study: Study) -> dict[str, Any] | None:
     labels = study.labels
     if labels.n_classes < 2 or not study.has_confusion:
         return None
+    law = study.law
     rng = np.random.default_rng(study.seed)
     labelled = np.flatnonzero(labels.labels_per_task > 0)
     tasks = np.sort(rng.permutation(labelled)[:MOST_TASKS])
     crowd = labels[tasks]
-    log_confusion, log_prior = safe_log(study.confusion), safe_log(study.class_prior)
     at = float(crowd.labels_per_task.mean())
-    now = _posterior(crowd, np.ones(crowd.n_annotations, bool), log_confusion, log_prior)
+    now = _posterior(crowd, tasks, np.ones(crowd.n_annotations, bool), law)
     claimed = float(now.max(axis=1).mean())
-    points = _fewer(study, crowd, tasks, log_confusion, log_prior, rng)
+    points = _fewer(study, crowd, tasks, law, rng)
     points.append({"labels": at, "claimed": claimed, "measured": _measured(study, tasks, now)})
-    points += _more(study, now, at, log_confusion, rng)
+    points += _more(study, tasks, now, at, law, rng)
     estimate: Any = study.audit.parts.get("accuracy")
     value = claimed if estimate is None else float(estimate.best[0])
     factor = (1 - value) / max(1 - claimed, 1e-9)
@@ -61,21 +62,20 @@ def budget(study: Study) -> dict[str, Any] | None:
     }
 
 
-def _posterior(crowd: Any, keep: Any, log_confusion: Floats, log_prior: Floats) -> Floats:
+def _posterior(crowd: Any, tasks: Any, keep: Any, law: LabelLaw) -> Floats:
+    """Return the posterior (n, K) of the crowd's tasks, which are ``tasks`` of the fit."""
     rows = np.flatnonzero(keep)
     task, worker, label = crowd.task[rows], crowd.worker[rows], crowd.label[rows]
     weight = None if crowd.weight is None else crowd.weight[rows]
-    scores = np.empty((crowd.n_tasks, len(log_prior)))
-    for k in range(len(log_prior)):
-        value = log_confusion[worker, k, label]
+    scores = np.empty((crowd.n_tasks, law.n_classes))
+    for k in range(law.n_classes):
+        value = law.log_prob(label, k, worker, tasks[task])
         value = value if weight is None else value * weight
-        scores[:, k] = np.bincount(task, value, crowd.n_tasks) + log_prior[k]
-    return np.asarray(log_normalise(scores)[0])
+        scores[:, k] = np.bincount(task, value, crowd.n_tasks)
+    return np.asarray(log_normalise(scores + safe_log(law.class_prior))[0])
 
 
-def _fewer(
-    study: Study, crowd: Any, tasks: Any, log_confusion: Floats, log_prior: Floats, rng: Any
-) -> list[dict[str, Any]]:
+def _fewer(study: Study, crowd: Any, tasks: Any, law: LabelLaw, rng: Any) -> list[dict[str, Any]]:
     """Keep the first m labels of each task in random order."""
     order = np.lexsort((rng.random(crowd.n_annotations), crowd.task))
     rank = np.empty(crowd.n_annotations, dtype=np.int64)
@@ -85,7 +85,7 @@ def _fewer(
     points = []
     for m in sizes.tolist():
         keep = rank < m
-        probas = _posterior(crowd, keep, log_confusion, log_prior)
+        probas = _posterior(crowd, tasks, keep, law)
         points.append(
             {
                 "labels": float(keep.sum() / crowd.n_tasks),
@@ -106,9 +106,9 @@ def _measured(study: Study, tasks: Any, probas: Floats) -> float | None:
 
 
 def _more(
-    study: Study, now: Floats, at: float, log_confusion: Floats, rng: Any
+    study: Study, tasks: Any, now: Floats, at: float, law: LabelLaw, rng: Any
 ) -> list[dict[str, Any]]:
-    """Imagine further labels of each task, one at a time."""
+    """Simulate further labels of each task, one at a time."""
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     n, K = now.shape
     truth = (rng.random((n, 1)) > now.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
@@ -116,9 +116,8 @@ def _more(
     points = []
     for more in range(1, int(np.clip(np.ceil(at), 2, MOST_MORE)) + 1):
         worker = rng.choice(len(busy), n, p=busy)
-        chances = np.exp(log_confusion[worker, truth]).cumsum(axis=1)
-        label = (rng.random((n, 1)) > chances).sum(axis=1).clip(0, K - 1)
-        scores = scores + log_confusion[worker, :, label]
+        label = law.draw(truth, worker, tasks, rng)
+        scores += law.log_prob(label[:, None], np.arange(K), worker[:, None], tasks[:, None])
         claimed = float(log_normalise(scores.copy())[0].max(axis=1).mean())
         points.append({"labels": at + more, "claimed": claimed, "measured": None})
     return points

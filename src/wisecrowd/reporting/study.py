@@ -21,6 +21,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.inference.label_law import LabelLaw, OneCoinLaw
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -99,30 +100,25 @@ class Study:
         return np.asarray(self.blind_chosen[self.scored] == self.known[self.scored])
 
     @cached_property
-    def confusion(self) -> Floats:
-        """(n_workers, n_classes, n_classes): the fit's, or one coin per worker where it has none.
+    def law(self) -> LabelLaw:
+        """Label law of the fit without gold; for a vote that of its worker accuracies.
 
-        Only for crowds whose matrices fit; see :attr:`has_confusion`.
+        A vote's law has the shares of the chosen labels as class prior. That of another method
+        would claim more than the vote does.
         """
-        dense = getattr(self.blind, "confusion_", None)
-        if isinstance(dense, np.ndarray):
-            return dense
-        K = self.labels.n_classes
-        accuracy = np.clip(np.asarray(self.blind.worker_accuracy_), 1e-6, 1 - 1e-6)[:, None, None]
-        return np.asarray(accuracy * np.eye(K) + (1 - accuracy) / max(K - 1, 1) * (1 - np.eye(K)))
+        law: LabelLaw | None = self.blind._label_law()
+        if law is not None:
+            return law
+        prior = getattr(self.blind, "class_prior_", None)
+        if prior is None:
+            prior = np.bincount(self.blind_chosen, minlength=self.labels.n_classes) + 1.0
+        accuracy = np.clip(np.asarray(self.blind.worker_accuracy_), 1e-6, 1 - 1e-6)
+        return OneCoinLaw(np.asarray(prior / np.sum(prior), dtype=np.float64), accuracy)
 
     @property
     def has_confusion(self) -> bool:
         """Whether matrices of all workers are small enough to be looked at."""
         return matrices_fit(self.labels)
-
-    @cached_property
-    def class_prior(self) -> Floats:
-        """(n_classes,): the fit's, or the share of each class among the labels chosen."""
-        prior = getattr(self.blind, "class_prior_", None)
-        if prior is None:
-            prior = np.bincount(self.blind_chosen, minlength=self.labels.n_classes) + 1.0
-        return np.asarray(prior / np.sum(prior), dtype=np.float64)
 
 
 def matrices_fit(labels: CrowdLabels) -> bool:

@@ -149,13 +149,11 @@ def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
     if time is None or time.dtype.kind not in "Mmiuf" or not study.has_confusion:
         return {}
     from wisecrowd.audit.others import judged_by_others
-    from wisecrowd.inference.label_law import ConfusionLaw
 
-    law = ConfusionLaw(study.class_prior, study.confusion)
     wanted = set(chosen.tolist())
     few = PIECES * FEWEST_IN_PIECE
     found = {}
-    for one in judged_by_others(study.labels, law, few):
+    for one in judged_by_others(study.labels, study.law, few):
         if one.worker not in wanted:
             continue
         moments = time[one.rows]
