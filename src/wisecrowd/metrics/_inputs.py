@@ -9,16 +9,6 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
 
-__all__ = [
-    "FloatArray",
-    "IntArray",
-    "as_codes",
-    "as_probabilities",
-    "as_scores",
-    "encode_ids",
-    "encode_pair",
-]
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.intp]
 

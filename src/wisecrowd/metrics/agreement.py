@@ -20,8 +20,6 @@ from wisecrowd.metrics._inputs import FloatArray, IntArray, encode_ids
 from wisecrowd.metrics.pairs import pairs_within
 from wisecrowd.metrics.resampling import NO_BOOTSTRAP, Bootstrap, Interval, interval_of
 
-__all__ = ["LEVELS", "Level", "TaskCounts", "fleiss_kappa", "krippendorff_alpha"]
-
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS = ("nominal", "ordinal", "interval")
 

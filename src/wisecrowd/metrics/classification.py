@@ -9,8 +9,6 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.parameters import check_number
 from wisecrowd.metrics._inputs import FloatArray, as_codes, encode_pair
 
-__all__ = ["accuracy", "balanced_accuracy", "fractional_accuracy", "macro_f1"]
-
 
 def accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
     r"""Share of tasks whose label is the true class.

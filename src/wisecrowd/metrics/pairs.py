@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from wisecrowd.metrics._inputs import IntArray
 
-__all__ = ["pairs_within"]
-
 
 def pairs_within(indptr: npt.NDArray[np.integer[Any]]) -> tuple[IntArray, IntArray]:
     """Return positions (first, second), first < second, of all pairs of rows of the same group.

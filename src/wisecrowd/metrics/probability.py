@@ -9,8 +9,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_numb
 from wisecrowd.metrics._inputs import as_codes, as_probabilities
 from wisecrowd.metrics.classification import tie_credit
 
-__all__ = ["brier_score", "expected_calibration_error", "log_loss"]
-
 _TIE_TOLERANCE = 1e-12
 
 

@@ -8,8 +8,6 @@ import numpy.typing as npt
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.metrics._inputs import as_codes, as_scores
 
-__all__ = ["top_k_accuracy", "top_k_f1"]
-
 
 def _expected_hits(truth: npt.ArrayLike, scores: npt.ArrayLike) -> tuple[float, int, int]:
     """Count expected true positives among the k highest scores; also give k and N."""

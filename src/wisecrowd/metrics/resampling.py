@@ -12,8 +12,6 @@ import numpy.typing as npt
 from wisecrowd.core.parameters import as_generator, check_integer, check_number
 from wisecrowd.metrics._inputs import FloatArray
 
-__all__ = ["NO_BOOTSTRAP", "Bootstrap", "Interval", "interval_of", "replicates"]
-
 _BLOCK = 2_000_000  # numbers in one block of replicates: some MB whatever the size of the crowd
 
 

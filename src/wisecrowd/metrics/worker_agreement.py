@@ -12,8 +12,6 @@ from wisecrowd.metrics._inputs import FloatArray, IntArray, encode_pair
 from wisecrowd.metrics.pairs import pairs_within
 from wisecrowd.metrics.resampling import NO_BOOTSTRAP, Bootstrap, Interval, interval_of
 
-__all__ = ["PairKappas", "cohen_kappa", "pair_kappas", "worker_agreement"]
-
 Ints = npt.NDArray[np.integer[Any]]
 
 

@@ -11,13 +11,6 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.metrics._inputs import FloatArray, IntArray, as_scores
 
-__all__ = [
-    "confusion_error",
-    "confusion_total_variation",
-    "match_classes",
-    "worker_rank_correlation",
-]
-
 
 def confusion_error(
     estimate: npt.ArrayLike, truth: npt.ArrayLike, *, permute: bool = False

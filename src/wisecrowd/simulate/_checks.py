@@ -8,8 +8,6 @@ import numpy.typing as npt
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.memory import available_memory, readable_bytes
 
-__all__ = ["Codes", "Floats", "check_room"]
-
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 

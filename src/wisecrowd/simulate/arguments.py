@@ -14,8 +14,6 @@ from wisecrowd.simulate.base import Crowd, Population
 from wisecrowd.simulate.difficulty import Difficulty, GivenDifficulty
 from wisecrowd.simulate.graphs import Assignment
 
-__all__ = ["as_assignment", "as_crowd", "as_difficulty", "as_streams"]
-
 
 def as_streams(
     random_state: int | np.random.Generator | None, n_streams: int

@@ -17,8 +17,6 @@ from wisecrowd.simulate._checks import Codes, Floats
 if TYPE_CHECKING:
     from wisecrowd.simulate.drawing import Draft
 
-__all__ = ["Crowd", "DependentPopulation", "Mixture", "Population"]
-
 
 class Population(ABC):
     r"""A kind of workers: a law of confusion matrices.

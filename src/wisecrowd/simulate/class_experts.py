@@ -12,8 +12,6 @@ from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["ClassExperts"]
-
 
 @dataclass(frozen=True)
 class ClassExperts(Population):

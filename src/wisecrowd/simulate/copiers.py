@@ -14,8 +14,6 @@ from wisecrowd.simulate.base import DependentPopulation, Population
 from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.one_coin import OneCoinWorkers
 
-__all__ = ["Colluders", "Copiers"]
-
 
 def _check_own(own: object) -> None:
     if not isinstance(own, Population) or isinstance(own, DependentPopulation):

@@ -14,8 +14,6 @@ from wisecrowd.simulate.copiers import _check_own
 from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.one_coin import OneCoinWorkers
 
-__all__ = ["DependentGroup"]
-
 
 @dataclass(frozen=True)
 class DependentGroup(DependentPopulation):

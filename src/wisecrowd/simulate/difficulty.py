@@ -14,8 +14,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
 from wisecrowd.inference.label_law import CumulativeTable, LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats
 
-__all__ = ["BetaDifficulty", "Difficulty", "GivenDifficulty"]
-
 _LARGEST_BELOW_ONE = np.nextafter(1.0, 0.0)
 
 

@@ -13,8 +13,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["DirichletWorkers", "FixedConfusion"]
-
 
 @dataclass(frozen=True)
 class DirichletWorkers(Population):

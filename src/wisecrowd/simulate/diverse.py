@@ -12,8 +12,6 @@ from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.flippers import flip_confusion, random_targets
 
-__all__ = ["DiverseWorkers"]
-
 
 @dataclass(frozen=True)
 class DiverseWorkers(Population):

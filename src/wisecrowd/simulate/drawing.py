@@ -11,8 +11,6 @@ import numpy.typing as npt
 from wisecrowd.inference.label_law import LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats
 
-__all__ = ["Draft"]
-
 
 @dataclass
 class Draft:

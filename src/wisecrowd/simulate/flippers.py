@@ -12,8 +12,6 @@ from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.one_coin import one_coin_confusion
 
-__all__ = ["Adversaries", "PairwiseFlippers", "flip_confusion", "random_targets"]
-
 
 @dataclass(frozen=True)
 class PairwiseFlippers(Population):

@@ -15,8 +15,6 @@ from wisecrowd.storage.atomic import atomic_directory
 if TYPE_CHECKING:
     from wisecrowd.simulate.simulator import SimulatedCrowd
 
-__all__ = ["write"]
-
 _FILES = frozenset({"answers.csv", "truth.csv", "SOURCE.md"})
 _MARK = "- Simulated with wisecrowd"
 # Rows turned into text at once.

@@ -15,8 +15,6 @@ from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.difficulty import Difficulty
 from wisecrowd.simulate.one_coin import one_coin_confusion
 
-__all__ = ["GLADDifficulty", "GLADWorkers"]
-
 
 def _check_normal(mean: object, sd: object) -> None:
     check_number("mean", mean, -LARGEST_NUMBER)

@@ -13,8 +13,6 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.simulate._checks import Codes
 
-__all__ = ["Assignment", "Bernoulli", "Dense", "LongTail", "PerTask"]
-
 # Entries of a temporary rows x workers table of random keys.
 _BLOCK_ENTRIES = 1 << 22
 # Rounds of drawing again after a collision, before a race takes over.

@@ -11,8 +11,6 @@ from wisecrowd.core.parameters import check_number
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["ClassWiseHammerSpammers", "HammerSpammers"]
-
 
 @dataclass(frozen=True)
 class HammerSpammers(Population):

@@ -11,8 +11,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["OneCoinWorkers", "one_coin_confusion"]
-
 
 @dataclass(frozen=True)
 class OneCoinWorkers(Population):

@@ -25,8 +25,6 @@ from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.spammers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 
-__all__ = ["ASSIGNMENTS", "DIFFICULTIES", "POPULATIONS", "assignment", "difficulty", "population"]
-
 T = TypeVar("T")
 
 POPULATIONS: Mapping[str, Callable[..., Population]] = {

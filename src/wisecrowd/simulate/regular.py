@@ -13,8 +13,6 @@ from wisecrowd.core.parameters import check_integer
 from wisecrowd.simulate._checks import Codes
 from wisecrowd.simulate.graphs import Assignment, task_codes
 
-__all__ = ["Regular"]
-
 
 @dataclass(frozen=True)
 class Regular(Assignment):

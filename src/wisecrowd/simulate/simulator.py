@@ -21,8 +21,6 @@ from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.graphs import Assignment, PerTask
 from wisecrowd.simulate.truth import Truth, draw_truth
 
-__all__ = ["SimulatedCrowd", "crowd"]
-
 # Confusion matrices of more than this are a mistake in the arguments, not a plan.
 _MAX_CONFUSION_BYTES = 8 << 30
 _BYTES_PER_LABEL = 40  # three codes, a random number and what it is looked up in

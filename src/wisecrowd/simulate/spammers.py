@@ -12,8 +12,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_numb
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["AlwaysOneClass", "ExtremeSpammers", "Spammers"]
-
 
 @dataclass(frozen=True)
 class Spammers(Population):

@@ -12,8 +12,6 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.parameters import check_integer
 from wisecrowd.simulate._checks import Codes, Floats, check_room
 
-__all__ = ["Truth", "draw_truth"]
-
 _BYTES_PER_TASK = 20.0  # a random number, the class drawn, its code
 
 

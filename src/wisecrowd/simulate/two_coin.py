@@ -12,8 +12,6 @@ from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
 from wisecrowd.simulate._checks import Floats
 from wisecrowd.simulate.base import Population
 
-__all__ = ["TwoCoinWorkers"]
-
 
 @dataclass(frozen=True)
 class TwoCoinWorkers(Population):
