@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import as_generator, check_integer
+from wisecrowd.core.parameters import check_integer
 from wisecrowd.simulate import presets
 from wisecrowd.simulate.base import Crowd, Population
 from wisecrowd.simulate.difficulty import Difficulty, GivenDifficulty
 from wisecrowd.simulate.graphs import Assignment
-
-
-def as_streams(
-    random_state: int | np.random.Generator | None, n_streams: int
-) -> list[np.random.Generator]:
-    """Read a seed into independent random streams."""
-    return as_generator(random_state).spawn(n_streams)
 
 
 def as_assignment(assignment: Assignment | str | None) -> Assignment | None:

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -126,10 +126,11 @@ class Crowd:
     @property
     def kinds(self) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
         """(J,) name of the population of every worker."""
-        return np.repeat(
-            np.array([population.kind for population, _ in self.groups], dtype=object),
-            [n_workers for _, n_workers in self.groups],
-        )
+        return self.per_worker([population.kind for population, _ in self.groups], object)
+
+    def per_worker(self, values: Sequence[object], dtype: type) -> np.ndarray[Any, Any]:
+        """(J,) the value of every worker, from one value per population."""
+        return np.repeat(np.array(values, dtype), [n_workers for _, n_workers in self.groups])
 
     def members(self) -> list[tuple[Population, Codes]]:
         """List the populations with the codes of their workers."""

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
-from wisecrowd.inference.label_law import CumulativeTable, LabelSampler
+from wisecrowd.inference.label_law import CumulativeTable, LabelSampler, Longs
 from wisecrowd.simulate._checks import Codes, Floats
 
 _LARGEST_BELOW_ONE = np.nextafter(1.0, 0.0)
@@ -113,9 +113,7 @@ class GuessingLaw(LabelSampler):
         self._table = CumulativeTable(confusion)
         self._difficulty = difficulty
 
-    def pick(
-        self, truth: Codes, worker: Codes, task: Codes, uniform: Floats
-    ) -> npt.NDArray[np.int64]:
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
         """Guess below the difficulty, and stretch what is left of the uniform number."""
         d = self._difficulty[task]
         guess = uniform < d

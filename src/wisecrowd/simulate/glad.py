@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
-from wisecrowd.inference.label_law import CumulativeTable, LabelSampler
+from wisecrowd.inference.label_law import CumulativeTable, LabelSampler, Longs
 from wisecrowd.simulate._checks import Codes, Floats
 from wisecrowd.simulate.base import Population
 from wisecrowd.simulate.difficulty import Difficulty
@@ -130,9 +129,7 @@ class EasinessLaw(LabelSampler):
         wrong[empty] = 1.0
         self._wrong = CumulativeTable(wrong)
 
-    def pick(
-        self, truth: Codes, worker: Codes, task: Codes, uniform: Floats
-    ) -> npt.NDArray[np.int64]:
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
         """Compare with the accuracy first, and stretch the rest over the wrong labels."""
         row = worker.astype(np.int64) * self.n_classes + truth
         accuracy = _sigmoid(self._easiness[task] * self._log_odds[row])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.parameters import check_integer, check_number
-from wisecrowd.simulate._checks import Codes
+from wisecrowd.simulate._checks import Codes, Floats
 
 # Entries of a temporary rows x workers table of random keys.
 _BLOCK_ENTRIES = 1 << 22
@@ -103,17 +103,24 @@ class PerTask(Assignment):
 
     def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
         """Draw r workers for each task."""
-        _check_enough(self.r, n_workers)
-        if self.r**2 > 8 * n_workers:
-            worker = _smallest_keys(n_tasks, n_workers, self.r, np.zeros(n_workers), rng)
-        else:
-            worker = _floyd(n_tasks, n_workers, self.r, rng)
+        if self.r > n_workers:
+            raise ParameterError(
+                f"`r` asks for {self.r} distinct workers per task, but there are {n_workers}; "
+                "lower it or add workers."
+            )
+        worker = self._draw(n_tasks, n_workers, rng)
         worker.sort(axis=1)
         return task_codes(n_tasks, self.r), worker.ravel()
 
+    def _draw(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> Codes:
+        """Draw the workers (n_tasks, r) in any order."""
+        if self.r**2 > 8 * n_workers:
+            return _race(n_tasks, self.r, np.zeros(n_workers), rng)
+        return _floyd(n_tasks, n_workers, self.r, rng)
+
 
 @dataclass(frozen=True)
-class LongTail(Assignment):
+class LongTail(PerTask):
     r"""Every task is labelled by r distinct workers, and a few workers do most of the work.
 
     A worker of activity rank m (a random order) is chosen with probability proportional to
@@ -136,28 +143,18 @@ class LongTail(Assignment):
     """
 
     kind: ClassVar[str] = "long-tail"
-    r: int = 5
     exponent: float = 1.0
 
     def __post_init__(self) -> None:
-        check_integer("r", self.r, 1)
+        super().__post_init__()
         check_number("exponent", self.exponent, 0.0)
 
-    def expected_labels(self, n_tasks: int, n_workers: int) -> float:
-        """Count r labels per task."""
-        return float(n_tasks) * self.r
-
-    def assign(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
-        """Draw r workers for each task, the active ones more often."""
-        _check_enough(self.r, n_workers)
+    def _draw(self, n_tasks: int, n_workers: int, rng: np.random.Generator) -> Codes:
+        """Draw the workers (n_tasks, r) in any order, the active ones more often."""
         rank = rng.permutation(n_workers) + 1.0
         log_weight = -self.exponent * np.log(rank)
-        if n_workers <= 8 * self.r:
-            worker = _smallest_keys(n_tasks, n_workers, self.r, log_weight, rng)
-        else:
-            worker = _without_replacement(n_tasks, self.r, log_weight, rng)
-        worker.sort(axis=1)
-        return task_codes(n_tasks, self.r), worker.ravel()
+        draw = _race if n_workers <= 8 * self.r else _without_replacement
+        return draw(n_tasks, self.r, log_weight, rng)
 
 
 @dataclass(frozen=True)
@@ -213,14 +210,6 @@ def task_codes(n_tasks: int, labels_per_task: int) -> Codes:
     return np.repeat(np.arange(n_tasks, dtype=np.int32), labels_per_task)
 
 
-def _check_enough(r: int, n_workers: int) -> None:
-    if r > n_workers:
-        raise ParameterError(
-            f"`r` asks for {r} distinct workers per task, but there are {n_workers}; "
-            "lower it or add workers."
-        )
-
-
 def _floyd(n_tasks: int, n_workers: int, r: int, rng: np.random.Generator) -> Codes:
     """Floyd's algorithm for all tasks in step: exact, r draws and r^2 / 2 comparisons each."""
     chosen = np.empty((n_tasks, r), dtype=np.int32)
@@ -233,28 +222,17 @@ def _floyd(n_tasks: int, n_workers: int, r: int, rng: np.random.Generator) -> Co
     return chosen
 
 
-def _smallest_keys(
-    n_tasks: int,
-    n_workers: int,
-    r: int,
-    log_weight: npt.NDArray[np.float64],
-    rng: np.random.Generator,
-) -> Codes:
-    """Exponential races of all workers, the first r win; blocks of tasks bound the memory."""
+def _race(n_tasks: int, r: int, log_weight: Floats, rng: np.random.Generator) -> Codes:
+    """Exponential races of all workers: the first r win."""
     chosen = np.empty((n_tasks, r), dtype=np.int32)
-    block = max(_BLOCK_ENTRIES // n_workers, 1)
-    for start in range(0, n_tasks, block):
-        rows = min(block, n_tasks - start)
-        # Logarithms of exponential times: extreme weights neither overflow nor tie.
-        keys = np.log(rng.standard_exponential((rows, n_workers))) - log_weight
-        chosen[start : start + rows] = np.argpartition(keys, r - 1, axis=1)[:, :r]
+    _finish(chosen, np.arange(n_tasks), 0, log_weight, rng)
     return chosen
 
 
 def _without_replacement(
-    n_tasks: int, r: int, log_weight: npt.NDArray[np.float64], rng: np.random.Generator
+    n_tasks: int, r: int, log_weight: Floats, rng: np.random.Generator
 ) -> Codes:
-    """Successive sampling: column by column, drawing again whoever the task has already."""
+    """Successive sampling: column by column; workers whom the task has already are redrawn."""
     cumulative = np.cumsum(np.exp(log_weight))
     cumulative /= cumulative[-1]
     chosen = np.empty((n_tasks, r), dtype=np.int32)
@@ -278,18 +256,19 @@ def _finish(
     chosen: Codes,
     tasks: npt.NDArray[np.intp],
     column: int,
-    log_weight: npt.NDArray[np.float64],
+    log_weight: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Fill the columns that are left by one race among the workers not yet chosen.
+    """Fill the columns from ``column`` on by one race among the workers not yet chosen.
 
-    The winners of an exponential race, in order, *are* successive draws without replacement:
-    the law is that of drawing on, without the waiting.
+    The winners of an exponential race, in order, *are* successive draws without replacement, so
+    the distribution is that of further draws. Blocks of tasks bound the memory.
     """
     left = chosen.shape[1] - column
     block = max(_BLOCK_ENTRIES // log_weight.size, 1)
     for start in range(0, tasks.size, block):
         rows = tasks[start : start + block]
+        # Logarithms of exponential times: extreme weights neither overflow nor tie.
         keys = np.log(rng.standard_exponential((rows.size, log_weight.size))) - log_weight
         np.put_along_axis(keys, chosen[rows, :column].astype(np.intp), np.inf, axis=1)
         chosen[rows, column:] = np.argpartition(keys, left - 1, axis=1)[:, :left]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TypeVar
 
@@ -30,24 +31,11 @@ T = TypeVar("T")
 POPULATIONS: Mapping[str, Callable[..., Population]] = {
     cls.kind: cls
     for cls in (
-        OneCoinWorkers,
-        TwoCoinWorkers,
-        DirichletWorkers,
-        HammerSpammers,
-        ClassWiseHammerSpammers,
-        PairwiseFlippers,
-        ClassExperts,
-        DiverseWorkers,
-        Adversaries,
-        Copiers,
-        Colluders,
-        Spammers,
-        ExtremeSpammers,
-        AlwaysOneClass,
-        GLADWorkers,
-        MACEWorkers,
+        OneCoinWorkers, TwoCoinWorkers, DirichletWorkers, HammerSpammers, ClassWiseHammerSpammers,
+        PairwiseFlippers, ClassExperts, DiverseWorkers, Adversaries, Copiers, Colluders, Spammers,
+        ExtremeSpammers, AlwaysOneClass, GLADWorkers, MACEWorkers,
     )
-}
+}  # fmt: skip
 """Worker populations by name."""
 
 ASSIGNMENTS: Mapping[str, Callable[..., Assignment]] = {
@@ -161,58 +149,47 @@ def _share(text: str | None, whole: str) -> float:
 
 
 def _build(text: str, registry: Mapping[str, Callable[..., T]], what: str) -> T:
-    name, colon, rest = text.strip().partition(":")
-    factory = registry.get(name.strip())
-    if factory is None:
-        near = get_close_matches(name.strip(), registry, n=1)
+    name, colon, rest = (part.strip() for part in text.partition(":"))
+    if name not in registry:
+        near = get_close_matches(name, registry, n=1)
         hint = f"did you mean {near[0]!r}?" if near else "choose from " + ", ".join(registry) + "."
-        raise ParameterError(f"There is no {what} {name.strip()!r}; {hint}")
-    if colon and not rest.strip():
+        raise ParameterError(f"There is no {what} {name!r}; {hint}")
+    if colon and not rest:
         raise ParameterError(f"{text.strip()!r} ends with a colon; add parameters or leave it out.")
-    allowed = list(inspect.signature(factory).parameters)
-    given = _arguments(rest, allowed, name.strip())
-    return factory(**given)
+    factory = registry[name]
+    return factory(**_arguments(rest, list(inspect.signature(factory).parameters), name))
 
 
 def _arguments(text: str, allowed: list[str], name: str) -> dict[str, object]:
     """Read ``5,exponent=1.2``: values by position first, then by name."""
     given: dict[str, object] = {}
     named = False
-    for position, part in enumerate(text.split(",") if text.strip() else []):
+    names = ", ".join(allowed) or "none"
+    for position, part in enumerate(text.split(",") if text else []):
         key, equals, value = (piece.strip() for piece in part.partition("="))
+        named = named or bool(equals)
         if not equals:
             if named or position >= len(allowed):
                 raise ParameterError(
                     f"{part.strip()!r} has no place in the parameters of {name!r} (by position "
-                    f"first, then by name), which are: {_listed(allowed)}."
+                    f"first, then by name), which are: {names}."
                 )
             key, value = allowed[position], key
-        else:
-            named = True
         if key not in allowed:
-            raise ParameterError(
-                f"{name!r} has no parameter {key!r}; its parameters are: {_listed(allowed)}."
-            )
+            raise ParameterError(f"{name!r} has no parameter {key!r}; its parameters are: {names}.")
         if key in given:
             raise ParameterError(f"Parameter {key!r} of {name!r} is given twice.")
         given[key] = _value(value)
     return given
 
 
-def _listed(names: list[str]) -> str:
-    return ", ".join(names) if names else "none"
-
-
 def _value(text: str) -> object:
     """Read a number, true, false or none; anything else stays a text, for the check to refuse."""
     word = text.strip()
-    if word.lower() in ("true", "false"):
-        return word.lower() == "true"
-    if word.lower() == "none":
-        return None
+    words = {"true": True, "false": False, "none": None}
+    if word.lower() in words:
+        return words[word.lower()]
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(word)
-        except ValueError:
-            continue
     return word

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,14 +11,15 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameters import as_generator
 from wisecrowd.inference.label_law import ConfusionLaw, LabelSampler
 from wisecrowd.simulate._checks import Codes, Floats, check_room
-from wisecrowd.simulate.arguments import as_assignment, as_crowd, as_difficulty, as_streams
+from wisecrowd.simulate.arguments import as_assignment, as_crowd, as_difficulty
 from wisecrowd.simulate.base import Crowd, DependentPopulation, Population
 from wisecrowd.simulate.difficulty import Difficulty
 from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.graphs import Assignment, PerTask
-from wisecrowd.simulate.truth import Truth, draw_truth
+from wisecrowd.simulate.truth import draw_truth
 
 # Confusion matrices of more than this are a mistake in the arguments, not a plan.
 _MAX_CONFUSION_BYTES = 8 << 30
@@ -137,7 +137,7 @@ def crowd(
     >>> made.kinds[-1], made.confusion.shape
     ('spammers', (25, 3, 3))
     """
-    of_truth, of_workers, of_graph, of_difficulty, of_labels = as_streams(random_state, 5)
+    of_truth, of_workers, of_graph, of_difficulty, of_labels = as_generator(random_state).spawn(5)
     tasks = draw_truth(n_tasks, truth, classes, n_classes, class_prior, of_truth)
     graph = as_assignment(assignment)
     people = as_crowd(workers, n_workers, graph, tasks.codes.size)
@@ -145,21 +145,37 @@ def crowd(
     confusion = people.sample(tasks.classes.size, of_workers)
     task, worker = _assign(people, graph, tasks.codes.size, of_graph)
     hardness = as_difficulty(difficulty)
-    law, values = _label_law(confusion, tasks.codes, hardness, of_difficulty)
+    values: Floats | None = None
+    if hardness is None:
+        shares = np.bincount(tasks.codes, minlength=tasks.classes.size) / tasks.codes.size
+        law: LabelSampler = ConfusionLaw(shares, confusion)
+    else:
+        values = hardness.sample(tasks.codes.size, of_difficulty)
+        law = hardness.law(confusion, values)
+    alone = [not isinstance(population, DependentPopulation) for population, _ in people.groups]
     draft = Draft(
         task=task,
         worker=worker,
         label=law.draw(tasks.codes[task], worker, task, of_labels),
         truth=tasks.codes,
         confusion=confusion,
-        draws_alone=_per_worker(people, lambda p: not isinstance(p, DependentPopulation)),
+        draws_alone=people.per_worker(alone, bool),
         law=law,
     )
     for population, members in people.members():
         if isinstance(population, DependentPopulation):
             population.rewrite(draft, members, of_labels)
+    # The codes are sorted, distinct and in range by construction: no second check of 10^7 rows.
+    labels = CrowdLabels(
+        task=task,
+        worker=worker,
+        label=draft.label,
+        tasks=np.arange(tasks.codes.size),
+        workers=np.arange(people.n_workers),
+        classes=tasks.classes,
+    )
     return SimulatedCrowd(
-        labels=_as_labels(draft, tasks),
+        labels=labels,
         truth=tasks.classes[tasks.codes],
         truth_codes=tasks.codes,
         confusion=draft.confusion,
@@ -190,40 +206,11 @@ def _check_memory(n_workers: int, n_classes: int) -> None:
         )
 
 
-def _label_law(
-    confusion: Floats, truth: Codes, difficulty: Difficulty | None, rng: np.random.Generator
-) -> tuple[LabelSampler, Floats | None]:
-    if difficulty is None:
-        shares = np.bincount(truth, minlength=confusion.shape[1]) / truth.size
-        return ConfusionLaw(shares, confusion), None
-    values = difficulty.sample(truth.size, rng)
-    return difficulty.law(confusion, values), values
-
-
-def _as_labels(draft: Draft, tasks: Truth) -> CrowdLabels:
-    # The codes are sorted, distinct and in range by construction: no second check of 10^7 rows.
-    return CrowdLabels(
-        task=draft.task,
-        worker=draft.worker,
-        label=draft.label,
-        tasks=np.arange(tasks.codes.size),
-        workers=np.arange(draft.draws_alone.size),
-        classes=tasks.classes,
-    )
-
-
-def _per_worker(people: Crowd, test: Callable[[Population], bool]) -> npt.NDArray[np.bool_]:
-    return np.repeat(
-        np.array([test(population) for population, _ in people.groups], dtype=bool),
-        [n_workers for _, n_workers in people.groups],
-    )
-
-
 def _assign(
     people: Crowd, graph: Assignment | None, n_tasks: int, rng: np.random.Generator
 ) -> tuple[Codes, Codes]:
     """Draw the graph of the ordinary workers, and add all tasks of those who label everything."""
-    everything = _per_worker(people, lambda population: population.labels_everything)
+    everything = people.per_worker([one.labels_everything for one, _ in people.groups], bool)
     ordinary = np.flatnonzero(~everything).astype(np.int32)
     tireless = np.flatnonzero(everything).astype(np.int32)
     task, worker = np.empty(0, dtype=np.int32), np.empty(0, dtype=np.int32)
