@@ -25,22 +25,15 @@ def _as_vector(values: npt.ArrayLike, name: str) -> npt.NDArray[Any]:
     return array
 
 
-def _first_missing(array: npt.NDArray[Any]) -> int | None:
-    """Position of the first NaN or None, if there is one."""
-    if array.dtype.kind in "fc":
-        missing = np.isnan(array)
-    elif array.dtype.kind == "O":
-        missing = np.array([value is None or value != value for value in array], dtype=bool)
-    else:
-        return None
-    return int(np.argmax(missing)) if missing.any() else None
-
-
 def _reject_missing(array: npt.NDArray[Any], name: str) -> None:
-    position = _first_missing(array)
-    if position is not None:
+    """Refuse NaN and None."""
+    if array.dtype.kind not in "fcO":
+        return
+    missing = (array != array) | np.equal(array, None)
+    if missing.any():
         raise DataError(
-            f"`{name}` has a missing value at position {position}; leave such entries out."
+            f"`{name}` has a missing value at position {int(np.argmax(missing))}; leave such "
+            "entries out."
         )
 
 
@@ -91,12 +84,27 @@ def encode_pair(
     return codes[: true_ids.size], codes[true_ids.size :], classes
 
 
-def as_scores(scores: npt.ArrayLike, name: str = "scores") -> FloatArray:
-    """Finite float vector."""
-    array = _as_vector(scores, name)
+def _as_floats(array: npt.NDArray[Any], name: str) -> FloatArray:
+    """Return a copy as floats, which the caller may change."""
     if array.dtype.kind not in "biuf":
         raise DataError(f"`{name}` must be numbers, but its type is {array.dtype}.")
-    floats = array.astype(np.float64)
+    return array.astype(np.float64)
+
+
+def as_table(values: npt.ArrayLike, name: str, *axes: str) -> FloatArray:
+    """Float array with these axes, all of them of size one or more."""
+    array = np.asarray(values)
+    if array.ndim != len(axes) or 0 in array.shape or array.dtype.kind not in "biuf":
+        raise DataError(
+            f"`{name}` must be numbers of shape ({', '.join(axes)}) with at least one of each, "
+            f"but it has shape {array.shape} and type {array.dtype}."
+        )
+    return array.astype(np.float64)
+
+
+def as_scores(scores: npt.ArrayLike, name: str = "scores") -> FloatArray:
+    """Finite float vector."""
+    floats = _as_floats(_as_vector(scores, name), name)
     finite = np.isfinite(floats)
     if not finite.all():
         raise DataError(f"`{name}` is not finite at position {int(np.argmin(finite))}.")
@@ -111,11 +119,8 @@ def as_probabilities(probas: npt.ArrayLike, name: str = "probas") -> FloatArray:
             f"`{name}` must have shape (n_tasks, n_classes) with at least one of each, "
             f"but its shape is {array.shape}."
         )
-    if array.dtype.kind not in "biuf":
-        raise DataError(f"`{name}` must be numbers, but its type is {array.dtype}.")
-    floats = array.astype(np.float64)
-    bad = ~np.isfinite(floats).all(axis=1)
-    bad |= (floats < 0).any(axis=1)
+    floats = _as_floats(array, name)
+    bad = ~np.isfinite(floats).all(axis=1) | (floats < 0).any(axis=1)
     bad |= ~(np.abs(floats.sum(axis=1) - 1.0) <= ROW_SUM_TOLERANCE)
     if bad.any():
         raise DataError(
@@ -126,7 +131,7 @@ def as_probabilities(probas: npt.ArrayLike, name: str = "probas") -> FloatArray:
 
 
 def as_codes(
-    truth: npt.ArrayLike, shape: tuple[int, int], classes: npt.ArrayLike | None
+    truth: npt.ArrayLike, shape: tuple[int, ...], classes: npt.ArrayLike | None
 ) -> IntArray:
     """Column of each task's true class in an (N, K) matrix.
 

@@ -68,13 +68,9 @@ def probability_scores(truth: Truth, probas: Any, classes: NDArray[Any]) -> dict
     """
     from wisecrowd import metrics
 
-    require_memory(
-        8 * len(truth.rows) * (len(classes) + 1),
-        "Scoring the probabilities would",
-        "score fewer tasks",
-    )
-    rows = probas[truth.rows]
-    table = dense_rows(rows)
+    size = 8 * len(truth.rows) * (len(classes) + 1)
+    require_memory(size, "Scoring the probabilities would", "score fewer tasks")
+    table = dense_rows(probas[truth.rows])
     codes = lookup(truth.classes, classes)
     if (codes < 0).any():
         table = np.column_stack([table, np.zeros(len(table))])

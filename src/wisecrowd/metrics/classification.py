@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.parameters import check_number
-from wisecrowd.metrics._inputs import FloatArray, as_codes, encode_pair
+from wisecrowd.metrics._inputs import FloatArray, IntArray, as_codes, as_table, encode_pair
 
 
 def accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
@@ -67,31 +67,20 @@ def fractional_accuracy(
     >>> fractional_accuracy([0, 1], [[2, 2, 0], [0, 3, 1]])
     0.75
     """
-    table = _as_score_table(scores)
+    table = as_table(scores, "scores", "n_tasks", "n_classes")
+    bad = np.isnan(table).any(axis=1)
+    if bad.any():
+        raise DataError(f"Row {int(np.argmax(bad))} of `scores` has a NaN.")
     check_number("atol", atol, 0.0)
-    codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
+    codes = as_codes(truth, table.shape, classes)
     return float(np.mean(tie_credit(codes, table, atol)))
 
 
-def tie_credit(codes: npt.NDArray[np.intp], scores: FloatArray, atol: float) -> FloatArray:
+def tie_credit(codes: IntArray, scores: FloatArray, atol: float) -> FloatArray:
     """(N,) expected correctness of each task under random tie-breaking."""
     tied = scores >= scores.max(axis=1, keepdims=True) - atol
     credit: FloatArray = tied[np.arange(codes.size), codes] / tied.sum(axis=1)
     return credit
-
-
-def _as_score_table(scores: npt.ArrayLike) -> FloatArray:
-    array = np.asarray(scores)
-    if array.ndim != 2 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise DataError(
-            "`scores` must be numbers of shape (n_tasks, n_classes) with at least one of each, "
-            f"but it has shape {array.shape} and type {array.dtype}."
-        )
-    table = array.astype(np.float64)
-    bad = np.isnan(table).any(axis=1)
-    if bad.any():
-        raise DataError(f"Row {int(np.argmax(bad))} of `scores` has a NaN.")
-    return table
 
 
 def balanced_accuracy(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
@@ -145,15 +134,8 @@ def macro_f1(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> float:
     return float(np.mean(2.0 * hits / (true_counts + predicted_counts)))
 
 
-def _class_counts(
-    truth: npt.ArrayLike, predicted: npt.ArrayLike
-) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _class_counts(truth: npt.ArrayLike, predicted: npt.ArrayLike) -> list[IntArray]:
     """Per class of the union: true positives, true tasks, predicted tasks."""
     true_codes, predicted_codes, classes = encode_pair(truth, predicted)
-    size = classes.size
-    hits = np.bincount(true_codes[true_codes == predicted_codes], minlength=size)
-    return (
-        hits,
-        np.bincount(true_codes, minlength=size),
-        np.bincount(predicted_codes, minlength=size),
-    )
+    hits = true_codes[true_codes == predicted_codes]
+    return [np.bincount(c, minlength=classes.size) for c in (hits, true_codes, predicted_codes)]

@@ -45,7 +45,7 @@ def log_loss(
     """
     check_number("eps", eps, SMALLEST_NUMBER, 1 - 1e-12)
     table = as_probabilities(probas)
-    codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
+    codes = as_codes(truth, table.shape, classes)
     of_truth = table[np.arange(codes.size), codes]
     # A row that sums to 1 + rounding may state a hair more than certainty.
     return float(-np.mean(np.log(np.clip(of_truth, eps, 1.0))))
@@ -85,7 +85,7 @@ def brier_score(
     0.3125
     """
     table = as_probabilities(probas)
-    codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
+    codes = as_codes(truth, table.shape, classes)
     table[np.arange(codes.size), codes] -= 1.0  # a fresh copy: as_probabilities never aliases
     return float(np.mean(np.sum(table * table, axis=1)))
 
@@ -134,7 +134,7 @@ def expected_calibration_error(
     """
     check_integer("n_bins", n_bins, 1)
     table = as_probabilities(probas)
-    codes = as_codes(truth, (table.shape[0], table.shape[1]), classes)
+    codes = as_codes(truth, table.shape, classes)
     confidence = np.minimum(table.max(axis=1), 1.0)
     gap = tie_credit(codes, table, _TIE_TOLERANCE) - confidence
     edges = np.arange(1, n_bins) / n_bins

@@ -213,13 +213,10 @@ def worker_agreement(
 
     # Labels of one worker with the same class and the same share are one pattern.
     values, value = np.unique(share, return_inverse=True)
-    key = (worker[rows].astype(np.int64) * n_classes + label[rows]) * max(len(values), 1) + value
+    n_values = max(len(values), 1)
+    key = (worker[rows].astype(np.int64) * n_classes + label[rows]) * n_values + value
     distinct, repeats = np.unique(key, return_counts=True)
-    who, of_class, of_value = (
-        distinct // (n_classes * max(len(values), 1)),
-        distinct // max(len(values), 1) % n_classes,
-        distinct % max(len(values), 1),
-    )
+    who, of_class, of_value = np.unravel_index(distinct, (n_workers, n_classes, n_values))
     compared = np.bincount(who, weights=repeats, minlength=n_workers).astype(np.intp)
     sums = _sums_by(who, np.stack([np.ones(len(who)), values[of_value], overall[of_class]]))
 

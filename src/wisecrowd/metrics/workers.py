@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.parameters import check_choice
-from wisecrowd.metrics._inputs import FloatArray, IntArray, as_scores
+from wisecrowd.metrics._inputs import FloatArray, IntArray, as_scores, as_table
 
 
 def confusion_error(
@@ -46,7 +46,7 @@ def confusion_error(
     """
     found, true = _as_confusion_pair(estimate, truth)
     if permute:
-        found = found[:, _assign_rows(_row_costs(found, true, "squared"))]
+        found = found[:, match_classes(found, true)]
     n_workers, n_classes, _ = true.shape
     return float(np.sum((found - true) ** 2) / (n_workers * n_classes))
 
@@ -76,7 +76,7 @@ def confusion_total_variation(
     """
     found, true = _as_confusion_pair(estimate, truth)
     if permute:
-        found = found[:, _assign_rows(_row_costs(found, true, "total_variation"))]
+        found = found[:, match_classes(found, true, distance="total_variation")]
     n_workers, n_classes, _ = true.shape
     return float(np.abs(found - true).sum() / (2 * n_workers * n_classes))
 
@@ -120,7 +120,17 @@ def match_classes(
         raise ParameterError(
             f"`distance` must be 'squared' or 'total_variation', but is {distance!r}."
         )
-    return _assign_rows(_row_costs(*_as_confusion_pair(estimate, truth), distance))
+    from scipy.optimize import linear_sum_assignment
+
+    found, true = _as_confusion_pair(estimate, truth)
+    n_classes = true.shape[1]
+    costs = np.empty((n_classes, n_classes))  # of calling row m (column) the class k (row)
+    # One estimated row at a time: K temporaries of (J, K, L) instead of one (J, K, K, L).
+    for m in range(n_classes):
+        difference = found[:, m, None, :] - true
+        size = difference**2 if distance == "squared" else np.abs(difference)
+        costs[:, m] = size.sum(axis=(0, 2))
+    return np.asarray(linear_sum_assignment(costs)[1], dtype=np.intp)
 
 
 def worker_rank_correlation(
@@ -190,33 +200,8 @@ def _as_confusion_pair(
 
 
 def _as_confusion(confusion: npt.ArrayLike, name: str) -> FloatArray:
-    array = np.asarray(confusion)
-    if array.ndim != 3 or 0 in array.shape or array.dtype.kind not in "biuf":
-        raise DataError(
-            f"`{name}` must be numbers of shape (n_workers, n_classes, n_labels) with at least "
-            f"one of each, but it has shape {array.shape} and type {array.dtype}."
-        )
-    floats = array.astype(np.float64)
+    floats = as_table(confusion, name, "n_workers", "n_classes", "n_labels")
     bad = ~np.isfinite(floats).all(axis=(1, 2))
     if bad.any():
         raise DataError(f"`{name}` is not finite for worker {int(np.argmax(bad))}.")
     return floats
-
-
-def _row_costs(found: FloatArray, true: FloatArray, distance: str) -> FloatArray:
-    """(K, K) cost of calling estimated row m (column) the true class k (row)."""
-    n_classes = true.shape[1]
-    costs = np.empty((n_classes, n_classes))
-    # One estimated row at a time: K temporaries of (J, K, L) instead of one (J, K, K, L).
-    for m in range(n_classes):
-        difference = found[:, m, None, :] - true
-        size = difference**2 if distance == "squared" else np.abs(difference)
-        costs[:, m] = size.sum(axis=(0, 2))
-    return costs
-
-
-def _assign_rows(costs: FloatArray) -> IntArray:
-    from scipy.optimize import linear_sum_assignment
-
-    _, columns = linear_sum_assignment(costs)
-    return np.asarray(columns, dtype=np.intp)
