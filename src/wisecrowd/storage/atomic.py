@@ -112,12 +112,10 @@ def when_complete(action: Callable[[], None]) -> None:
 
 def written_at(path: str | os.PathLike[str]) -> Path:
     """Return where the content of an output is now, which may wait for the rest of its set."""
-    waiting = _open_set()
+    waiting = _open_set() or _Set()
     target = Path(os.path.realpath(path))
-    for member in reversed(waiting.members if waiting is not None else []):
-        if member.target == target:
-            return member.temporary
-    return target
+    places = (one.temporary for one in reversed(waiting.members) if one.target == target)
+    return next(places, target)
 
 
 def _finish(complete: _Complete) -> None:
@@ -178,7 +176,12 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "w") -> AbstractConte
 @contextmanager
 def _write_file(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
     if is_stream(path):
-        with clear_write_errors(path), _open_stream(path, binary) as stream:
+        number = descriptor_of(path)
+        with (
+            clear_write_errors(path),
+            # A copy of an open descriptor keeps its place in a file.
+            _open(path if number is None else os.dup(number), "w", binary) as stream,
+        ):
             yield stream
         return
     target = Path(os.path.realpath(path))
@@ -291,33 +294,29 @@ def _clear_room_errors(path: Path) -> Iterator[None]:
 
 
 def _write_error(path: Path, error: OSError) -> DataError:
-    folder = path.parent
+    there = f"the directory {path.parent}"
     if error.errno == errno.ENOENT and path.is_symlink():
-        why = (
-            f"it is a link to {os.readlink(path)}, whose directory does not exist; create it first"
-        )
-    elif error.errno == errno.ENOENT:
-        why = f"the directory {folder} does not exist; create it first"
-    elif error.errno == errno.ELOOP:
-        why = "its path has a link that leads back to itself; remove the link or choose another"
-    elif error.errno == errno.EBADF:
-        why = "nothing is open there; choose another place"
-    elif error.errno == errno.ENOTDIR:
-        why = f"{folder} is not a directory; choose another place"
-    elif error.errno == errno.EISDIR:
-        why = "it is a directory; give the name of a file"
-    elif error.errno in (errno.EACCES, errno.EPERM):
-        why = f"there is no permission to write in {folder}; change it or choose another place"
-    elif error.errno == errno.EROFS:
-        why = "the file system is read-only; choose another place"
-    elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-        why = "the disk is full; free some space or choose another place"
-    elif error.errno == errno.EFBIG:
-        why = "it is larger than a file may be here; raise the limit or choose another place"
-    elif error.errno is None:  # NumPy says only how many items it could write
-        why = f"only a part could be written ({error}), the disk is probably full; free some space"
-    else:
-        why = f"{error.strerror}; choose another place"
+        there = f"it is a link to {os.readlink(path)}, whose directory"
+    denied = f"there is no permission to write in {path.parent}; change it or choose another place"
+    full = "the disk is full; free some space or choose another place"
+    reasons = {
+        errno.ENOENT: f"{there} does not exist; create it first",
+        errno.ELOOP: "its path has a link that leads back to itself; remove the link or choose "
+        "another",
+        errno.EBADF: "nothing is open there; choose another place",
+        errno.ENOTDIR: f"{path.parent} is not a directory; choose another place",
+        errno.EISDIR: "it is a directory; give the name of a file",
+        errno.EACCES: denied,
+        errno.EPERM: denied,
+        errno.EROFS: "the file system is read-only; choose another place",
+        errno.ENOSPC: full,
+        errno.EDQUOT: full,
+        errno.EFBIG: "it is larger than a file may be here; raise the limit or choose another "
+        "place",
+        # NumPy gives no number, only how many items it could write.
+        None: f"only a part could be written ({error}), the disk is probably full; free some space",
+    }
+    why = reasons.get(error.errno, f"{error.strerror}; choose another place")
     return DataError(f"Cannot write {path}: {why}.")
 
 
@@ -342,21 +341,11 @@ def _temporary_beside(target: Path) -> Path:
     return target.parent / f".wisecrowd-{secrets.token_hex(8)}.tmp"
 
 
-def _open(path: Path, how: Literal["w", "x"], binary: bool) -> IO[Any]:
+def _open(file: Path | int, how: Literal["w", "x"], binary: bool) -> IO[Any]:
     # A plain open, unlike a tempfile, gives the permissions that the user's umask asks for.
     if binary:
-        return path.open(how + "b")
-    return path.open(how, encoding="utf-8", newline="")
-
-
-def _open_stream(path: Path, binary: bool) -> IO[Any]:
-    """Open a device, a pipe, or an open descriptor once more: that keeps its place in a file."""
-    number = descriptor_of(path)
-    if number is None:
-        return _open(path, "w", binary)
-    if binary:
-        return os.fdopen(os.dup(number), "wb")
-    return os.fdopen(os.dup(number), "w", encoding="utf-8", newline="")
+        return open(file, how + "b")
+    return open(file, how, encoding="utf-8", newline="")
 
 
 def _refuse_loop(target: Path) -> None:

@@ -184,17 +184,13 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
             f"make the output again."
         )
     manifest = Manifest(**values)
-    if manifest.output_sha256 is not None and Path(output).exists():
-        _require_same_output(output, path, manifest.output_sha256)
-    return manifest
-
-
-def _require_same_output(output: str | os.PathLike[str], path: Path, digest: str) -> None:
-    if output_sha256(output) != digest:
+    digest = manifest.output_sha256
+    if digest is not None and Path(output).exists() and output_sha256(output) != digest:
         raise DataError(
             f"The manifest {path} does not belong to {os.fspath(output)} as it is now: one of them "
             "was changed, or the command that wrote both was killed in between; make it again."
         )
+    return manifest
 
 
 def _now() -> datetime:
@@ -211,9 +207,5 @@ def _now() -> datetime:
 
 
 def _loaded_versions() -> dict[str, str]:
-    loaded = {name: sys.modules.get(name) for name in _LIBRARIES}
-    return {
-        name: str(module.__version__)
-        for name, module in loaded.items()
-        if module is not None and hasattr(module, "__version__")
-    }
+    loaded = {name: getattr(sys.modules.get(name), "__version__", None) for name in _LIBRARIES}
+    return {name: str(version) for name, version in loaded.items() if version is not None}

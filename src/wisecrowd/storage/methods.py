@@ -118,7 +118,7 @@ def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]
     """Return a method's name, parameters and learned attributes as storable values."""
     cls = type(method)
     name = kebab_case(cls.__name__)
-    if not _is_registered(name, cls):
+    if _package_of(name) is None or _class_of(name) is not cls:
         raise ParameterError(
             f"Cannot save {cls.__name__}: only the methods that wisecrowd.methods() lists can be "
             "found again when loading."
@@ -145,16 +145,12 @@ def _require_loadable(method: Estimator, names: list[str]) -> None:
         ) from error
 
 
-def _is_registered(name: str, cls: type[Any]) -> bool:
-    try:
-        return _class_of(name) is cls
-    except ParameterError:
-        return False
-
-
 def _class_of(name: str) -> type[Any]:
-    kind = next((kind for kind in PACKAGES if name in method_names(kind)), "aggregation")
-    return get_method(name, kind)
+    return get_method(name, _package_of(name) or "aggregation")
+
+
+def _package_of(name: str) -> str | None:
+    return next((kind for kind in PACKAGES if name in method_names(kind)), None)
 
 
 def _as_storable(value: Any, where: str) -> Any:

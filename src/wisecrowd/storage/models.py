@@ -137,9 +137,8 @@ def load_state(path: str | os.PathLike[str]) -> SavedModel:
             raise TypeError("kind is not text")
         decoded = {name: decoder.decode(value) for name, value in state.items()}
         extra = [name for name in digests if _EXTRA_NAME.fullmatch(name)]
-        return SavedModel(
-            kind, decoded, {name: _read_extra(folder / name, digests[name]) for name in extra}
-        )
+        files = {name: _unchanged(folder / name, digests[name]).read_bytes() for name in extra}
+        return SavedModel(kind, decoded, files)
     except DataError as error:
         _refuse(folder, _reason(error), error)
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -185,8 +184,7 @@ def index_digest(index: Mapping[str, Any]) -> str:
 def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
     if not isinstance(name, str) or not _ARRAY_NAME.fullmatch(name):
         raise DataError(f"array name {name!r} is not allowed")
-    file = folder / f"{name}.npy"
-    _require_unchanged(file, digest)
+    file = _unchanged(folder / f"{name}.npy", digest)
     try:
         with file.open("rb") as stream:
             return read_array(stream)
@@ -194,16 +192,13 @@ def _read_array(folder: Path, name: str, digest: str) -> NDArray[Any]:
         raise DataError(f"{file.name} is not a plain array ({_reason(error)})") from error
 
 
-def _read_extra(file: Path, digest: str) -> bytes:
-    _require_unchanged(file, digest)
-    return file.read_bytes()
-
-
-def _require_unchanged(file: Path, digest: str) -> None:
+def _unchanged(file: Path, digest: str) -> Path:
+    """Return a file that has the digest."""
     if not file.is_file():
         raise DataError(f"{file.name} is missing")
     if file_sha256(file) != digest:
         raise DataError(f"{file.name} is cut short or was changed")
+    return file
 
 
 def _is_model_file(entry: Path) -> bool:

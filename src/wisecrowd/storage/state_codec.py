@@ -85,21 +85,13 @@ class StateEncoder:
             raise _not_storable(array, where)
         name = self._file_name(where)
         self.arrays[name] = array
-        return {
-            _TYPE: "array",
-            "name": name,
-            "dtype": array.dtype.str,
-            "shape": list(array.shape),
-        }
+        shape = list(array.shape)
+        return {_TYPE: "array", "name": name, "dtype": array.dtype.str, "shape": shape}
 
     def _encode_csr(self, matrix: Any, where: str) -> dict[str, Any]:
         parts = {part: self.encode(getattr(matrix, part), f"{where}.{part}") for part in _CSR_PARTS}
-        return {
-            _TYPE: "csr",
-            "container": type(matrix).__name__,
-            "shape": list(matrix.shape),
-            **parts,
-        }
+        container, shape = type(matrix).__name__, list(matrix.shape)
+        return {_TYPE: "csr", "container": container, "shape": shape, **parts}
 
     def _file_name(self, where: str) -> str:
         stem = re.sub(r"[^A-Za-z0-9_]+", "-", where)[:80]
@@ -186,9 +178,8 @@ class StateDecoder:
 
 
 def _is_csr(value: object) -> bool:
-    return type(value).__module__.startswith("scipy.sparse") and (
-        getattr(value, "format", None) == "csr"
-    )
+    is_sparse = type(value).__module__.startswith("scipy.sparse")
+    return is_sparse and getattr(value, "format", None) == "csr"
 
 
 def _not_storable(value: object, where: str) -> ParameterError:
