@@ -29,7 +29,9 @@ def _reject_missing(array: npt.NDArray[Any], name: str) -> None:
     """Refuse NaN and None."""
     if array.dtype.kind not in "fcO":
         return
-    missing = (array != array) | np.equal(array, None)
+    missing = np.asarray(array != array)
+    if array.dtype == object:
+        missing |= np.array([value is None for value in array])
     if missing.any():
         raise DataError(
             f"`{name}` has a missing value at position {int(np.argmax(missing))}; leave such "

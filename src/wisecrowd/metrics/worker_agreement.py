@@ -216,7 +216,8 @@ def worker_agreement(
     n_values = max(len(values), 1)
     key = (worker[rows].astype(np.int64) * n_classes + label[rows]) * n_values + value
     distinct, repeats = np.unique(key, return_counts=True)
-    who, of_class, of_value = np.unravel_index(distinct, (n_workers, n_classes, n_values))
+    rest, of_value = np.divmod(distinct, n_values)
+    who, of_class = np.divmod(rest, n_classes)
     compared = np.bincount(who, weights=repeats, minlength=n_workers).astype(np.intp)
     sums = _sums_by(who, np.stack([np.ones(len(who)), values[of_value], overall[of_class]]))
 
