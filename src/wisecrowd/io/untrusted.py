@@ -19,7 +19,7 @@ import numpy as np
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.limits import require_size
-from wisecrowd.io.sources import Source, opened
+from wisecrowd.io.sources import Source
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -170,51 +170,42 @@ def json_records(stream: Any, source: Source, encoding: str = "utf-8") -> Iterat
         Of an object's values; the number, counted from 1, of others.
     value : Any
     """
-    check_encoding(encoding)
-    shallow = io.BufferedReader(_Shallow(recoded(stream, encoding), source.name), _CHUNK)
-    try:
-        window = _Window(io.TextIOWrapper(shallow, encoding="utf-8"), source.name)
+    with _window(stream, source, encoding) as window:
         first = window.peek()
         if not first:
             raise DataError(f"{source.name} is empty; export it again.")
-        yield from _elements(window) if first == "[" else _lines(window)
-    except UnicodeDecodeError as error:
-        raise explain_encoding(io.BytesIO(), source, encoding) from error
-
-
-def _elements(window: _Window) -> Iterator[tuple[str, Any]]:
-    window.skip("[")
-    if window.peek() != "]":
-        yield str(window.values), window.value()
-        while window.skip(",]") == ",":
+        is_list = first == "["
+        if is_list:
+            window.skip("[")
+        more = not is_list or window.peek() != "]"
+        while more:
             value = window.value()
             yield str(window.values), value
-
-
-def _lines(window: _Window) -> Iterator[tuple[str, Any]]:
-    while window.peek():
-        value = window.value()
-        yield str(window.values), value
+            more = window.skip(",]") == "," if is_list else window.peek() != ""
 
 
 def json_members(stream: Any, source: Source, encoding: str = "utf-8") -> Iterator[tuple[str, Any]]:
     """Yield (key, value) of one JSON object, one at a time."""
-    check_encoding(encoding)
-    shallow = io.BufferedReader(_Shallow(recoded(stream, encoding), source.name), _CHUNK)
-    try:
-        window = _Window(io.TextIOWrapper(shallow, encoding="utf-8"), source.name)
+    with _window(stream, source, encoding) as window:
         if window.peek() != "{":
             raise DataError(f"{source.name} is not one JSON object by task; export it again.")
         window.skip("{")
-        if window.peek() == "}":
-            return
-        while True:
+        more = window.peek() != "}"
+        while more:
             key = window.value()
-            window.values -= 1  # a key is no record
+            window.values -= 1  # a key is not a record
             window.skip(":")
             yield str(key), window.value()
-            if window.skip(",}") == "}":
-                return
+            more = window.skip(",}") == ","
+
+
+@contextmanager
+def _window(stream: Any, source: Source, encoding: str) -> Iterator[_Window]:
+    """Open a stream of JSON whose nesting and encoding are checked while it is read."""
+    check_encoding(encoding)
+    shallow = io.BufferedReader(_Shallow(recoded(stream, encoding), source.name), _CHUNK)
+    try:
+        yield _Window(io.TextIOWrapper(shallow, encoding="utf-8"), source.name)
     except UnicodeDecodeError as error:
         raise explain_encoding(io.BytesIO(), source, encoding) from error
 
@@ -383,10 +374,3 @@ def xml_events(
             f"{source.name} is damaged or cut off XML ({error}); download it again."
         ) from None
     yield from events
-
-
-@contextmanager
-def opened_json(source: Source, encoding: str) -> Iterator[Iterator[tuple[str, Any]]]:
-    """Open a file and yield its JSON records."""
-    with opened(source) as stream:
-        yield json_records(stream, source, encoding)

@@ -12,10 +12,10 @@ from wisecrowd.io.platforms.judgements import (
     Dropped,
     Event,
     Judgement,
-    batches,
     mapping,
     mappings,
     model_worker,
+    reader,
 )
 from wisecrowd.io.platforms.list_columns import rows_of
 from wisecrowd.io.sources import Source
@@ -23,7 +23,8 @@ from wisecrowd.io.sources import Source
 _RESPONSES = ".responses"
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield submitted responses, and suggestions as workers of kind "model"."""
     rows = rows_of(source, request)
     first = next(rows, {})
@@ -32,8 +33,7 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         request.inventory.remark(
             "this export has no status: drafts and discarded responses count like submitted ones"
         )
-    events = (_nested if nested else _flattened)(chain([first], rows))
-    yield from batches(events, source, request)
+    yield from (_nested if nested else _flattened)(chain([first], rows))
 
 
 def _nested(records: Iterable[dict[str, Any]]) -> Iterator[Event]:

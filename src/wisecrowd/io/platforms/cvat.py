@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
@@ -17,8 +17,8 @@ from wisecrowd.io.platforms.judgements import (
     Dropped,
     Event,
     Judgement,
-    batches,
     model_worker,
+    reader,
     refuse_without_workers,
 )
 from wisecrowd.io.sources import Source, opened
@@ -28,12 +28,9 @@ _NAME = ("annotations", "meta", "job", "assignee", "username")
 _SHAPES = ("box", "polygon", "polyline", "points", "ellipse", "cuboid", "mask", "skeleton", "track")
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield the tags of images, as labels by the job's assignee."""
-    yield from batches(_events(source), source, request)
-
-
-def _events(source: Source) -> Iterator[Event]:
     worker: str | None = None
     image: str | None = None
     tags: dict[str, list[str]] = {}

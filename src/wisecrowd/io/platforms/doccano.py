@@ -14,12 +14,12 @@ from wisecrowd.io.platforms.judgements import (
     Dropped,
     Event,
     Judgement,
-    batches,
-    records_of,
+    objects_in,
+    reader,
     refuse_without_workers,
 )
 from wisecrowd.io.sources import Source, opened
-from wisecrowd.io.untrusted import json_records, opened_zip
+from wisecrowd.io.untrusted import opened_zip
 
 SUFFIXES = (".jsonl", ".json", ".csv")
 _ALL = "all"  # the file that doccano writes for a project where all users share one labelling
@@ -30,12 +30,9 @@ _REMEDY = (
 )
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield the labels of every user, named by the file."""
-    yield from batches(_events(source, request), source, request)
-
-
-def _events(source: Source, request: Request) -> Iterator[Event]:
     path = source.path
     if path is not None and source.suffix in SUFFIXES:
         if path.stem == _ALL:
@@ -74,7 +71,7 @@ def _records(
     file: PurePosixPath, stream: IO[bytes], source: Source, request: Request
 ) -> Iterator[dict[str, Any]]:
     if file.suffix.lower() != ".csv":
-        yield from records_of(json_records(stream, source, request.encoding), source)
+        yield from objects_in(stream, source, request.encoding)
         return
     text = io.TextIOWrapper(stream, encoding=request.encoding, newline="")
     before = csv.field_size_limit(_FIELD_LIMIT)

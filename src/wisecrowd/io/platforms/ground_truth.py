@@ -20,37 +20,34 @@ from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import (
     Event,
     Judgement,
-    batches,
+    json_objects,
     mapping,
     mappings,
-    records_of,
+    objects_in,
+    reader,
     refuse_without_workers,
 )
-from wisecrowd.io.sources import Source, opened
-from wisecrowd.io.untrusted import MAX_MEMBERS, json_records, json_text, opened_zip
+from wisecrowd.io.sources import Source
+from wisecrowd.io.untrusted import MAX_MEMBERS, json_text, opened_zip
 
 _RESPONSE = re.compile(r"(?:.*/)?annotations/worker-response/[^/]+/([^/]+)/[^/]+\.json")
 _MANIFEST = re.compile(r"(?:.*/)?manifests?/output/output\.manifest")
 Members = dict[str, Callable[[], IO[bytes]]]
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield every worker's response."""
-    yield from batches(_events(source, request), source, request)
-
-
-def _events(source: Source, request: Request) -> Iterator[Event]:
     if source.path is not None and (source.path.is_dir() or source.suffix == ".zip"):
         with _members(source) as members:
             yield from _of_job(members, source)
         return
-    with opened(source) as stream:
-        for record in records_of(json_records(stream, source, request.encoding), source):
-            if "datasetObjectId" not in record:
-                raise refuse_without_workers(
-                    source, "give the job's folder, which holds annotations/worker-response"
-                )
-            yield from _of_payload(record)
+    for record in json_objects(source, request.encoding):
+        if "datasetObjectId" not in record:
+            raise refuse_without_workers(
+                source, "give the job's folder, which holds annotations/worker-response"
+            )
+        yield from _of_payload(record)
 
 
 @contextmanager
@@ -77,7 +74,7 @@ def _of_job(members: Members, source: Source) -> Iterator[Event]:
     names: list[Any] = []
     for manifest in filter(_MANIFEST.fullmatch, members):
         with members[manifest]() as stream:
-            lines = records_of(json_records(stream, source), source)
+            lines = objects_in(stream, source)
             names.extend(line.get("source-ref", line.get("source")) for line in lines)
     found = False
     for name in sorted(members):
@@ -89,7 +86,7 @@ def _of_job(members: Members, source: Source) -> Iterator[Event]:
         known = index.isdecimal() and int(index) < len(names)
         task = names[int(index)] if known else index
         with members[name]() as stream:
-            for record in records_of(json_records(stream, source), source):
+            for record in objects_in(stream, source):
                 yield from _of_responses(task, mappings(record.get("answers")))
     if not found:
         raise DataError(

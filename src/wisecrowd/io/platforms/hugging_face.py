@@ -13,7 +13,7 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import spelled
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import Event, Judgement, batches
+from wisecrowd.io.platforms.judgements import Event, Judgement, reader
 from wisecrowd.io.platforms.list_columns import rows_of
 from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
@@ -23,22 +23,18 @@ WORKERS = ("workers", "worker_ids", "annotators", "annotator_ids", "raters", "ra
 _TASKS = ("id", "task_id", "task", "item_id", "idx", "index", "uid")
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield one judgement per entry of the two lists."""
     rows = rows_of(source, request)
     first = next(rows, {})
-    yield from batches(_events(chain([first], rows), list(first), source, request), source, request)
-
-
-def _events(
-    rows: Iterator[dict[str, Any]], header: list[str], source: Source, request: Request
-) -> Iterator[Event]:
+    header = list(first)
     worker = _worker_column(header, source, request)
     task = request.asked.get("task") or next((name for name in _TASKS if name in header), None)
     if task is not None and task not in header:
         pick_question(task, header, source)
     label: str | None = None
-    for number, row in enumerate(rows, start=1):
+    for number, row in enumerate(chain([first], rows), start=1):
         workers = row.get(worker) or []
         if label is None and workers and isinstance(workers, list):
             label = _label_column(row, worker, source, request)

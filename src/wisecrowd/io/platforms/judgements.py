@@ -6,14 +6,16 @@ question, the counts and the columns are the same for all and are made here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
 from wisecrowd.io.platforms.values import as_numbers, as_text, as_times, pick_question
-from wisecrowd.io.sources import Source
+from wisecrowd.io.sources import Source, opened
+from wisecrowd.io.untrusted import json_records
 
 _ROWS = 1 << 16
 _FIELDS = ("task", "worker", "label", "worker_kind", "timestamp", "duration", "cost")
@@ -75,6 +77,18 @@ def batches(events: Iterable[Event], source: Source, request: Request) -> Iterat
     collector.check()
     if collector.rows:
         yield collector.take()
+
+
+def reader(
+    events: Callable[[Source, Request], Iterator[Event]],
+) -> Callable[[Source, Request], Iterator[dict[str, Any]]]:
+    """Make a reader of a function that yields what the records of an export mean."""
+
+    @wraps(events)
+    def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+        return batches(events(source, request), source, request)
+
+    return read
 
 
 class _Collector:
@@ -162,9 +176,15 @@ def refuse_without_workers(source: Source, remedy: str) -> DataError:
     )
 
 
-def records_of(values: Iterable[tuple[str, Any]], source: Source) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of an export, or say which record is none."""
-    for key, value in values:
+def json_objects(source: Source, encoding: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of an export, or say which record is not one."""
+    with opened(source) as stream:
+        yield from objects_in(stream, source, encoding)
+
+
+def objects_in(stream: Any, source: Source, encoding: str = "utf-8") -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a part of an export, which is open."""
+    for key, value in json_records(stream, source, encoding):
         if not isinstance(value, dict):
             raise DataError(
                 f"{source.name}: record {key} is not a JSON object; export it again, or give the "

@@ -14,10 +14,10 @@ from wisecrowd.io.platforms.judgements import (
     Gold,
     Judgement,
     batches,
+    json_objects,
     mapping,
     mappings,
     model_worker,
-    records_of,
 )
 from wisecrowd.io.platforms.label_studio_controls import (
     PER_REGION,
@@ -30,12 +30,12 @@ from wisecrowd.io.platforms.label_studio_controls import (
 from wisecrowd.io.platforms.label_studio_rows import (
     is_flat,
     is_table,
-    rows_of_records,
-    rows_of_table,
+    rows_of,
+    sheet_of,
+    sheet_of_records,
 )
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
-from wisecrowd.io.untrusted import opened_json
 
 _NOT_GOLD = (
     "{} of {} annotations are marked as ground truth, as Label Studio marks imported ones; they "
@@ -46,16 +46,15 @@ _NOT_GOLD = (
 def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield annotations that were not cancelled, and predictions as workers of kind "model"."""
     if is_table(source):
-        yield from rows_of_table(source, request)
+        yield rows_of(sheet_of(source, request), source, request)
         return
-    with opened_json(source, request.encoding) as values:
-        records = records_of(values, source)
-        first = next(records, {})
-        everything = chain([first], records)
-        if is_flat(first):
-            yield from rows_of_records(everything, source, request)
-        else:
-            yield from batches(_events(everything, request), source, request)
+    records = json_objects(source, request.encoding)
+    first = next(records, {})
+    everything = chain([first], records)
+    if is_flat(first):
+        yield rows_of(sheet_of_records(everything, source, request), source, request)
+    else:
+        yield from batches(_events(everything, request), source, request)
 
 
 def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Event]:

@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.spelling import option
 from wisecrowd.io.exports import SoftLabels
 from wisecrowd.io.formats import AUTO, Request, format_of
-from wisecrowd.io.platforms.judgements import mapping, mappings, records_of
+from wisecrowd.io.platforms.judgements import json_objects, mapping, mappings
 from wisecrowd.io.platforms.label_studio import task_of
 from wisecrowd.io.platforms.label_studio_controls import WHOLE, is_placed, label_of
 from wisecrowd.io.platforms.label_studio_rows import (
@@ -26,7 +26,7 @@ from wisecrowd.io.platforms.label_studio_rows import (
 )
 from wisecrowd.io.platforms.values import as_text, pick_question
 from wisecrowd.io.sources import PathLike, Source, find_sources
-from wisecrowd.io.untrusted import json_text, opened_json
+from wisecrowd.io.untrusted import json_text
 from wisecrowd.storage.atomic import atomic_write
 
 FROM_NAME, TO_NAME = "label", "text"
@@ -176,23 +176,18 @@ def _exports(source: PathLike | Iterable[PathLike], format: str) -> list[Source]
 
 
 def _is_flat(source: Source, encoding: str) -> bool:
-    if is_table(source):
-        return True
-    with opened_json(source, encoding) as values:
-        return is_flat(next(records_of(values, source), {}))
+    return is_table(source) or is_flat(next(json_objects(source, encoding), {}))
 
 
 def _sheet(source: Source, request: Request) -> Sheet:
     if is_table(source):
         return sheet_of(source, request)
-    with opened_json(source, request.encoding) as values:
-        return sheet_of_records(records_of(values, source), source, request)
+    return sheet_of_records(json_objects(source, request.encoding), source, request)
 
 
 def _records(sources: list[Source], encoding: str) -> Iterator[dict[str, Any]]:
     for source in sources:
-        with opened_json(source, encoding) as values:
-            yield from records_of(values, source)
+        yield from json_objects(source, encoding)
 
 
 def _control(

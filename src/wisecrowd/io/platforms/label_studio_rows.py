@@ -7,7 +7,7 @@ itself by the form of its cells, or by cells that differ between annotations of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -73,16 +73,10 @@ class Column:
         """(n_rows,) where the column is not empty."""
         return np.array([cell.kind != EMPTY for cell in self.cells], dtype=bool)[self.codes]
 
-    @property
-    def labels(self) -> list[str | None]:
-        """The label of each distinct cell."""
-        return [cell.label for cell in self.cells]
-
     def n_results(self) -> int:
         """Return how many results the JSON export has for this column."""
-        return int(
-            np.array([cell.n_results for cell in self.cells], dtype=np.int64)[self.codes].sum()
-        )
+        results = np.array([cell.n_results for cell in self.cells], dtype=np.int64)
+        return int(results[self.codes].sum())
 
 
 class Sheet:
@@ -202,18 +196,6 @@ def _checked(table: Any, source: Source, request: Request) -> Sheet:
     return Sheet(table, task)
 
 
-def rows_of_table(source: Source, request: Request) -> Iterator[dict[str, Any]]:
-    """Yield the annotations of a CSV or TSV export."""
-    yield _batch(sheet_of(source, request), source, request)
-
-
-def rows_of_records(
-    records: Iterable[dict[str, Any]], source: Source, request: Request
-) -> Iterator[dict[str, Any]]:
-    """Yield the annotations of a JSON_MIN export."""
-    yield _batch(sheet_of_records(records, source, request), source, request)
-
-
 def _text(value: Any) -> str:
     """Return a value as a CSV export writes it."""
     if value is None:
@@ -249,7 +231,8 @@ def _codes(table: Any, name: str) -> tuple[NDArray[np.int32], list[str]]:
     return codes, coded.dictionary.to_pylist()
 
 
-def _batch(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
+def rows_of(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
+    """Return the columns of the annotations."""
     import pyarrow as pa
 
     _note_what_is_left_out(sheet, request)
@@ -262,21 +245,18 @@ def _batch(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
         if other != name:
             inventory.others[other] += int(sheet.columns[other].filled.sum())
     table = sheet.table
-    labels = pa.array([label or "" for label in column.labels], pa.large_string())
+    labels = pa.array([cell.label or "" for cell in column.cells], pa.large_string())
     columns = {
         "task": table.column(sheet.tasks),
         "worker": table.column("annotator"),
         "label": labels.take(pa.array(column.codes)),
-        **{role: table.column(one) for role, one in (
-            ("timestamp", _time_column(table)), ("duration", "lead_time"),
-        ) if one in table.column_names},
-    }  # fmt: skip
+    }
+    # An edit replaces what was there.
+    time = "created_at" if _blank(table, "updated_at").any() else "updated_at"
+    for role, one in (("timestamp", time), ("duration", "lead_time")):
+        if one in table.column_names:
+            columns[role] = table.column(one)
     return finished(pa.table(columns).filter(pa.array(column.filled)), request)
-
-
-def _time_column(table: Any) -> str:
-    """Return when an annotation was made: an edit replaces what was there."""
-    return "updated_at" if not _blank(table, "updated_at").any() else "created_at"
 
 
 def _note_what_is_left_out(sheet: Sheet, request: Request) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
@@ -12,29 +12,23 @@ from wisecrowd.io.platforms.judgements import (
     Dropped,
     Event,
     Judgement,
-    batches,
+    json_objects,
     mapping,
     mappings,
     model_worker,
-    records_of,
+    reader,
     refuse_without_workers,
 )
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
-from wisecrowd.io.untrusted import opened_json
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield the classifications of every label that was not skipped."""
-    with opened_json(source, request.encoding) as values:
-        events = _events(records_of(values, source), source, request)
-        yield from batches(events, source, request)
-
-
-def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
     key = request.asked.get("task")
     labels = named = 0
-    for record in records:
+    for record in json_objects(source, request.encoding):
         row = mapping(record.get("data_row"))
         task = row.get(key) if key else row.get("global_key") or row.get("id")
         for project, held in mapping(record.get("projects")).items():

@@ -11,9 +11,8 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.decoding import parquet_batches
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import records_of
+from wisecrowd.io.platforms.judgements import json_objects
 from wisecrowd.io.sources import Source, opened
-from wisecrowd.io.untrusted import opened_json
 
 _ROWS = 1 << 12
 _MAGIC = b"PAR1"
@@ -26,8 +25,7 @@ def rows_of(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     elif _is_parquet(source):
         yield from _from_parquet(source)
     else:
-        with opened_json(source, request.encoding) as values:
-            yield from records_of(values, source)
+        yield from json_objects(source, request.encoding)
 
 
 def _is_parquet(source: Source) -> bool:

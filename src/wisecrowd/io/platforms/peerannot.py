@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import Event, Judgement, batches
+from wisecrowd.io.platforms.judgements import Event, Judgement, reader
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_members
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield every label of every task."""
     with opened(source) as stream:
-        values = json_members(stream, source, request.encoding)
-        yield from batches(_events(values, source), source, request)
-
-
-def _events(values: Iterator[tuple[str, Any]], source: Source) -> Iterator[Event]:
-    for task, labels in values:
-        if not isinstance(labels, dict):
-            raise DataError(
-                f"{source.name}: task {task!r} is not an object of labels by worker; write "
-                '{"task": {"worker": label}}.'
-            )
-        for worker, label in labels.items():
-            yield Judgement(task, worker, label)
+        for task, labels in json_members(stream, source, request.encoding):
+            if not isinstance(labels, dict):
+                raise DataError(
+                    f"{source.name}: task {task!r} is not an object of labels by worker; write "
+                    '{"task": {"worker": label}}.'
+                )
+            for worker, label in labels.items():
+                yield Judgement(task, worker, label)

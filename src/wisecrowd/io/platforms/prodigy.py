@@ -6,7 +6,7 @@ it shows, with "accept" and "reject" as classes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
@@ -14,28 +14,22 @@ from wisecrowd.io.platforms.judgements import (
     Dropped,
     Event,
     Judgement,
-    batches,
-    records_of,
+    json_objects,
+    reader,
     refuse_without_workers,
 )
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
-from wisecrowd.io.untrusted import opened_json
 
 CHOICE = "choice"
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield accepted choices and binary decisions; ignored ones are dropped."""
-    with opened_json(source, request.encoding) as values:
-        events = _events(records_of(values, source), source, request)
-        yield from batches(events, source, request)
-
-
-def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
     task_key = request.asked.get("task") or "_input_hash"
     named = False
-    for record in records:
+    for record in json_objects(source, request.encoding):
         worker = record.get("_annotator_id") or record.get("_session_id")
         named = named or worker is not None
         yield _event(record, record.get(task_key), worker)

@@ -16,12 +16,12 @@ from wisecrowd.io.platforms.judgements import (
     Event,
     Gold,
     Judgement,
-    batches,
     mapping,
     mappings,
+    reader,
 )
 from wisecrowd.io.platforms.sheets import read_sheet
-from wisecrowd.io.platforms.values import as_text
+from wisecrowd.io.platforms.values import as_text, as_times
 from wisecrowd.io.sources import Source
 from wisecrowd.io.untrusted import json_text
 
@@ -30,7 +30,8 @@ _COLUMNS = ("classification_id", "user_name", "user_id", "workflow_id", "workflo
 _ROWS = 1 << 12
 
 
-def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+@reader
+def read(source: Source, request: Request) -> Iterator[Event]:
     """Yield one judgement per question of a classification."""
     worker = request.asked.get("worker") or "user_name"
 
@@ -40,10 +41,6 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
 
     table = read_sheet(source, request, pick)
     request.found["worker"] = worker
-    yield from batches(_events(table, worker), source, request)
-
-
-def _events(table: Any, worker: str) -> Iterator[Event]:
     latest = _latest_versions(table)
     seen = set()
     for batch in table.to_batches(_ROWS):
@@ -111,7 +108,5 @@ def _labels(made: list[Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _seconds(about: dict[str, Any]) -> float | None:
-    from wisecrowd.io.platforms.values import as_times
-
     start, end = as_times([about.get("started_at"), about.get("finished_at")]).to_pylist()
     return (end - start).total_seconds() if start and end else None
