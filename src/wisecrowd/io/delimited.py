@@ -20,7 +20,7 @@ from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, re
 from wisecrowd.io.formats import Request
 from wisecrowd.io.formulas import restored
 from wisecrowd.io.layout import require_names
-from wisecrowd.io.sources import Source, is_plain, opened, require_content
+from wisecrowd.io.sources import ByteStream, Source, is_plain, opened, require_content
 
 _BLOCK = 1 << 20
 _END = 1 << 16
@@ -83,7 +83,7 @@ def _look(stream: Any, source: Source, encoding: str) -> _Text:
     return _Text(text, text.start)
 
 
-class _Stream(io.RawIOBase):
+class _Stream(ByteStream):
     """A stream of which the start was looked at; remembers its end."""
 
     def __init__(self, stream: Any) -> None:
@@ -98,17 +98,11 @@ class _Stream(io.RawIOBase):
         self.start = self._rest = start
         self.end = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        if self._rest:
-            part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        else:
-            part = self._stream.read(len(buffer)) or b""
+    def next_bytes(self, size: int) -> bytes:
+        part: bytes = self._rest[:size] or self._stream.read(size) or b""
+        self._rest = self._rest[size:]
         self.end = (self.end + part)[-_END:]
-        buffer[: len(part)] = part
-        return len(part)
+        return part
 
 
 class _Header(NamedTuple):
@@ -142,9 +136,7 @@ def _header(start: bytes, source: Source, request: Request, separator: str) -> _
     # A lone CR ends a line as well.
     blank_lines = len(text[:blank].splitlines())
     first_line = _LINE_END.split(text[blank:], 1)[0]
-    used = separator
-    if separator not in first_line:
-        used = next((s for s in _OTHER_SEPARATORS if s in first_line), separator)
+    used = next((s for s in (separator, *_OTHER_SEPARATORS) if s in first_line), separator)
     lines = io.StringIO(text[blank:], newline="")
     try:
         first_row = [name.strip() for name in next(csv.reader(lines, delimiter=used))]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import codecs
-import io
 from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.spelling import option
-from wisecrowd.io.sources import Source
+from wisecrowd.io.sources import ByteStream, Source
 
 _OF_HOST_NAMES = ("idna", "punycode")
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -36,31 +35,25 @@ def is_utf8(encoding: str) -> bool:
 
 def recoded(file: BinaryIO, encoding: str) -> Any:
     """Return a file of UTF-8 bytes, whatever the encoding of ``file``."""
-    if is_utf8(encoding):
-        return file
-    return _Recoded(file, encoding)
+    return file if is_utf8(encoding) else _Recoded(file, encoding)
 
 
-class _Recoded(io.RawIOBase):
+class _Recoded(ByteStream):
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         super().__init__()
         self._file = file
         self._decode = codecs.getincrementaldecoder(encoding)().decode
         self._rest = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def next_bytes(self, size: int) -> bytes:
         while not self._rest:
             raw = self._file.read(1 << 20)
             # Half a character, which UTF-7 can hold, is found by whoever reads the bytes.
             self._rest = self._decode(raw, not raw).encode("utf-8", "surrogatepass")
             if not raw:
                 break
-        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
-        buffer[: len(part)] = part
-        return len(part)
+        part, self._rest = self._rest[:size], self._rest[size:]
+        return part
 
 
 def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError:
@@ -77,13 +70,11 @@ def explain_encoding(file: BinaryIO, source: Source, encoding: str) -> DataError
         try:
             line.decode(encoding)
         except UnicodeDecodeError as error:
-            byte = line[error.start]
-            return DataError(
-                f"{source.name} is not {encoding.upper()}: line {number} has the byte "
-                f"0x{byte:02x}; save it as UTF-8 or give its encoding, for instance "
-                f"{option('encoding', 'latin-1')}."
-            )
+            where = f": line {number} has the byte 0x{line[error.start]:02x}"
+            break
+    else:
+        where = ""
     return DataError(
-        f"{source.name} is not {encoding.upper()}; save it as UTF-8 or give its encoding, for "
-        f"instance {option('encoding', 'latin-1')}."
+        f"{source.name} is not {encoding.upper()}{where}; save it as UTF-8 or give its encoding, "
+        f"for instance {option('encoding', 'latin-1')}."
     )

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from wisecrowd.core.arrow import is_text
+
 _STARTS = "[=+\\-@\\t\\r\\n＝＋－＠]"  # the wide ones count in some locales
 _FORMULA = f"^'*{_STARTS}"
 _DEFUSED = f"^'+{_STARTS}"
@@ -32,7 +34,7 @@ def neutralised(array: Any) -> Any:
 
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if not _is_text(array):
+    if not is_text(array.type):
         return array
     risky = pc.match_substring_regex(array, _FORMULA)
     if not pc.any(risky).as_py():
@@ -59,7 +61,7 @@ def restored(array: Any, taken: Counter[str] | None = None) -> Any:
     """
     import pyarrow.compute as pc
 
-    if not _is_text(array) or not pc.any(pc.starts_with(array, "'")).as_py():
+    if not is_text(array.type) or not pc.any(pc.starts_with(array, "'")).as_py():
         return array
     defused = pc.match_substring_regex(array, _DEFUSED)
     shorter = pc.utf8_slice_codeunits(array, 1)
@@ -67,9 +69,3 @@ def restored(array: Any, taken: Counter[str] | None = None) -> Any:
         counts = shorter.filter(defused).value_counts()
         taken.update({pair["values"]: pair["counts"] for pair in counts.to_pylist()})
     return pc.if_else(defused, shorter, array)
-
-
-def _is_text(array: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(array.type) or pa.types.is_large_string(array.type))

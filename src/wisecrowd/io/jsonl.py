@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, islice
 from typing import Any, BinaryIO
 
 from wisecrowd.core.arrow import as_arrow
@@ -32,7 +32,7 @@ def read_jsonl(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         file = stream if stream.seekable() else io.BytesIO(stream.read())
         try:
             sample = _sample(file, source, request.encoding)
-            keys = _keys(sample)
+            keys = list(dict.fromkeys(key for row in sample for key in row))
             found = request.choose(
                 keys, source, lambda: [[row.get(key) for row in sample] for key in keys]
             )
@@ -96,17 +96,9 @@ def _json_type(value: Any) -> str:
 def _sample(file: BinaryIO, source: Source, encoding: str) -> list[dict[str, Any]]:
     require_content(source, file.read(1 << 16))
     file.seek(0)
-    sample = []
-    for _, row in _objects(file, source, encoding):
-        sample.append(row)
-        if len(sample) == _SAMPLE:
-            break
+    sample = [row for _, row in islice(_objects(file, source, encoding), _SAMPLE)]
     file.seek(0)
     return sample
-
-
-def _keys(sample: list[dict[str, Any]]) -> list[str]:
-    return list(dict.fromkeys(key for row in sample for key in row))
 
 
 def _read_fast(

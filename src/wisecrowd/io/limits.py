@@ -101,19 +101,19 @@ def parse_limits(texts: list[str]) -> dict[str, float]:
 
 def require_rows(name: str, rows: int) -> None:
     """Refuse more rows than the limit."""
-    if rows > current_limits().rows:
-        raise DataError(
-            f"{name} has {rows} rows or more, over the limit of {current_limits().rows}; "
-            f"{raising('rows', rows)}."
-        )
+    _require(name, "rows", rows, f"{rows} rows or more")
 
 
 def require_columns(name: str, columns: int) -> None:
     """Refuse more columns than the limit."""
-    if columns > current_limits().columns:
+    _require(name, "columns", columns, f"{columns} columns")
+
+
+def _require(name: str, limit: str, number: int, shown: str) -> None:
+    allowed = getattr(current_limits(), limit)
+    if number > allowed:
         raise DataError(
-            f"{name} has {columns} columns, over the limit of {current_limits().columns}; "
-            f"{raising('columns', columns)}."
+            f"{name} has {shown}, over the limit of {allowed}; {raising(limit, number)}."
         )
 
 

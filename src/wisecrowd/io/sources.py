@@ -144,7 +144,25 @@ def opened(source: Source) -> Iterator[BinaryIO]:
                 yield file
 
 
-class _Unpacked(io.RawIOBase):
+class ByteStream(io.RawIOBase):
+    """A stream that is made from another one: a subclass says what the next bytes are."""
+
+    def next_bytes(self, size: int) -> bytes:
+        """Return at most so many bytes, none at the end."""
+        raise NotImplementedError
+
+    def readable(self) -> bool:
+        """Tell that the stream can be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, as far as there are bytes."""
+        part = self.next_bytes(len(buffer))
+        buffer[: len(part)] = part
+        return len(part)
+
+
+class _Unpacked(ByteStream):
     """Gzip data that stop where they grow as no table does.
 
     What is unpacked counts against what was read for it, not against the whole file: a bomb is
@@ -158,9 +176,6 @@ class _Unpacked(io.RawIOBase):
         self._source = source
         self._context = copy_context()  # Arrow reads in a thread that does not know the limits
 
-    def readable(self) -> bool:
-        return True
-
     def seekable(self) -> bool:
         return True
 
@@ -170,12 +185,11 @@ class _Unpacked(io.RawIOBase):
     def tell(self) -> int:
         return self._stream.tell()
 
-    def readinto(self, buffer: Any) -> int:
-        part = self._stream.read(len(buffer))
+    def next_bytes(self, size: int) -> bytes:
+        part = self._stream.read(size)
         sizes = self._stream.tell(), self._packed.tell()
         self._context.run(require_size, self._source.name, *sizes, SMALL_TEXT)
-        buffer[: len(part)] = part
-        return len(part)
+        return part
 
 
 def is_plain(stream: BinaryIO) -> bool:

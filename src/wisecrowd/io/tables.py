@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -177,32 +177,44 @@ def _collect(
     sources: list[Source], format: str, request: Request
 ) -> tuple[dict[str, Any], NDArray[np.int64]]:
     """Read all files into one encoded or Arrow column per role; ``ends`` counts rows per file."""
-    import pyarrow as pa
-
     ids: dict[str, IdColumn] = {}
     others: dict[str, list[Any]] = {}
-    ends = []
-    size = 0
-    for source in sources:
-        for batch in reader_for(source, format, request.layout)(source, request):
-            for role, array in batch.items():
-                chunks = array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-                if role in request.id_roles:
-                    column = ids.setdefault(role, IdColumn(role))
-                    for chunk in chunks:
-                        column.add(chunk)
-                else:
-                    others.setdefault(role, []).extend(chunks)
-            size += len(next(iter(batch.values())))
-            require_rows(source.name, size)
-        ends.append(size)
+    ends = np.zeros(len(sources), dtype=np.int64)
+    for file, size, batch in _batches(sources, format, request):
+        ends[file:] = size
+        for role, chunks in batch.items():
+            if role in request.id_roles:
+                column = ids.setdefault(role, IdColumn(role))
+                for chunk in chunks:
+                    column.add(chunk)
+            else:
+                others.setdefault(role, []).extend(chunks)
     values: dict[str, Any] = {role: column.finish() for role, column in ids.items()}
-    for role, chunks in others.items():
-        values[role] = _chunked(chunks, role)
-    return values, np.array(ends, dtype=np.int64)
+    return values | {role: _chunked(chunks) for role, chunks in others.items()}, ends
 
 
-def _chunked(chunks: list[Any], role: str) -> Any:
+def _batches(
+    sources: list[Source], format: str, request: Request
+) -> Iterator[tuple[int, int, dict[str, list[Any]]]]:
+    """Yield (number of the file, rows so far, chunks of each column), within the limit on rows."""
+    import pyarrow as pa
+
+    size = 0
+    for file, source in enumerate(sources):
+        for batch in reader_for(source, format, request.layout)(source, request):
+            size += len(next(iter(batch.values())))
+            yield (
+                file,
+                size,
+                {
+                    name: array.chunks if isinstance(array, pa.ChunkedArray) else [array]
+                    for name, array in batch.items()
+                },
+            )
+            require_rows(source.name, size)
+
+
+def _chunked(chunks: list[Any]) -> Any:
     import pyarrow as pa
 
     types = {chunk.type for chunk in chunks}
@@ -272,7 +284,15 @@ def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -
     >>> read_frame(path).to_pydict()
     {'task': ['1'], 'label': ['cat'], 'confidence': ['0.9']}
     """
-    return _table(path, format, Request({}, encoding))
+    import pyarrow as pa
+
+    request = Request({}, encoding)
+    parts: dict[str, list[Any]] = {}
+    for _, _, batch in _batches(find_sources(path), format, request):
+        for name, chunks in batch.items():
+            parts.setdefault(name, []).extend(chunks)
+    empty = pa.array([], pa.string())
+    return pa.table({n: _chunked(parts[n]) if n in parts else empty for n in request.found})
 
 
 def read_truth(
@@ -353,14 +373,13 @@ def _gold_for(
     encoding: str,
 ) -> Any:
     """Read the gold of an export; where it has several questions, that of the annotations."""
-    names = {role: asked.get(role) for role in ("task", "label")}
+    task = asked.get("task")
     try:
-        return read_gold(path, format, **names, encoding=encoding)
+        return read_gold(path, format, task=task, label=asked.get("label"), encoding=encoding)
     except SeveralQuestionsError as error:
         if preferred.get("label") not in error.questions:
             raise
-        names["label"] = preferred["label"]
-        return read_gold(path, format, **names, encoding=encoding)
+        return read_gold(path, format, task=task, label=preferred["label"], encoding=encoding)
 
 
 def read_gold(
@@ -407,22 +426,3 @@ def _refuse_two_classes(table: Any, source: Source) -> None:
                 f"{source.name} gives task {task!r} two classes, {known[task]!r} and {label!r}; "
                 "keep one."
             )
-
-
-def _table(path: PathLike, format: str, request: Request) -> Any:
-    import pyarrow as pa
-
-    sources = find_sources(path)
-    parts: dict[str, list[Any]] = {}
-    size = 0
-    for source in sources:
-        for batch in reader_for(source, format)(source, request):
-            for name, array in batch.items():
-                parts.setdefault(name, []).extend(
-                    array.chunks if isinstance(array, pa.ChunkedArray) else [array]
-                )
-            size += len(next(iter(batch.values())))
-            require_rows(source.name, size)
-    columns = {name: _chunked(chunks, name) for name, chunks in parts.items()}
-    empty = pa.array([], pa.string())
-    return pa.table({name: columns.get(name, empty) for name in request.found})

@@ -19,7 +19,7 @@ import numpy as np
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.limits import require_size
-from wisecrowd.io.sources import Source
+from wisecrowd.io.sources import ByteStream, Source
 
 if TYPE_CHECKING:
     from zipfile import ZipInfo
@@ -40,7 +40,7 @@ _DECODER = json.JSONDecoder()
 # ------------------------------------------------------------------------------------------- JSON
 
 
-class _Shallow(io.RawIOBase):
+class _Shallow(ByteStream):
     """A stream of JSON whose nesting is measured before anybody decodes it."""
 
     def __init__(self, stream: Any, name: str) -> None:
@@ -51,14 +51,10 @@ class _Shallow(io.RawIOBase):
         self._inside_text = False
         self._escape = b""
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        part = self._stream.read(len(buffer)) or b""
+    def next_bytes(self, size: int) -> bytes:
+        part = self._stream.read(size) or b""
         self._measure(part)
-        buffer[: len(part)] = part
-        return len(part)
+        return bytes(part)
 
     def _measure(self, part: bytes) -> None:
         data = _ESCAPE.sub(b"", self._escape + part)

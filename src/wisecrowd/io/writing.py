@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from wisecrowd.core.arrow import to_numpy
+from wisecrowd.core.arrow import is_text, to_numpy
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.formats import AUTO, SUFFIXES
 from wisecrowd.io.formulas import neutralised
@@ -75,7 +75,10 @@ def write_table(
         elif kind == "jsonl":
             _write_jsonl(file, arrays)
         else:
-            _write_parquet(file, arrays, metadata)
+            import pyarrow as pa
+            import pyarrow.parquet as pq
+
+            pq.write_table(pa.table(arrays, metadata=metadata), file)
 
 
 def _format(path: PathLike, format: str) -> str:
@@ -154,27 +157,21 @@ def _write_delimited(file: BinaryIO, columns: Mapping[str, Any], separator: str)
         lines = pc.binary_join_element_wise(*texts, _scalar(separator))
         _, offsets, data = lines.buffers()
         if data is not None:
-            file.write(memoryview(data)[: _end(lines, offsets)])
+            file.write(memoryview(data)[: np.frombuffer(offsets, np.int64)[len(lines)]])
 
 
 def _needs_no_quotes(array: Any, separator: str) -> bool:
     """Tell whether a column is numbers, or text without any character that csv gives a meaning."""
     import pyarrow as pa
 
-    if pa.types.is_integer(array.type) or pa.types.is_boolean(array.type):
+    types = pa.types
+    if any(is_it(array.type) for is_it in (types.is_integer, types.is_boolean, types.is_floating)):
         return True
-    if pa.types.is_floating(array.type):
-        return True
-    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+    if not is_text(array.type):
         return False
     data = array.buffers()[2]
     text = b"" if data is None else data.to_pybytes()
     return not any(character in text for character in (b'"', b"\n", b"\r", separator.encode()))
-
-
-def _end(lines: Any, offsets: Any) -> int:
-    wide = str(lines.type) == "large_string"
-    return int(np.frombuffer(offsets, np.int64 if wide else np.int32)[len(lines)])
 
 
 def _text(name: str, array: Any) -> Any:
@@ -214,7 +211,7 @@ def _scalar(text: str) -> Any:
     return pa.scalar(text, pa.large_string())
 
 
-# ------------------------------------------------------------------------------- jsonl and parquet
+# ---------------------------------------------------------------------------------------- jsonl
 
 
 def _write_jsonl(file: BinaryIO, columns: Mapping[str, Any]) -> None:
@@ -227,17 +224,8 @@ def _write_jsonl(file: BinaryIO, columns: Mapping[str, Any]) -> None:
 
 
 def _plain(array: Any) -> list[Any]:
-    """Python values; NaN becomes null, for JSON has none."""
+    """Return Python values; NaN becomes null, because JSON has no NaN."""
     values = array.to_pylist()
     if str(array.type) in ("double", "float"):
         return [None if x is None or not np.isfinite(x) else x for x in values]
     return list(values)
-
-
-def _write_parquet(
-    file: BinaryIO, columns: Mapping[str, Any], metadata: Mapping[str, str] | None
-) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table(dict(columns), metadata=metadata), file)

@@ -12,11 +12,11 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import refuse_without_workers
-from wisecrowd.io.platforms.sheets import finished, keep, read_sheet, with_columns
+from wisecrowd.io.platforms.sheets import finished, keep_status, read_sheet, with_columns
 from wisecrowd.io.platforms.values import as_numbers, pick_question
 from wisecrowd.io.sources import Source
 
-_KEPT = ("approved", "submitted")
+_KEPT = ["approved", "submitted"]
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 _EXTRA = {
     "worker": "WorkerId", "status": "AssignmentStatus", "timestamp": "SubmitTime",
@@ -26,7 +26,6 @@ _EXTRA = {
 
 def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield approved and submitted assignments; rejected ones are dropped."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     pairs: list[tuple[str, str]] = []
@@ -41,10 +40,7 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         return columns
 
     table = read_sheet(source, request, pick)
-    if "status" in table.column_names:
-        status = pc.utf8_lower(table.column("status"))
-        reason = "rejected or not submitted"
-        table = keep(table, pc.is_in(status, pa.array(_KEPT)), reason, request)
+    table = keep_status(table, _KEPT, "rejected or not submitted", request)
     shared = {
         role: pc.divide(as_numbers(table.column(role)), float(len(pairs)))
         for role in ("duration", "cost")

@@ -11,8 +11,12 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.delimited import read_csv, read_tsv
 from wisecrowd.io.formats import Request
-from wisecrowd.io.inventory import HUMAN
-from wisecrowd.io.platforms.values import as_numbers, as_times, pick_question
+from wisecrowd.io.platforms.values import (
+    as_numbers,
+    as_times,
+    pick_question,
+    unknown_details,
+)
 from wisecrowd.io.sources import Source
 
 Pick = Callable[[list[str]], Mapping[str, str]]
@@ -76,6 +80,17 @@ def keep(table: Any, mask: Any, reason: str, request: Request) -> Any:
     kept = table.filter(mask)
     request.inventory.drop(reason, len(table) - len(kept))
     return kept
+
+
+def keep_status(table: Any, kept: list[str], reason: str, request: Request) -> Any:
+    """Return the rows whose column ``status``, if there is one, holds a word to keep."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if "status" not in table.column_names:
+        return table
+    status = pc.utf8_lower(table.column("status"))
+    return keep(table, pc.is_in(status, pa.array(kept)), reason, request)
 
 
 def is_blank(column: Any) -> Any:
@@ -154,18 +169,10 @@ def finished(table: Any, request: Request) -> dict[str, Any]:
         missing = is_blank(table.column(role))
         reason = "without a label" if role == "label" else f"without a {role} id"
         table = keep(table, pc.invert(missing), reason, request)
-    size = len(table)
     batch = {role: table.column(role).cast(pa.large_string()) for role in _TEXT_ROLES}
-    for role, convert, kind in (
-        ("timestamp", as_times, pa.timestamp("us")),
-        ("duration", as_numbers, pa.float64()),
-        ("cost", as_numbers, pa.float64()),
-    ):
-        if role not in table.column_names:
-            batch[role] = pa.nulls(size, kind)
-        elif table.column(role).type == kind:
-            batch[role] = table.column(role)
-        else:
-            batch[role] = convert(table.column(role))
-    batch["worker_kind"] = pa.repeat(pa.scalar(HUMAN, pa.large_string()), size)
+    batch |= unknown_details(len(table))
+    for role, convert in (("timestamp", as_times), ("duration", as_numbers), ("cost", as_numbers)):
+        if role in table.column_names:
+            column = table.column(role)
+            batch[role] = column if column.type == batch[role].type else convert(column)
     return batch

@@ -9,7 +9,7 @@ from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import refuse_without_workers
 from wisecrowd.io.platforms.sheets import (
     finished,
-    keep,
+    keep_status,
     read_sheet,
     seconds_spent,
     take_gold,
@@ -18,7 +18,7 @@ from wisecrowd.io.platforms.sheets import (
 from wisecrowd.io.platforms.values import as_numbers, pick_question
 from wisecrowd.io.sources import Source
 
-_KEPT = ("APPROVED", "SUBMITTED", "")
+_KEPT = ["approved", "submitted", ""]
 _EXTRA = {
     "worker": "ASSIGNMENT:worker_id", "status": "ASSIGNMENT:status",
     "page": "ASSIGNMENT:assignment_id", "timestamp": "ASSIGNMENT:submitted",
@@ -28,8 +28,6 @@ _EXTRA = {
 
 def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield accepted and submitted labels; the reward of a page is shared out among its tasks."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
 
     def pick(header: list[str]) -> Mapping[str, str]:
         if _EXTRA["worker"] not in header:
@@ -48,10 +46,7 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     table = read_sheet(source, request, pick)
     if "gold" in table.column_names:
         take_gold(table, "gold", request)
-    if "status" in table.column_names:
-        status = pc.utf8_upper(table.column("status"))
-        reason = "rejected, skipped or expired"
-        table = keep(table, pc.is_in(status, pa.array(_KEPT)), reason, request)
+    table = keep_status(table, _KEPT, "rejected, skipped or expired", request)
     yield finished(with_columns(table, _shared_out(table)), request)
 
 
@@ -61,15 +56,13 @@ def _named(header: list[str], prefix: str) -> list[str]:
 
 def _task(header: list[str], source: Source, request: Request) -> str:
     """Return the task's column: the only input, else Toloka's own id of the task."""
-    inputs = [column for column in header if column.startswith("INPUT:")]
+    inputs = _named(header, "INPUT:")
     asked = request.asked.get("task")
-    if asked is not None:
-        if asked in header:
-            return asked
-        return "INPUT:" + pick_question(asked, _named(header, "INPUT:"), source)
-    if len(inputs) != 1 and "ASSIGNMENT:task_id" in header:
+    if asked is None and len(inputs) != 1 and "ASSIGNMENT:task_id" in header:
         return "ASSIGNMENT:task_id"
-    return "INPUT:" + pick_question(None, _named(header, "INPUT:"), source)
+    if asked is not None and asked in header:
+        return asked
+    return "INPUT:" + pick_question(asked, inputs, source)
 
 
 def _shared_out(table: Any) -> dict[str, Any]:

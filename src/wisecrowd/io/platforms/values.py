@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.io.inventory import SeveralQuestionsError, listed
+from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, listed
 from wisecrowd.io.sources import Source
 
 SEVERAL = "|"  # between the choices of one judgement
@@ -130,6 +130,18 @@ def _parsed(text: str) -> datetime.datetime | None:
     if moment.tzinfo is not None:
         moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
     return moment - datetime.timedelta(hours=hours)
+
+
+def unknown_details(size: int) -> dict[str, Any]:
+    """Return the optional columns of labels that humans gave, when nothing else is known."""
+    import pyarrow as pa
+
+    return {
+        "timestamp": pa.nulls(size, pa.timestamp("us")),
+        "duration": pa.nulls(size, pa.float64()),
+        "cost": pa.nulls(size, pa.float64()),
+        "worker_kind": pa.repeat(pa.scalar(HUMAN, pa.large_string()), size),
+    }
 
 
 def pick_question(asked: str | None, questions: Sequence[str], source: Source) -> str:

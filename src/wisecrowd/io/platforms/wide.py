@@ -21,8 +21,8 @@ from wisecrowd.core.wide_columns import (
     require_workers,
 )
 from wisecrowd.io.formats import FORMATS, Request, load_reader
-from wisecrowd.io.inventory import HUMAN
 from wisecrowd.io.limits import require_columns
+from wisecrowd.io.platforms.values import unknown_details
 from wisecrowd.io.sources import Source
 
 _ROWS = 1 << 16  # of a batch
@@ -70,29 +70,25 @@ def read(source: Source, request: Request, table: str = "csv") -> Iterator[dict[
     cells = pa.concat_tables(parts)
     texts = {name: label_texts(cells.column(name)) for name in cells.column_names}
     chosen = _choose(texts, inner.header, source, request)
-    if chosen.task is None:
-        tasks = pa.array([str(row) for row in range(len(cells))], pa.large_string())
-    else:
-        tasks = texts[chosen.task]
     for worker in chosen.workers:
         request.restored.setdefault("label", Counter()).update(inner.restored.get(worker, {}))
-    if chosen.task is not None:
+    if chosen.task is None:
+        tasks = pa.array([str(row) for row in range(len(cells))], pa.large_string())
+        request.found["task"] = "row number"
+    else:
+        tasks = texts[chosen.task]
         request.restored.setdefault("task", Counter()).update(inner.restored.get(chosen.task, {}))
-    request.found |= {"task": "row number" if chosen.task is None else chosen.task or "column 1"}
+        request.found["task"] = chosen.task or "column 1"
     for workers in _groups(chosen.workers, len(cells)):
         present = [texts[worker].is_valid() for worker in workers]
         labels = [texts[w].filter(mask) for w, mask in zip(workers, present, strict=True)]
         names = pa.array(workers, pa.large_string())
         repeated = np.repeat(np.arange(len(workers)), [len(column) for column in labels])
-        size = len(repeated)
         yield {
             "task": _joined([tasks.filter(mask) for mask in present]),
             "worker": names.take(pa.array(repeated)),
             "label": _joined(labels),
-            "worker_kind": pa.repeat(pa.scalar(HUMAN, pa.large_string()), size),
-            "timestamp": pa.nulls(size, pa.timestamp("us")),
-            "duration": pa.nulls(size, pa.float64()),
-            "cost": pa.nulls(size, pa.float64()),
+            **unknown_details(len(repeated)),
         }
 
 
