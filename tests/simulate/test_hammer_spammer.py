@@ -31,3 +31,40 @@ def test_ends_of_the_range_and_beyond(cls):
     np.testing.assert_array_equal(cls(0).sample(1, 2, rng), [[[0.5, 0.5]] * 2])
     with pytest.raises(ParameterError, match=r"^gamma is .*; give .* between 0\.0 and 1\.0"):
         cls(1.5)
+
+
+@pytest.mark.parametrize(("n_known", "n_classes", "n_workers"), [(1, 5, 10), (2, 5, 10), (5, 5, 3)])
+def test_every_worker_knows_so_many_classes_and_all_classes_equally_often(
+    n_known, n_classes, n_workers
+):
+    population = simulate.ClassExperts(n_known, p=0.9, q=0.3)
+    confusion = population.sample(n_workers, n_classes, np.random.default_rng(0))
+    known = np.isclose(np.diagonal(confusion, axis1=1, axis2=2), 0.9)
+    assert (known.sum(axis=1) == n_known).all()
+    assert np.ptp(known.sum(axis=0)) == 0
+    np.testing.assert_allclose(np.diagonal(confusion, axis1=1, axis2=2)[~known], 0.3)
+    np.testing.assert_allclose(confusion.sum(axis=2), 1.0)
+
+
+def test_a_few_workers_share_out_all_classes():
+    confusion = simulate.ClassExperts(2, p=1.0).sample(3, 6, np.random.default_rng(0))
+    known = np.diagonal(confusion, axis1=1, axis2=2) == 1.0
+    assert (known.sum(axis=0) == 1).all()
+
+
+def test_unknown_classes_are_guessed():
+    confusion = simulate.ClassExperts(1).sample(4, 4, np.random.default_rng(0))
+    guessed = np.diagonal(confusion, axis1=1, axis2=2) != 0.95
+    np.testing.assert_allclose(confusion[guessed], 0.25)
+
+
+def test_edges_and_errors():
+    np.testing.assert_array_equal(
+        simulate.ClassExperts().sample(2, 1, np.random.default_rng(0)), np.ones((2, 1, 1))
+    )
+    with pytest.raises(ParameterError, match="`n_known` is 3, but there are 2 classes"):
+        simulate.ClassExperts(3).sample(1, 2, np.random.default_rng(0))
+    with pytest.raises(ParameterError, match=r"^n_known is "):
+        simulate.ClassExperts(0)
+    with pytest.raises(ParameterError, match=r"^q is "):
+        simulate.ClassExperts(q=2)

@@ -1,22 +1,33 @@
-"""Parquet files: only the columns that are needed, batch by batch."""
+"""Parquet files: only the columns that are needed, batch by batch, with a limit on what comes out.
+
+The metadata of a parquet file bound the size of numbers and of text that is stored plainly. They do
+not bound text behind a dictionary: a thousand rows may each stand for the same megabyte. Such
+columns are read as codes and distinct values, whose lengths give the size before rows are decoded.
+"""
 
 from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wisecrowd.core.arrow import is_text, is_text_view
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.spelling import option
-from wisecrowd.io.decoding import parquet_batches
 from wisecrowd.io.formats import Request
+from wisecrowd.io.limits import require_columns, require_rows, require_size
 from wisecrowd.io.sources import Source, clear_errors, opened
 
 _MAGIC = b"PAR1"
 _ROWS = 1 << 16
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
+_WIDTH = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
+_TEXT = "BYTE_ARRAY"
+_OFFSET = 4
+_AS_IT_IS = {"PLAIN", "RLE", "BIT_PACKED"}  # encodings in which text has its own length
+_DELTAS = "DELTA_BYTE_ARRAY"  # a value repeats the one before it: seen only when decoded,
+_ROWS_OF_DELTAS = 1 << 10  # and so in small batches
 
 
 def read_parquet(source: Source, request: Request) -> Iterator[dict[str, Any]]:
@@ -84,3 +95,100 @@ def _can_be_labels(kind: Any) -> bool:
         is_text(kind) or is_text_view(kind) or pa.types.is_integer(kind)
         or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
     )  # fmt: skip
+
+
+def parquet_batches(
+    stream: Any, table: Any, names: Sequence[str], source: Source, rows: int
+) -> Iterator[Any]:
+    """Yield batches of the columns of a parquet file, as long as they stay within the limits.
+
+    Parameters
+    ----------
+    stream : seekable binary file
+    table : pyarrow.parquet.ParquetFile
+        Opened from the stream.
+    names : sequence of str
+        Columns to read.
+    source : Source
+        What messages call it.
+    rows : int
+        Of a batch.
+
+    Raises
+    ------
+    DataError
+        If the limit on rows, columns, bytes or the ratio is exceeded.
+    """
+    import pyarrow.parquet as pq
+
+    metadata, schema = table.metadata, table.schema_arrow
+    stored = stream.seek(0, io.SEEK_END)
+    require_columns(source.name, metadata.num_columns)
+    require_rows(source.name, metadata.num_rows)
+    leaves = _leaves(metadata, names)
+    decoded = sum(_size(chunk) for leaf in leaves for chunk in _chunks(metadata, leaf))
+    require_size(source.name, decoded, stored)
+    hidden = {leaf: kinds for leaf in leaves if (kinds := _encodings(metadata, leaf) - _AS_IT_IS)}
+    deltas = any(_DELTAS in kinds for kinds in hidden.values())
+    paths = [metadata.schema.column(leaf).path for leaf in hidden if _DELTAS not in hidden[leaf]]
+    coded = pq.ParquetFile(stream, metadata=metadata, read_dictionary=paths)
+    rows = min(rows, _ROWS_OF_DELTAS) if deltas else rows
+    for batch in coded.iter_batches(rows, columns=list(names), use_threads=False):
+        batch.validate(full=True)  # text may hold bytes that are not UTF-8
+        decoded += batch.nbytes if deltas else 0
+        decoded += sum(_text_size(column) for column in batch.columns)
+        require_size(source.name, decoded, stored)
+        yield _decoded(batch, schema)
+
+
+def _leaves(metadata: Any, names: Sequence[str]) -> list[int]:
+    """Return the stored columns behind the wanted ones: those inside lists have longer paths."""
+    wanted, found = set(names), []
+    for number in range(metadata.num_columns):
+        words = metadata.schema.column(number).path.split(".")
+        if any(".".join(words[: n + 1]) in wanted for n in range(len(words))):
+            found.append(number)
+    return found
+
+
+def _chunks(metadata: Any, leaf: int) -> Iterator[Any]:
+    return (metadata.row_group(g).column(leaf) for g in range(metadata.num_row_groups))
+
+
+def _encodings(metadata: Any, leaf: int) -> set[str]:
+    if metadata.schema.column(leaf).physical_type != _TEXT:
+        return set()
+    return {name for chunk in _chunks(metadata, leaf) for name in chunk.encodings}
+
+
+def _size(chunk: Any) -> int:
+    """Return the bytes that a column chunk takes at least when it is decoded."""
+    if chunk.physical_type == _TEXT:
+        return int(_OFFSET * chunk.num_values + chunk.total_uncompressed_size)
+    return int(_WIDTH.get(chunk.physical_type, 1) * chunk.num_values)
+
+
+def _text_size(column: Any) -> int:
+    """Return the bytes of text that codes stand for."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        return _text_size(column.flatten())
+    if not pa.types.is_dictionary(column.type) or not is_text(column.type.value_type):
+        return 0
+    lengths = pc.cast(pc.binary_length(column.dictionary), pa.int64())
+    return pc.sum(lengths.take(column.indices)).as_py() or 0
+
+
+def _decoded(batch: Any, schema: Any) -> dict[str, Any]:
+    """Return the columns by name, in the types that the file gives them."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        kind = schema.field(name).type
+        if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
+            column = column.dictionary_decode().cast(kind)
+        columns[name] = column
+    return columns

@@ -10,9 +10,7 @@ what) and difficulties (which tasks are hard).
 """
 
 from wisecrowd.simulate.base import Crowd, Mixture, Population
-from wisecrowd.simulate.class_experts import ClassExperts
-from wisecrowd.simulate.copiers import Colluders, Copiers
-from wisecrowd.simulate.dependent_group import DependentGroup
+from wisecrowd.simulate.copiers import Colluders, Copiers, DependentGroup
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
 from wisecrowd.simulate.dirichlet import DirichletWorkers, FixedConfusion
 from wisecrowd.simulate.diverse import DiverseWorkers
@@ -20,7 +18,7 @@ from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
 from wisecrowd.simulate.folder import write
 from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
-from wisecrowd.simulate.hammer_spammer import ClassWiseHammerSpammers, HammerSpammers
+from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace import MACEWorkers
 from wisecrowd.simulate.one_coin import OneCoinWorkers
 from wisecrowd.simulate.presets import (

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.simulate.base import Crowd, Mixture, Population
-from wisecrowd.simulate.class_experts import ClassExperts
 from wisecrowd.simulate.copiers import Colluders, Copiers
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
 from wisecrowd.simulate.dirichlet import DirichletWorkers
@@ -19,7 +18,7 @@ from wisecrowd.simulate.diverse import DiverseWorkers
 from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
 from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
-from wisecrowd.simulate.hammer_spammer import ClassWiseHammerSpammers, HammerSpammers
+from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace import MACEWorkers
 from wisecrowd.simulate.one_coin import OneCoinWorkers
 from wisecrowd.simulate.regular import Regular

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.io.decoding import parquet_batches
 from wisecrowd.io.formats import Request
+from wisecrowd.io.parquet import parquet_batches
 from wisecrowd.io.platforms.judgements import json_objects
 from wisecrowd.io.sources import Source, opened
 
