@@ -22,20 +22,8 @@ from wisecrowd.metrics.workers import (
 )
 
 __all__ = [
-    "accuracy",
-    "balanced_accuracy",
-    "brier_score",
-    "cohen_kappa",
-    "confusion_error",
-    "confusion_total_variation",
-    "expected_calibration_error",
-    "fleiss_kappa",
-    "fractional_accuracy",
-    "krippendorff_alpha",
-    "log_loss",
-    "macro_f1",
-    "match_classes",
-    "top_k_accuracy",
-    "top_k_f1",
-    "worker_rank_correlation",
-]
+    "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
+    "confusion_total_variation", "expected_calibration_error", "fleiss_kappa",
+    "fractional_accuracy", "krippendorff_alpha", "log_loss", "macro_f1", "match_classes",
+    "top_k_accuracy", "top_k_f1", "worker_rank_correlation",
+]  # fmt: skip

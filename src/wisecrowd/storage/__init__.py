@@ -10,14 +10,6 @@ from wisecrowd.storage.manifest import Manifest, read_manifest, write_manifest
 from wisecrowd.storage.models import SavedModel, load_state, save_state
 
 __all__ = [
-    "Manifest",
-    "SavedModel",
-    "atomic_directory",
-    "atomic_write",
-    "clear_write_errors",
-    "load_state",
-    "read_manifest",
-    "save_state",
-    "together",
-    "write_manifest",
-]
+    "Manifest", "SavedModel", "atomic_directory", "atomic_write", "clear_write_errors",
+    "load_state", "read_manifest", "save_state", "together", "write_manifest",
+]  # fmt: skip
