@@ -136,7 +136,7 @@ def write_soft_labels(fit: Any, path: str | os.PathLike[str]) -> list[Path]:
         "task": result.tasks, "label": result.labels, "confidence": result.confidence,
     }  # fmt: skip
     if kind == "parquet":
-        names = json.dumps(_plain(result.classes), ensure_ascii=False)
+        names = json.dumps(plain_ids(result.classes), ensure_ascii=False)
         write_table(target, table | {"soft_label": result.dense()}, metadata={"classes": names})
     else:
         write_table(target, table | {"soft_label": _by_class(result)})
@@ -145,7 +145,7 @@ def write_soft_labels(fit: Any, path: str | os.PathLike[str]) -> list[Path]:
 
 def _write_array(result: SoftLabels, target: Path) -> list[Path]:
     beside = ids_path(target)
-    ids = {"tasks": _plain(result.tasks), "classes": _plain(result.classes)}
+    ids = {"tasks": plain_ids(result.tasks), "classes": plain_ids(result.classes)}
     with together():
         with atomic_write(target, "wb") as file:
             np.lib.format.write_array(file, result.dense(), allow_pickle=False)
@@ -158,7 +158,7 @@ def _by_class(result: SoftLabels) -> Any:
     import pyarrow as pa
 
     columns = [pa.array(column) for column in result.dense().T]
-    return pa.StructArray.from_arrays(columns, [str(name) for name in _plain(result.classes)])
+    return pa.StructArray.from_arrays(columns, [str(name) for name in plain_ids(result.classes)])
 
 
 def require_hugging_face() -> Any:
@@ -190,7 +190,7 @@ def as_hugging_face(fit: Any) -> Any:
     from wisecrowd.io.writing import as_column
 
     result = SoftLabels.of(fit)
-    names = [str(name) for name in _plain(result.classes)]
+    names = [str(name) for name in plain_ids(result.classes)]
     codes = lookup(result.labels, result.classes).astype(np.int64)
     tasks = as_column(result.tasks)
     features = datasets.Features(
@@ -225,7 +225,7 @@ def _is_data_set(entry: Path) -> bool:
     return entry.is_file() and own
 
 
-def _plain(values: NDArray[Any]) -> list[Any]:
-    """Return ids as JSON has them; what it has not, such as dates, as text."""
+def plain_ids(values: NDArray[Any]) -> list[Any]:
+    """Return ids as JSON values; ids that JSON does not have, such as dates, as text."""
     listed: list[Any] = values.tolist()
     return [x if isinstance(x, str | int | float | bool) else str(x) for x in listed]

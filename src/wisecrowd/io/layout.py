@@ -146,7 +146,7 @@ def is_data(header: Sequence[str], columns: Sequence[Sequence[Any]]) -> bool:
     """
     if all(map(is_number, header)):
         return True
-    if any(map(_is_word_of_headers, header)):
+    if any(plain_name(name) in _WORDS or id_of(name) is not None for name in header):
         return False
     signs = sum(
         is_number(name) or (name != "" and name in values)
@@ -163,10 +163,6 @@ def is_number(name: str) -> bool:
 def is_counted(names: Sequence[str]) -> bool:
     """Tell whether names are the numbers 0, 1, 2 ... that a frame without names gets."""
     return list(names) in ([str(k) for k in range(n, n + len(names))] for n in (0, 1))
-
-
-def _is_word_of_headers(name: str) -> bool:
-    return plain_name(name) in _WORDS or id_of(name) is not None
 
 
 def _fields(row: Sequence[str]) -> str:

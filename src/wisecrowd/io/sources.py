@@ -114,16 +114,14 @@ def _missing(file: Path) -> DataError:
         return DataError(
             f"{file} is a link to {os.readlink(file)}, which does not exist; correct the link."
         )
-    return DataError(f"{file} does not exist{_near(file)}")
-
-
-def _near(file: Path) -> str:
     try:
-        names = os.listdir(file.parent)
+        close = difflib.get_close_matches(file.name, os.listdir(file.parent), n=1)
     except OSError:
-        return f", nor can its directory {file.parent} be read; check the path."
-    close = difflib.get_close_matches(file.name, names, n=1)
-    return f"; did you mean {file.parent / close[0]}?" if close else "; check the path."
+        return DataError(
+            f"{file} does not exist, nor can its directory {file.parent} be read; check the path."
+        )
+    hint = f"did you mean {file.parent / close[0]}?" if close else "check the path."
+    return DataError(f"{file} does not exist; {hint}")
 
 
 @contextmanager

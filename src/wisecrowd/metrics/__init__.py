@@ -10,9 +10,10 @@ from wisecrowd.metrics.classification import (
     balanced_accuracy,
     fractional_accuracy,
     macro_f1,
+    top_k_accuracy,
+    top_k_f1,
 )
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
-from wisecrowd.metrics.ranking import top_k_accuracy, top_k_f1
 from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.workers import (
     confusion_error,

@@ -90,8 +90,12 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     parameters = learned.pop(_PARAMETERS, None)
     try:
         if isinstance(parameters, dict) and _MODULE in parameters:
-            parameters = {**parameters, "module": _given(module, parameters[_MODULE])}
-            del parameters[_MODULE]
+            shown = parameters.pop(_MODULE)
+            if module is None:
+                raise DataError(
+                    f"it was trained with a network of your own ({shown}); give load(module=)"
+                )
+            parameters["module"] = module
         method = _put_together(saved.kind, parameters, learned)
         if learned and hasattr(method, "_set_network"):
             method._set_network(saved.files)
@@ -103,12 +107,6 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
             f"Cannot load the method at {os.fspath(path)}: {reason}; load it with the version of "
             "wisecrowd that saved it, or fit it again."
         ) from error
-
-
-def _given(module: Any, shown: Any) -> Any:
-    if module is None:
-        raise DataError(f"it was trained with a network of your own ({shown}); give load(module=)")
-    return module
 
 
 # ----------------------------------------------------------------------------------------- to state

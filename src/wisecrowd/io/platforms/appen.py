@@ -16,7 +16,6 @@ from wisecrowd.io.platforms.sheets import (
     read_sheet,
     seconds_spent,
     take_gold,
-    with_columns,
 )
 from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
@@ -48,14 +47,14 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
 
     table = read_sheet(source, request, pick)
     question = judged_column(table, candidates, request, source)
-    if f"gold {question}" in table.column_names:
-        gold = f"gold {question}"
+    gold = f"gold {question}"
+    if gold in table.column_names:
         take_gold(_sure(table, gold), gold, request)
     if "tainted" in table.column_names:
         untainted = pc.invert(is_true(table.column("tainted")))
         table = keep(table, untainted, "tainted (their workers failed test questions)", request)
-    made = {"label": table.column(f"label {question}"), "duration": seconds_spent(table)}
-    yield finished(with_columns(table, made), request)
+    label = table.column(f"label {question}")
+    yield finished(table, request, label=label, duration=seconds_spent(table))
 
 
 def _candidates(header: list[str], source: Source, request: Request) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.spelling import option
-from wisecrowd.io.exports import SoftLabels
+from wisecrowd.io.exports import SoftLabels, plain_ids
 from wisecrowd.io.formats import AUTO, Request, format_of
 from wisecrowd.io.platforms.judgements import json_objects, mapping, mappings
 from wisecrowd.io.platforms.label_studio import task_of
@@ -116,8 +116,9 @@ def write_predictions(
     sources = [] if source is None else _exports(source, format)
     _require_name(sources, to_name, encoding)
     request = Request({"task": task, "label": label}, encoding)
-    sheets = [_sheet(one, request) for one in sources if _is_flat(one, encoding)]
-    nested = [one for one in sources if not _is_flat(one, encoding)]
+    flat = [one for one in sources if _is_flat(one, encoding)]
+    sheets = [_sheet(one, request) for one in flat]
+    nested = [one for one in sources if one not in flat]
     control = _control(nested, sheets, sources, label, encoding)
     control.from_name = from_name or control.from_name
     control.to_name = to_name or control.to_name
@@ -255,10 +256,10 @@ def _matched(
     result: SoftLabels, tasks: Iterable[Task] | None, sources: list[Source]
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """Yield (id and data, row of the result) of every task, in the order of the export."""
-    ids = result.tasks.tolist()
+    ids = plain_ids(result.tasks)
     if tasks is None:
         for row, one in enumerate(ids):
-            yield {"id": _number(one), "data": {"task": one if _is_plain(one) else str(one)}}, row
+            yield {"id": _number(one), "data": {"task": one}}, row
         return
     rows = {str(one): row for row, one in enumerate(ids)}
     missing = dict.fromkeys(rows)
@@ -282,10 +283,6 @@ def _own_id(record: dict[str, Any]) -> int:
         f"Task {number!r} does not go by an id of Label Studio, which are whole numbers, so that "
         "no existing task can be found; give the JSON export that the labels are from."
     )
-
-
-def _is_plain(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
 
 
 def _number(task: Any) -> Any:

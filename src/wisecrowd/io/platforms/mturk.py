@@ -12,7 +12,7 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.judgements import refuse_without_workers
-from wisecrowd.io.platforms.sheets import finished, keep_status, read_sheet, with_columns
+from wisecrowd.io.platforms.sheets import finished, keep_status, read_sheet
 from wisecrowd.io.platforms.values import as_numbers, pick_question
 from wisecrowd.io.sources import Source
 
@@ -46,11 +46,10 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         for role in ("duration", "cost")
         if role in table.column_names
     }
-    table = with_columns(table, shared)
     for number, (task, label) in enumerate(pairs):
         request.found |= {"task": task, "label": label}
         pair = {role: table.column(f"{role} {number}") for role in ("task", "label")}
-        yield finished(with_columns(table, pair), request)
+        yield finished(table, request, **shared, **pair)
 
 
 def _pairs(header: list[str], source: Source, request: Request) -> list[tuple[str, str]]:

@@ -130,16 +130,12 @@ def _n_pairs(table: Any, name: str) -> int:
     return int(pairs.num_rows)
 
 
-def with_columns(table: Any, columns: Mapping[str, Any]) -> Any:
-    """Return the table with columns added, or replaced where it has them."""
-    kept = {name: table.column(name) for name in table.column_names if name not in columns}
-    return type(table).from_pydict({**kept, **columns})
-
-
 def take_gold(table: Any, column: str, request: Request) -> None:
-    """Keep the classes that a column gives for tasks as gold, where it is not empty."""
+    """Keep the classes that a column, if there is one, gives for tasks as gold."""
     import pyarrow.compute as pc
 
+    if column not in table.column_names:
+        return
     known = table.filter(pc.invert(is_blank(table.column(column)))).select(["task", column])
     pairs = known.group_by(["task", column]).aggregate([])
     for task, label in zip(*(pairs.column(c).to_pylist() for c in ("task", column)), strict=True):
@@ -160,11 +156,20 @@ def seconds_spent(table: Any) -> Any:
     return pa.array((end - start) / np.timedelta64(1, "s"), from_pandas=True)
 
 
-def finished(table: Any, request: Request) -> dict[str, Any]:
-    """Return the columns of a batch; rows without task, worker or label are dropped."""
+def finished(table: Any, request: Request, **made: Any) -> dict[str, Any]:
+    """Return the columns of a batch; rows without task, worker or label are dropped.
+
+    Parameters
+    ----------
+    table : pyarrow.Table
+    request : Request
+    **made : Arrow array
+        Columns to add to the table, or to replace in it.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    table = pa.table({name: table.column(name) for name in table.column_names} | made)
     for role in _TEXT_ROLES:
         missing = is_blank(table.column(role))
         reason = "without a label" if role == "label" else f"without a {role} id"

@@ -13,7 +13,6 @@ from wisecrowd.io.platforms.sheets import (
     read_sheet,
     seconds_spent,
     take_gold,
-    with_columns,
 )
 from wisecrowd.io.platforms.values import as_numbers, pick_question
 from wisecrowd.io.sources import Source
@@ -44,10 +43,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
         return columns | ({"gold": gold} if gold in header else {})
 
     table = read_sheet(source, request, pick)
-    if "gold" in table.column_names:
-        take_gold(table, "gold", request)
+    take_gold(table, "gold", request)
     table = keep_status(table, _KEPT, "rejected, skipped or expired", request)
-    yield finished(with_columns(table, _shared_out(table)), request)
+    yield finished(table, request, **_shared_out(table))
 
 
 def _named(header: list[str], prefix: str) -> list[str]:
