@@ -172,6 +172,6 @@ def test_constant_scores_are_chance():
         ([], [], "empty"),
     ],
 )
-def test_bad_scores_are_named(metric, truth, scores, message):
+def test_bad_input_of_top_k_is_named(metric, truth, scores, message):
     with pytest.raises(DataError, match=message):
         metric(truth, scores)
