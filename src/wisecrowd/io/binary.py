@@ -1,4 +1,4 @@
-"""Files that hold no table of text, told from their first bytes: archives, workbooks, images."""
+"""Detection of binary files by their first bytes: archives, workbooks, images."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _WINDOW = 512
 
 
 def refuse_binary(source: Source) -> None:
-    """Refuse a file that no reader of text understands, and say what it is.
+    """Refuse a file that is not text, and name its type.
 
     Parameters
     ----------
     source : Source
-        A file on disk, which no known platform wrote.
+        A file on disk that is not a known platform's export.
     """
     with opened(source) as stream:
         start = stream.read(_WINDOW)

@@ -55,7 +55,7 @@ def _read(source: Source, request: Request, separator: str) -> Iterator[dict[str
 
 
 def _ended(text: _Text) -> _Text:
-    """End a short text with a newline: Arrow overlooks the only row of a file that has none."""
+    """End a short text with a newline: without one, Arrow overlooks a single row."""
     if not text.start or len(text.start) == _BLOCK or text.start.endswith((b"\n", b"\r")):
         return text
     whole = text.start + b"\n"
@@ -84,7 +84,7 @@ def _look(stream: Any, source: Source, encoding: str) -> _Text:
 
 
 class _Stream(ByteStream):
-    """A stream of which the start was looked at; remembers its end."""
+    """A stream whose start was read ahead; it remembers its last bytes."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__()
@@ -164,7 +164,7 @@ def _batches(
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    # Columns go by position: names may repeat or be empty where nobody asks for them.
+    # Columns are found by position: columns that are not wanted may share a name or have none.
     first = {name: str(i) for i, name in reversed([*enumerate(header.names)])}
     position = {role: first[name] for role, name in found.items()}
     wanted = list(dict.fromkeys(position.values()))
@@ -233,9 +233,9 @@ def _explain_row(error: Any, ragged: list[Any], header: _Header, source: Source)
 
 
 def _check_end(text: _Text, header: _Header, last: dict[int, str], source: Source) -> None:
-    """Refuse a quote that is never closed: it has swallowed the rest of the file.
+    """Refuse a quote that is never closed, because the rest of the file became one value.
 
-    The last row must be what stands in the last line; only where it is not, all quotes are checked.
+    If the last row equals the last line, nothing was lost; otherwise all quotes are checked.
     """
     if isinstance(text.input, _Stream):
         end = text.input.end

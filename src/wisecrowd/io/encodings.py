@@ -1,4 +1,4 @@
-"""Text that is not UTF-8: finding the line, naming the remedy, and reading it when told how."""
+"""Text that is not UTF-8: error messages that name the line, and conversion to UTF-8."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Recoded(ByteStream):
     def next_bytes(self, size: int) -> bytes:
         while not self._rest:
             raw = self._file.read(1 << 20)
-            # Half a character, which UTF-7 can hold, is found by whoever reads the bytes.
+            # UTF-7 can hold half a character; the reader of the bytes reports it.
             self._rest = self._decode(raw, not raw).encode("utf-8", "surrogatepass")
             if not raw:
                 break

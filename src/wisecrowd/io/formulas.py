@@ -1,7 +1,7 @@
-"""Text that a spreadsheet would run: defused when csv is written, and given back when it is read.
+"""Text that a spreadsheet would run as a formula: quoted in csv output, restored on reading.
 
 A cell that starts with ``=``, ``+``, ``-``, ``@``, a tab or a line end is a formula to a
-spreadsheet, and ids come from strangers. Such text gets an apostrophe in front, unless it is a
+spreadsheet, and ids are untrusted. Such text gets an apostrophe in front, unless it is a
 plain number such as -1. Text that has apostrophes and then such a character gets one more, so that
 reading, which takes one off, gives every id back as it was. Other programs see the apostrophe;
 csv written raw has none. Parquet and jsonl are never changed: nothing runs them.

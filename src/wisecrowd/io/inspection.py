@@ -1,4 +1,4 @@
-"""What a file of annotations holds, before anything is done with it."""
+"""Inspection of a file of annotations: format, columns, questions and counts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.tables import read_columns
 
-_QUESTIONS = 50  # so many are counted one by one
+_QUESTIONS = 50  # at most this many are counted
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What was seen; without a choice among several questions only those are listed.
+    """Content of a file; if it has several questions and none is chosen, only these are listed.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
 
 
 def _counted(name: str, sources: list[Source], format: str, request: Request) -> Question:
-    """Count one question of several; one that nobody answered has no labels."""
+    """Count one question of several; a question without answers has no labels."""
     try:
         return _question(name, _read(sources, format, request))
     except NoLabelsError:

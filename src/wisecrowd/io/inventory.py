@@ -1,4 +1,4 @@
-"""What reading an export found besides the judgements: questions, gold, and what was left out."""
+"""Inventory of an export: questions, gold labels, models, and judgements that were left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wisecrowd.core.spelling import option
 
 MODEL = "model"
 HUMAN = "human"
-_NAMED = 12  # so many questions are named in a message
+_NAMED = 12  # most questions that a message names
 
 
 class SeveralQuestionsError(DataError):
@@ -45,15 +45,15 @@ class Inventory:
     dropped : Counter
         Judgements left out, by reason.
     gold : dict of task to class
-        What the export itself calls the truth.
+        Classes that the export marks as true.
     contested : set of str
         Tasks with two different gold classes: they have none.
     not_gold : str
-        Why labels that are marked as gold are not taken for it, where there are such.
+        Why labels that are marked as gold are not read as gold; empty if there are none.
     models : set of str
         Workers that are models.
     remarks : list of str
-        More to tell the user.
+        Further sentences for the user.
     """
 
     formats: list[str] = field(default_factory=list)

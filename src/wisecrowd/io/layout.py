@@ -1,4 +1,4 @@
-"""How a table is laid out where its file does not say so: without a header, or wide."""
+"""Layout of tables that need to be described: without a header, or wide."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Sample = Callable[[], Sequence[Sequence[Any]]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What the user says about the layout of a table.
+    """Layout of a table, as the user describes it.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How much a file may decode to: refused with the figure, before the memory is taken.
+"""Limits on the decoded size of a file, checked before the memory is taken.
 
 A parquet file of 0.4 MB can hold 3 GB, and a csv.gz or zip a thousand times its size. Data that are
 really that large are read after raising the limit in question.
@@ -20,7 +20,7 @@ SMALL = 256 << 20  # below this many decoded bytes no ratio is suspicious
 
 @dataclass(frozen=True)
 class Limits:
-    """What a file may hold.
+    """Limits on the content of files.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which workers of a file are read: by kind, human or model, and by name."""
+"""Selection of the workers to read: by kind, human or model, and by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Selection:
         )
 
     def rows(self, values: Mapping[str, Any]) -> tuple[NDArray[np.bool_], list[str]]:
-        """Return which rows are kept, and sentences about those that are not."""
+        """Return a mask of the rows to keep, and sentences about the other rows."""
         worker: Encoded = values["worker"]
         kept, notes = self._by_kind(worker, values.get("worker_kind"))
         if self.exclude:
@@ -134,7 +134,7 @@ def _texts(given: Any, name: str, what: str) -> tuple[str, ...]:
 
 
 def keep_rows(values: dict[str, Any], kept: NDArray[np.bool_]) -> dict[str, Any]:
-    """Return the columns of the rows that are kept; ids that nobody uses any more are forgotten."""
+    """Return the columns of the rows that are kept, without ids that no row uses."""
     import pyarrow as pa
 
     mask = pa.array(kept)

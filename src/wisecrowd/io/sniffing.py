@@ -1,4 +1,4 @@
-"""Which platform wrote a file, told from its start; nothing of the platforms is imported for it."""
+"""Detection of the platform that wrote a file, from its start; no platform module is imported."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _names_tasks(name: str) -> bool:
     return name.lower() in ("", "index") or guess("task", [name]) is not None
 
 
-# In order: the first that fits. What identifies a platform most surely comes first.
+# The first that fits is taken, so the most specific signatures come first.
 SIGNATURES: tuple[tuple[str, Callable[[Glimpse], bool]], ...] = (
     ("mturk", lambda seen: {"HITId", "AssignmentId"} <= seen.names),
     ("toloka", lambda seen: any(n.startswith(("ASSIGNMENT:", "OUTPUT:")) for n in seen.names)),
@@ -129,11 +129,11 @@ def sniff(source: Source) -> str | None:
     try:
         seen = _look(source)
     except DataError:
-        if source.suffix == ".zip":  # no plain table: nobody else would say what is wrong with it
+        if source.suffix == ".zip":  # not a plain table: no other reader would report the error
             raise
         return None
     except (OSError, ValueError):
-        return None  # whoever reads it says what is wrong with it
+        return None  # the reader reports what is wrong
     if seen is None:
         return None
     return next((name for name, fits in SIGNATURES if fits(seen)), None)

@@ -1,4 +1,4 @@
-"""Which files a path means, and opening them with errors that say what to do."""
+"""Files behind a path, and opening them with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _missing(file: Path) -> DataError:
 
 @contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """Open for reading bytes, unpacked if it is gzip; whatever goes wrong becomes a DataError."""
+    """Open for reading bytes, and unpack gzip; errors of reading become a DataError."""
     with clear_errors(source):
         if source.path is None:
             if sys.stdin is None:
@@ -146,7 +146,7 @@ class ByteStream(io.RawIOBase):
     """A stream that is made from another one: a subclass says what the next bytes are."""
 
     def next_bytes(self, size: int) -> bytes:
-        """Return at most so many bytes, none at the end."""
+        """Return at most ``size`` bytes; no bytes at the end."""
         raise NotImplementedError
 
     def readable(self) -> bool:
@@ -161,10 +161,10 @@ class ByteStream(io.RawIOBase):
 
 
 class _Unpacked(ByteStream):
-    """Gzip data that stop where they grow as no table does.
+    """Gzip data whose ratio of compression is checked while they are unpacked.
 
-    What is unpacked counts against what was read for it, not against the whole file: a bomb is
-    known by its beginning, before memory has to hold hundreds of times its size.
+    The bytes unpacked so far are compared with the packed bytes read so far, not with the size of
+    the file. A zip bomb is therefore refused at its beginning, before it fills the memory.
     """
 
     def __init__(self, stream: gzip.GzipFile, packed: BinaryIO, source: Source) -> None:
@@ -191,7 +191,7 @@ class _Unpacked(ByteStream):
 
 
 def is_plain(stream: BinaryIO) -> bool:
-    """Tell whether a stream is a file on disk, as it is: it can be read twice, and by its path."""
+    """Tell whether a stream is an unpacked file on disk, which can be read again by its path."""
     return isinstance(getattr(stream, "raw", None), io.FileIO) and stream.seekable()
 
 

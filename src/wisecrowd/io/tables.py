@@ -149,7 +149,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
     for role in ("task", "worker", *request.kind.container.roles()):
         if isinstance(values[role], Encoded):
             request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
-    # Of an export some records are left out, so what is counted are not its rows.
+    # Exports have records without a label, so row numbers would not be those of the file.
     noun = "judgement" if request.inventory.formats else "row"
     row_names = _row_names(sources, ends, noun)
     kept, said = request.selection.rows(values)
@@ -226,7 +226,7 @@ def _chunked(chunks: list[Any]) -> Any:
 
 
 def _leave_out_empty(values: dict[str, Any], request: Request) -> None:
-    """Leave out what the readers of exports fill in for all, where nothing is known."""
+    """Delete the optional columns of an export that hold no values."""
     if not request.inventory.formats:
         return
     for role in ("timestamp", "duration", "cost"):
@@ -268,9 +268,9 @@ def _row_names(sources: list[Source], ends: NDArray[np.int64], noun: str) -> Any
 
 
 def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
-    """Return how messages name rows after some were left out: by their former numbers."""
-    former = np.flatnonzero(kept)
-    return lambda rows, limit=5: name(former[rows], limit)
+    """Return how messages name rows after some were left out: by their original numbers."""
+    original = np.flatnonzero(kept)
+    return lambda rows, limit=5: name(original[rows], limit)
 
 
 def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -> Any:
@@ -395,7 +395,7 @@ def read_gold(
     Raises
     ------
     DataError
-        If the files are no export, or have no gold.
+        If the files are not an export, or have no gold.
     """
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""JSON, XML and zip files from strangers: read piece by piece, with a limit on everything.
+"""Untrusted JSON, XML and zip files, read piece by piece with limits.
 
 No archive is extracted, nothing is executed, and no piece is decoded before its size and its
 nesting are known to be in bounds.
@@ -41,7 +41,7 @@ _DECODER = json.JSONDecoder()
 
 
 class _Shallow(ByteStream):
-    """A stream of JSON whose nesting is measured before anybody decodes it."""
+    """A stream of JSON whose nesting is checked before it is decoded."""
 
     def __init__(self, stream: Any, name: str) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class _Shallow(ByteStream):
 
 
 class _Window:
-    """Text of which a part is in memory; values are decoded where they start."""
+    """A window on a long JSON text: only the part around the current value is in memory."""
 
     def __init__(self, stream: io.TextIOBase, name: str) -> None:
         self._stream = stream
@@ -86,10 +86,10 @@ class _Window:
         self._text = stream.read(_CHUNK).removeprefix("\ufeff")
         self._at = 0
         self._ended = False
-        self.values = 0  # so many were decoded
+        self.values = 0  # decoded so far
 
     def peek(self) -> str:
-        """Return the next character that is no space, or nothing at the end."""
+        """Return the next character that is not a space, or an empty text at the end."""
         while True:
             found = _FILLED.search(self._text, self._at)
             self._at = len(self._text) if found is None else found.start()
@@ -125,7 +125,7 @@ class _Window:
                 return value
 
     def _more(self) -> bool:
-        """Read on, as much again as is waiting, so that long records cost linear time."""
+        """Double the waiting text, so that long records take linear time."""
         waiting = self._text[self._at :]
         if len(waiting) > MAX_RECORD:
             raise DataError(
@@ -216,7 +216,7 @@ def reason_of(error: ValueError | RecursionError) -> str:
 
 
 def json_text(text: Any) -> Any:
-    """Decode JSON that stands as text inside an export, or return None if it is none.
+    """Decode JSON that an export holds as text, or return None if the text is not JSON.
 
     Examples
     --------

@@ -113,7 +113,7 @@ def _target(path: PathLike) -> Iterator[BinaryIO]:
 
 
 def as_column(values: Any) -> Any:
-    """Return a column as an Arrow array, one with two dimensions as lists of fixed size."""
+    """Return a column as an Arrow array; two dimensions become lists of fixed size."""
     import pyarrow as pa
 
     if isinstance(values, pa.Array | pa.ChunkedArray):
@@ -134,7 +134,7 @@ def as_column(values: Any) -> Any:
 
 
 def _write_delimited(file: BinaryIO, columns: Mapping[str, Any], separator: str) -> None:
-    """Let Arrow write what needs no quotes; where some values do, it would quote all of them."""
+    """Write csv; Arrow writes tables that need no quotes, because it would quote every value."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as pcsv
@@ -190,7 +190,7 @@ def _text(name: str, array: Any) -> Any:
 
 
 def _quoted(texts: Any, separator: str, *, alone: bool) -> Any:
-    """Quote the values that need it; an empty line is no row, so an only column quotes that too."""
+    """Quote the values that need it; in a single column also empty ones: a blank line is lost."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

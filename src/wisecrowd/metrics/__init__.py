@@ -1,4 +1,4 @@
-"""Plain functions on arrays: how good labels, probabilities and worker estimates are.
+"""Metrics of labels, probabilities and worker estimates, as plain functions on arrays.
 
 The true values come first where the order of arguments matters (``truth, predicted``), and
 estimates first where a recovered quantity is compared with the true one (``estimate, truth``).

@@ -1,4 +1,4 @@
-"""Checks shared by the metrics: every array is looked at once, here, before any arithmetic."""
+"""Checks of arrays that the metrics share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a set of labels is, given the truth."""
+"""Scores of labels and probabilities against the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""How far the labels of a task agree beyond chance: Krippendorff's alpha and Fleiss' kappa.
+r"""Agreement of the labels of a task beyond chance: Krippendorff's alpha and Fleiss' kappa.
 
 Only tasks with two labels or more count. Everything is a sum over tasks of terms that depend on
 how many labels of each class the task received, so that tasks with the same counts are handled as

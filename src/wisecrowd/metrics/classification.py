@@ -1,4 +1,4 @@
-r"""How often the labels are right: accuracy and its relatives for unequal classes."""
+r"""Accuracy of labels, and its variants for unequal classes and few positives."""
 
 from __future__ import annotations
 

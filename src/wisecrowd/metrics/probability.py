@@ -1,4 +1,4 @@
-r"""How good the stated probabilities are: log loss, Brier score, calibration error."""
+r"""Scores of probabilities: log loss, Brier score, calibration error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who agrees with whom: Cohen's kappa of pairs, and each worker with all others."""
+"""Agreement of workers: Cohen's kappa of pairs, and each worker with all others."""
 
 from __future__ import annotations
 

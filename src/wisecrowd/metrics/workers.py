@@ -1,4 +1,4 @@
-r"""How well the workers were recovered: confusion matrices and the ranking by quality."""
+r"""Recovery of workers: errors of confusion matrices, and the ranking by quality."""
 
 from __future__ import annotations
 

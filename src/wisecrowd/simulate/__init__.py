@@ -1,12 +1,12 @@
-"""Simulated crowds: workers who err in known ways, and who labels what.
+"""Simulated crowds: workers with known errors, and assignments of tasks to workers.
 
 >>> from wisecrowd import simulate
 >>> workers = 30 * simulate.OneCoinWorkers(4, 2) + 5 * simulate.Spammers()
 >>> simulate.crowd(1000, workers, simulate.PerTask(5), class_prior=[0.7, 0.3])
 SimulatedCrowd(CrowdLabels(1000 tasks, 35 workers, 2 classes, 5000 annotations))
 
-Three things combine freely: worker populations (how they err), assignment graphs (who labels
-what) and difficulties (which tasks are hard).
+Three parts combine freely: worker populations (their errors), assignment graphs (the tasks of each
+worker) and difficulties (how hard each task is).
 """
 
 from wisecrowd.simulate.base import Crowd, Mixture, Population

@@ -1,4 +1,4 @@
-"""What a worker population is, and how populations make a crowd."""
+"""Worker populations, and crowds composed of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class DependentPopulation(Population):
 
 @dataclass(frozen=True, init=False)
 class Crowd:
-    """So many workers of each population, in this order.
+    """A number of workers of each population, in this order.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Mixture(Population):
         object.__setattr__(self, "components", tuple((one, float(share)) for one, share in given))
 
     def parts(self, n_workers: int) -> list[tuple[Population, int]]:
-        """Apportion the workers; populations whose share rounds to nobody are left out."""
+        """Apportion the workers; populations whose share rounds to zero are left out."""
         counts = apportion(n_workers, [share for _, share in self.components])
         return [
             part

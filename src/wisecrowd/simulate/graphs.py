@@ -1,4 +1,4 @@
-"""Who labels what: assignment graphs, never a dense tasks x workers array but for the dense one."""
+"""Assignment graphs: the workers who label each task, as sparse pairs."""
 
 from __future__ import annotations
 

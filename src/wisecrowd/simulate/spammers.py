@@ -1,4 +1,4 @@
-"""Workers whose labels have nothing to do with the truth."""
+"""Workers whose labels do not depend on the true class."""
 
 from __future__ import annotations
 

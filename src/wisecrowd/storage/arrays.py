@@ -1,4 +1,4 @@
-"""Plain ``.npy`` arrays from files that nobody vouches for."""
+"""Plain ``.npy`` arrays from untrusted files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_array(file: IO[bytes]) -> NDArray[Any]:
     Raises
     ------
     DataError
-        If the file is no plain array, or not all of one; callers name the file.
+        If the file is not a plain array, or is cut short; callers name the file.
     """
     # A bad header can make NumPy fail in many ways, all of which mean the same to the caller.
     try:

@@ -1,4 +1,4 @@
-"""Files and directories that are either complete or not there.
+"""Atomic writes: files and directories that are complete or absent.
 
 What is written goes to a temporary name beside the target and takes its place in one step, so a
 full disk, a crash or Ctrl-C leaves whatever was there before. Several outputs of one command take

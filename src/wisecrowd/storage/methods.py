@@ -82,7 +82,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     Raises
     ------
     DataError
-        If the folder is no saved method, is damaged, or was written by a version that knows
+        If the folder is not a saved method, is damaged, or was written by a version that knows
         methods or parameters which this one does not.
     """
     saved = load_state(path)

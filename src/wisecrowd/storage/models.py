@@ -170,7 +170,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
 def index_digest(index: Mapping[str, Any]) -> str:
     """Return the SHA-256 of everything in ``model.json`` but the digest itself.
 
-    It is that of the values, so that the file may be formatted anew.
+    It is computed from the values, so the file may be reformatted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How something complete takes the place of what was there, in one step wherever there is one."""
+"""Replacing a file or a directory by a complete new one, in one step where possible."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _EXCHANGE = 2  # RENAME_EXCHANGE
 
 
 def replace_file(temporary: Path, target: Path) -> None:
-    """Rename a file over another; there is no moment without one of them."""
+    """Rename a file over another; one of the two exists at any time."""
     os.replace(temporary, target)
 
 

@@ -1,7 +1,7 @@
-"""What annotation platforms export, one file each; a new one is a line here and a module.
+"""Exports of annotation platforms, one module each; a new platform is a line here and a module.
 
 A reader takes a source and a request and yields batches of columns, as those of plain tables do.
-Which platform wrote a file is told by :mod:`wisecrowd.io.sniffing`; nothing is imported for that.
+The platform is detected by :mod:`wisecrowd.io.sniffing`, which imports none of these modules.
 """
 
 from __future__ import annotations

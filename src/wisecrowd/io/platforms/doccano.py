@@ -85,4 +85,4 @@ def _records(
         ) from None
     finally:
         csv.field_size_limit(before)
-        text.detach()  # whoever opened the stream closes it
+        text.detach()  # the caller closes the stream

@@ -36,7 +36,7 @@ class Judgement(NamedTuple):
 
 
 class Gold(NamedTuple):
-    """What the export itself calls the class of a task."""
+    """A class that the export marks as true."""
 
     task: Any
     label: Any
@@ -44,7 +44,7 @@ class Gold(NamedTuple):
 
 
 class Dropped(NamedTuple):
-    """A judgement that is no label, and why."""
+    """A judgement that is not a label, and the reason."""
 
     reason: str
     times: int = 1
@@ -131,7 +131,7 @@ class _Collector:
         )
 
     def take(self) -> dict[str, Any]:
-        """Return the rows as Arrow columns and start anew."""
+        """Return the rows as Arrow columns and forget them."""
         import pyarrow as pa
 
         columns = dict(zip(_FIELDS, zip(*self.rows, strict=True), strict=True))
@@ -194,7 +194,7 @@ def objects_in(stream: Any, source: Source, encoding: str = "utf-8") -> Iterator
 
 
 def mappings(value: Any) -> list[dict[str, Any]]:
-    """Return the objects in a list from an export; anything else is no list of objects.
+    """Return the objects in a list from an export; other values give an empty list.
 
     Examples
     --------
@@ -205,5 +205,5 @@ def mappings(value: Any) -> list[dict[str, Any]]:
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Return an object from an export, an empty one where something else stands."""
+    """Return an object from an export; other values give an empty one."""
     return value if isinstance(value, dict) else {}

@@ -100,7 +100,7 @@ class _GroundTruth:
             self._chosen += [(task, made) for made in marked]
 
     def events(self, request: Request) -> Iterator[Gold]:
-        """Yield the gold; say what is not taken for it."""
+        """Yield the gold, and note the marked annotations that are not gold."""
         chosen = [] if 2 * self._n_marked > self._n_annotations else self._chosen
         if len(chosen) < self._n_marked:
             request.inventory.not_gold = _NOT_GOLD.format(
@@ -139,7 +139,7 @@ def _region(result: dict[str, Any]) -> str | None:
 
 
 def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> Iterator[Event]:
-    """Yield one label per control; what marks a part of the task is no label of the task."""
+    """Yield one label per control; results that mark a part of the task are dropped."""
     results = mappings(made.get("result"))
     if not results:
         yield Dropped("empty annotations")
