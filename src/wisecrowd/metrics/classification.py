@@ -200,10 +200,8 @@ def top_k_f1(truth: npt.ArrayLike, scores: npt.ArrayLike) -> float:
 
     Parameters
     ----------
-    truth : array-like of shape (n_tasks,)
-        1 or True for a positive task, 0 or False otherwise.
-    scores : array-like of shape (n_tasks,)
-        Larger is more likely positive.
+    truth, scores : array-like of shape (n_tasks,)
+        As for `top_k_accuracy`.
 
     Returns
     -------
