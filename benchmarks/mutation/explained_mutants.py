@@ -20,7 +20,6 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
     ("families/confusion.py", "np.zeros((1, labels.n_classes))", "( 2,", "row 0 counts for all"),
     ("families/moments/rank_one_fit.py", "LONGEST, False", "True", "set again in the first round"),
     ("families/dependence.py", "len(factors), -1)", "- 2", "NumPy takes both for the rest"),
-    ("families/averaging.py", "np.diff(block.indptr) > 0", "!= 0", "counts are never negative"),
     ("families/skill_vote.py", "not top > 0", "!= 0", "an absolute value is never negative"),
     (
         "families/moments/successive_projection.py",
@@ -44,8 +43,8 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
         "/ 1",
         "a bound on memory, not exact",
     ),
-    ("families/difficulty.py", "SETTLING_STEPS = 30", "31", "settled before"),
-    ("families/difficulty.py", "value > best", ">=", "equal values climb to the same top"),
+    ("aggregation/glad.py", "SETTLING_STEPS = 30", "31", "settled before"),
+    ("aggregation/glad.py", "value > best", ">=", "equal values climb to the same top"),
     (
         "families/moments/triple_moments.py",
         "np.empty((0, 3)",

@@ -39,7 +39,7 @@ CHOSEN_BY = {
     "belief_propagation": "aggregation.belief_propagation",
     "confusion": "families.confusion",
     "gibbs": "aggregation.gibbs_dawid_skene",
-    "glad": "families.difficulty",
+    "glad": "aggregation.glad",
     "pairs": "families.moments.pair_moments",
     "sparse_posterior": "aggregation.majority_vote",
 }
