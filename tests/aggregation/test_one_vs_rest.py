@@ -14,7 +14,7 @@ from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 
 
 def crowd(n_tasks=50, n_classes=3, seed=0):
@@ -50,7 +50,7 @@ class Loud(Aggregator):
         nothing = np.zeros(labels.n_workers)
         hard = np.eye(2)[votes.argmax(axis=1)]
         note = Finding("note", "medium", 1.0, (), "look out", "")
-        return FitResult(hard, nothing, nothing, findings=(note,))
+        return Fit(hard, nothing, nothing, findings=(note,))
 
 
 @pytest.mark.parametrize(

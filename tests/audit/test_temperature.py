@@ -12,7 +12,7 @@ from wisecrowd.audit.part import NotApplicable
 from wisecrowd.audit.temperature import Temperature, best_temperature
 from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.metrics import log_loss
 
@@ -32,7 +32,7 @@ class Exaggerating(Aggregator):
         exact = naive_bayes(problem, WORKERS, PRIOR) ** self.power
         nothing = np.zeros(problem.data.n_workers)
         probas = exact / exact.sum(axis=1, keepdims=True)
-        return FitResult(probas, nothing, nothing, class_prior=PRIOR, confusion=WORKERS)
+        return Fit(probas, nothing, nothing, class_prior=PRIOR, confusion=WORKERS)
 
 
 @pytest.fixture(scope="module")

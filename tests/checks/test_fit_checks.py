@@ -20,14 +20,14 @@ from wisecrowd.checks import data_checks, fit_checks
 from wisecrowd.checks.fit_checks import explained, findings_of
 from wisecrowd.core.exceptions import FindingWarning, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.spelling import shell_spelling
 
 HONEST = simulate.OneCoinWorkers(6, 2)
 
 
 def kinds(labels, fitted):
-    result = FitResult(
+    result = Fit(
         fitted.probas_, fitted.worker_accuracy_, fitted.worker_accuracy_error_,
         class_prior=getattr(fitted, "class_prior_", None),
         confusion=getattr(fitted, "confusion_", None), n_iter=fitted.n_iter_,
@@ -44,9 +44,7 @@ def quiet_fit(method, labels, **options):
 def result_of(labels, codes, confusion=None):
     """A fit that says so, whatever the labels say."""
     nothing = np.zeros(labels.n_workers)
-    return FitResult(
-        np.eye(labels.n_classes)[codes], nothing, nothing, confusion=confusion, n_iter=2
-    )
+    return Fit(np.eye(labels.n_classes)[codes], nothing, nothing, confusion=confusion, n_iter=2)
 
 
 def crowd(workers=None, n_tasks=400, graph=None, **options):
@@ -111,7 +109,7 @@ def test_classes_taken_for_equally_frequent(class_prior, method, found):
 def test_how_many_labels_depend_on_the_assumed_frequencies():
     made = crowd(class_prior=[0.8, 0.2], graph=simulate.PerTask(3), random_state=1)
     fitted = quiet_fit(BeliefPropagation(), made.labels)
-    result = FitResult(
+    result = Fit(
         fitted.probas_, fitted.worker_accuracy_, fitted.worker_accuracy_error_,
         class_prior=fitted.class_prior_, confusion=fitted.confusion_, n_iter=fitted.n_iter_,
     )  # fmt: skip

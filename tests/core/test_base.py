@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import (
 )
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.kernels.posteriors import log_normalise, soft_votes
 
 NOTE = Finding("note", "medium", 1.0, (), "something to know", "")
@@ -35,7 +35,7 @@ class Votes(Aggregator):
         labels, start = problem.data, problem.start
         self.seen_start = None if start is None else start.copy()
         accuracy = np.full(labels.n_workers, 0.95)
-        return FitResult(
+        return Fit(
             self._predict(problem),
             accuracy,
             np.full(labels.n_workers, 0.1),

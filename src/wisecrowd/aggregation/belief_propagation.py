@@ -15,7 +15,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_choice, check_flag, check_integer, check_number, is_auto
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
 from wisecrowd.engines.memory import MemoryShards, rows_into
 from wisecrowd.families.confusion import naive_bayes
@@ -135,7 +135,7 @@ class BeliefPropagation(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         K = labels.n_classes
         size = 16 * K * (labels.n_tasks + labels.n_workers * K)  # results, and as much for work
@@ -151,7 +151,7 @@ class BeliefPropagation(Aggregator):
         fitted = maximise_evidence(fittable(workers, K), evidence)
         return self._propagate(fitted, problem)
 
-    def _propagate(self, workers: WorkerPrior, problem: Problem) -> FitResult:
+    def _propagate(self, workers: WorkerPrior, problem: Problem) -> Fit:
         """Run messages to their fixed point under one prior."""
         labels, K = problem.data, problem.data.n_classes
         check_weights(labels)
@@ -276,7 +276,7 @@ class BeliefPropagation(Aggregator):
         params: MessageParams,
         probas: Floats,
         rule_error: float,
-    ) -> FitResult:
+    ) -> Fit:
         inexact = Finding(
             "inexact-integration", "medium", rule_error, (),
             f"The integration over active workers is accurate to {rule_error:.1g} nats of their "
@@ -289,7 +289,7 @@ class BeliefPropagation(Aggregator):
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior
         coin = params.nodes.values.ndim == 1
         error = np.sqrt(variance[:, 0] if coin else variance @ class_prior**2)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             error,

@@ -19,7 +19,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult, choose_labels
+from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
@@ -269,7 +269,7 @@ class BWA(Aggregator):
         check_number("strength", self.strength, 1e-12)
         check_number("task_strength", self.task_strength, 1e-12)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         K = labels.n_classes
         model, shards = self._model(problem)
@@ -295,7 +295,7 @@ class BWA(Aggregator):
         accuracy = share_of(right, model.total, 1 / K)
         known = np.full(K, 1 / K) if model.fixed_class is None else np.exp(model.fixed_class)
         mean = known / known.sum() + best.params.shift
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             accuracy_error(accuracy, model.total),

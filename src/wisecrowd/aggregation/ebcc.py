@@ -14,7 +14,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.families.confusion import (
@@ -225,7 +225,7 @@ class EBCC(VariationalConfusion):
             beta=alpha.transpose(0, 2, 1)[..., None],
         )
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K, G = labels.n_workers, labels.n_classes, self.n_subtypes
         require_memory(

@@ -18,7 +18,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import MOST_ITERATIONS, MOST_STARTS, check_integer, check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import cut_tasks
@@ -372,7 +372,7 @@ class GibbsDawidSkene(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels, prior, rng = problem.data, problem.prior, problem.rng
         N, K, C = labels.n_tasks, labels.n_classes, int(self.n_chains)
         workers = as_collapsible(self.prior, labels)
@@ -403,9 +403,7 @@ class GibbsDawidSkene(Aggregator):
     def _total_sweeps(self) -> int:
         return int(self.n_burn_in + self.n_sweeps)
 
-    def _result(
-        self, chains: CollapsedChains, draws: PosteriorDraws, trace: ChainMonitor
-    ) -> FitResult:
+    def _result(self, chains: CollapsedChains, draws: PosteriorDraws, trace: ChainMonitor) -> Fit:
         class_prior = draws.class_prior()
         accuracy, error = draws.accuracy()
         r_hat = trace.r_hat()
@@ -416,7 +414,7 @@ class GibbsDawidSkene(Aggregator):
             f"Raise n_sweeps above {self.n_sweeps}, or use a prior that is surer that workers are "
             "better than chance.",
         )  # fmt: skip
-        return FitResult(
+        return Fit(
             chains.posterior(class_prior, int(self.n_sweeps)),
             accuracy,
             error,

@@ -28,7 +28,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
 from wisecrowd.families.confusion import Evidence
@@ -354,7 +354,7 @@ class GLAD(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         require_memory(
@@ -390,7 +390,7 @@ class GLAD(Aggregator):
 
     def _result(
         self, labels: CrowdLabels, best: LoopResult, log_easiness: Floats, probas: Floats
-    ) -> FitResult:
+    ) -> Fit:
         params: GLADParams = best.params
         stats: GLADStats = best.stats
         total = np.bincount(labels.worker, labels.weight, minlength=labels.n_workers)
@@ -399,7 +399,7 @@ class GLAD(Aggregator):
         # Never claim certainty, and 1/4 at most when there are no labels.
         spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
         class_prior = np.exp(params.log_class)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             np.sqrt(np.minimum(spread / (total + 1), 0.25)),

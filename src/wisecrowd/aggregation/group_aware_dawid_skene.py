@@ -13,7 +13,7 @@ from wisecrowd.core.base import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import Shard, rows_into
 from wisecrowd.families.confusion import (
@@ -301,7 +301,7 @@ class GroupAwareDawidSkene(ConfusionEM):
             **self._shape(problem), groups=groups, alpha=alpha, group_alpha=group_alpha
         )
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         groups = groups_of(self.groups, labels)
@@ -332,7 +332,7 @@ class GroupAwareDawidSkene(ConfusionEM):
 
     def _group_result(
         self, best: LoopResult, probas: Floats, groups: Codes, answer: GroupAnswer
-    ) -> FitResult:
+    ) -> Fit:
         params: GroupParams = best.params
         member, of_group = np.exp(as_confusion(params.table)), np.exp(params.log_transfer)
         confusion = _marginal(member, of_group, groups)
@@ -340,7 +340,7 @@ class GroupAwareDawidSkene(ConfusionEM):
         class_prior = class_prior / class_prior.sum()
         per_class = as_confusion(answer.counts).sum(axis=2)
         accuracy, error = accuracy_of(confusion, class_prior, per_class)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             error,

@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import Shard, rows_into
 from wisecrowd.families.skill_vote import right_labels
@@ -108,14 +108,14 @@ class GroupAwareMajorityVote(Aggregator):
         check_groups(self.groups)
         check_number("smoothing", self.smoothing, 0.0)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         groups = groups_of(self.groups, labels)
         probas = self._shares(problem, groups)
         total = worker_weights(labels)
         accuracy = share_of(right_labels(labels, probas), total, 1 / labels.n_classes)
         error = accuracy_error(accuracy, total)
-        return FitResult(probas, accuracy, error, extra={"group": groups})
+        return Fit(probas, accuracy, error, extra={"group": groups})
 
     def _predict(self, problem: Problem) -> Floats:
         alone = np.full(problem.data.n_workers - len(self.group_), -1, dtype=np.int32)

@@ -11,7 +11,7 @@ from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.footprint import Footprint, bytes_needed
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.iterative_vote import Votes
 from wisecrowd.families.sparse_posterior import accuracy_error
@@ -83,11 +83,11 @@ class MajorityVote(Aggregator):
         super()._validate_parameters()
         check_number("smoothing", self.smoothing, 0.0)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         votes = Votes(problem, self.smoothing)
         agreement = votes.round(np.ones(problem.data.n_workers), hard=False)
         accuracy = votes.share(agreement)
-        return FitResult(votes.posterior(), accuracy, accuracy_error(accuracy, votes.total))
+        return Fit(votes.posterior(), accuracy, accuracy_error(accuracy, votes.total))
 
     def _predict(self, problem: Problem) -> Any:
         votes = Votes(problem, self.smoothing)

@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_flag, check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import (
@@ -200,7 +200,7 @@ class MeanField(ConfusionEM):
 
     def _result(
         self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
-    ) -> FitResult:
+    ) -> Fit:
         assert isinstance(model, VariationalModel)
         params: MeanFieldParams = best.params
         class_prior = model.class_mean(params)
@@ -213,7 +213,7 @@ class MeanField(ConfusionEM):
             "expected_log_class": params.log_class,
             "prior": params.prior,
         }
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             error,

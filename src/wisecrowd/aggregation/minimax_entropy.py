@@ -27,7 +27,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_number, is_auto
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import MemoryShards, Shard
@@ -324,7 +324,7 @@ class MinimaxEntropy(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
         require_memory(
@@ -349,7 +349,7 @@ class MinimaxEntropy(Aggregator):
         extra: dict[str, Any] = {"worker_logits": fitted.logits, "task_penalty_used": penalties[1]}
         if logits is not None:
             extra["task_logits"] = logits
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             accuracy_error(accuracy, total),

@@ -16,7 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import as_generator, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -144,7 +144,7 @@ class OneVsRest(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         problem = self._with_class_prior(problem)
         labels, prior = problem.data, problem.prior
         if labels.n_classes <= 2:
@@ -153,7 +153,7 @@ class OneVsRest(Aggregator):
         parts = [self._fit_one(_against_rest(problem, k)) for k in range(labels.n_classes)]
         probas = _normalised([result.probas for _, result in parts], prior)
         accuracy, error = _expected_accuracy(labels, probas)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             error,
@@ -176,7 +176,7 @@ class OneVsRest(Aggregator):
             return problem
         return replace(problem, prior=TaskPrior(prior.rows + fixed, prior.index, given=True))
 
-    def _fit_one(self, problem: Problem) -> tuple[Aggregator, FitResult]:
+    def _fit_one(self, problem: Problem) -> tuple[Aggregator, Fit]:
         """Fit a fresh copy of the method, as its own ``fit`` would after checking the data."""
         fitted = self._fresh_method()
         fitted._validate_parameters()

@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.moments.moment_method import MomentEstimate, PairMethod, on_simplex
 from wisecrowd.families.moments.pair_moments import PairMoments
@@ -123,7 +123,7 @@ class RankOne(PairMethod):
         super()._validate_parameters()
         check_choice("statistic", self.statistic, ("covariance", "agreement"))
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         found = super()._fit(problem)
         # Gold labels are those of one more worker, who is nobody's concern.

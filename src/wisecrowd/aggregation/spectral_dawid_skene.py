@@ -16,7 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.families.moments.moment_method import MomentEstimate, MomentMethod, best_names
 from wisecrowd.families.moments.pair_moments import counted_annotations
 from wisecrowd.families.moments.three_groups import (
@@ -108,7 +108,7 @@ class SpectralDawidSkene(MomentMethod):
         super()._validate_parameters()
         check_flag("em", self.em)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         found = super()._fit(problem)
         if not self.em:
             return found

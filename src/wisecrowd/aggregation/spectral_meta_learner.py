@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_choice
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import known_mixture
@@ -119,7 +119,7 @@ class SpectralMetaLearner(PairMethod):
         super()._validate_parameters()
         check_choice("imbalance", self.imbalance, ("tensor", "likelihood"))
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         found = super()._fit(problem)
         rates = {x: found.extra[x][: labels.n_workers] for x in ("sensitivity", "specificity")}

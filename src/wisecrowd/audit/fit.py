@@ -10,7 +10,7 @@ from wisecrowd.audit.part import Part
 from wisecrowd.checks.fit_checks import findings_of, not_converged
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 
 if TYPE_CHECKING:
     from wisecrowd.core.base import Aggregator
@@ -58,7 +58,7 @@ def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck
     ['adversarial-majority']
     """
     model = fit_or_default(labels, fit)
-    result = FitResult(
+    result = Fit(
         model.probas_,
         model.worker_accuracy_,
         model.worker_accuracy_error_,

@@ -19,7 +19,7 @@ from wisecrowd.checks.data_checks import (
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.result import FitResult, choose_labels
+from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.spelling import spelled
 from wisecrowd.core.votes import vote_table
 from wisecrowd.core.wording import describe_ids
@@ -334,14 +334,14 @@ def _log_evidence(counts: Floats, alpha: Floats) -> float:
 
 
 def findings_of(
-    labels: CrowdLabels, result: FitResult, known: Mask | None = None, *, labels_only: bool = True
+    labels: CrowdLabels, result: Fit, known: Mask | None = None, *, labels_only: bool = True
 ) -> list[Finding]:
     """Return what casts doubt on a fit or its labels.
 
     Parameters
     ----------
     labels : CrowdLabels
-    result : FitResult
+    result : Fit
     known : (n_tasks,) bool, optional
         Tasks whose class was given as gold; they are left out.
     labels_only : bool

@@ -59,9 +59,6 @@ class Fit:
         return tuple(map(str, self.findings))
 
 
-FitResult = Fit
-
-
 def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the most probable class of each task and whether it was a tie.
 

@@ -19,7 +19,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, Sink, rows_into
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
@@ -224,7 +224,7 @@ class ConfusionEM(Aggregator):
 
     # ------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         require_memory(
@@ -275,14 +275,14 @@ class ConfusionEM(Aggregator):
 
     def _result(
         self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
-    ) -> FitResult:
+    ) -> Fit:
         params: ConfusionParams = best.params
         confusion = self._confusion_of(params)
         class_prior = np.exp(params.log_class)
         class_prior = class_prior / class_prior.sum()
         counts = as_confusion(best.stats.counts)
         accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             error,

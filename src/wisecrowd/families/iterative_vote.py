@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.base import Aggregator
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import Shard
 from wisecrowd.families.one_coin_em import given_start
@@ -193,7 +193,7 @@ class IterativeVote(Aggregator):
 
     # -------------------------------------------------------------------------------------- fit
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         votes = Votes(problem)
         weights = self._first_weights(votes)
         if problem.start is not None:
@@ -211,7 +211,7 @@ class IterativeVote(Aggregator):
         agreement = votes.round(weights, hard=True)
         history.append(self._objective(agreement, votes, weights))
         accuracy = votes.share(agreement)
-        return FitResult(
+        return Fit(
             votes.posterior(),
             accuracy,
             accuracy_error(accuracy, votes.total),

@@ -18,7 +18,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import readable_bytes
 from wisecrowd.core.parameters import check_flag
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard
 from wisecrowd.families.confusion import safe_log
@@ -229,7 +229,7 @@ class OneCoinEM(Aggregator):
         check_flag("accelerate", self.accelerate)
         as_coin_prior(self.prior)
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         probas = PosteriorMatrix(labels)
@@ -272,11 +272,11 @@ class OneCoinEM(Aggregator):
 
     def _result(
         self, labels: CrowdLabels, model: OneCoinModel, best: LoopResult, probas: Any
-    ) -> FitResult:
+    ) -> Fit:
         params: CoinParams = best.params
         class_prior = np.exp(params.log_class - params.log_class.max())
         small = labels.n_workers * labels.n_classes**2 <= CONFUSION_LIMIT
-        return FitResult(
+        return Fit(
             probas,
             params.accuracy,
             accuracy_error(params.accuracy, model.weights),

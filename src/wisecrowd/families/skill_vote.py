@@ -28,7 +28,7 @@ from wisecrowd.core.base import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel, log_wrong
@@ -89,7 +89,7 @@ class SkillVote(Aggregator):
         """Return the skills; ``gold`` (n_tasks,) has known classes and -1."""
         raise TypeError(f"{type(self).__name__} must define _skills.")
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
         skills = self._skills(problem, known_classes(prior, labels.n_tasks))
         votes = CoinVotes(problem)
@@ -108,7 +108,7 @@ class SkillVote(Aggregator):
         accuracy = skills.accuracy
         if accuracy is None:
             accuracy = share_of(correct, votes.total, 1 / labels.n_classes)
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             accuracy_error(accuracy, votes.total),

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameters import check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import (
@@ -113,13 +113,13 @@ class VariationalConfusion(ConfusionEM):
 
     def _result(
         self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
-    ) -> FitResult:
+    ) -> Fit:
         assert isinstance(model, VariationalModel)
         params: ConfusionParams = best.params
         class_prior = model.class_mean(params)
         confusion = self._confusion_of(params)
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior
-        return FitResult(
+        return Fit(
             probas,
             accuracy,
             np.sqrt(self._accuracy_variance(params, class_prior)),

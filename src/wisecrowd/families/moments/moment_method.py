@@ -31,7 +31,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 from wisecrowd.core.parameters import check_integer, check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import FitResult
+from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
 from wisecrowd.families.moments.pair_moments import PairMoments, agreed_classes, pair_moments
@@ -65,7 +65,7 @@ class MomentEstimate:
     pairs : PairMoments, optional
         From which unidentified workers are estimated; without it they have the soft vote's matrix.
     n_iter, converged, history, findings, extra
-        As in :class:`~wisecrowd.core.result.FitResult`.
+        As in :class:`~wisecrowd.core.result.Fit`.
     """
 
     confusion: Floats
@@ -108,7 +108,7 @@ class MomentMethod(Aggregator):
     def _estimate(self, problem: Problem) -> MomentEstimate:
         raise TypeError(f"{type(self).__name__} must define _estimate.")
 
-    def _fit(self, problem: Problem) -> FitResult:
+    def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
         require_memory(
@@ -126,7 +126,7 @@ class MomentMethod(Aggregator):
         if fixed is not None:
             class_prior = np.exp(fixed) / np.exp(fixed).sum()
         accuracy, error = accuracy_of(confusion, class_prior, per_class)
-        return FitResult(
+        return Fit(
             naive_bayes(self._counting(problem), confusion, class_prior),
             accuracy,
             error,
