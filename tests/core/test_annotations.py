@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd import CrowdLabels
 from wisecrowd.core.annotations import Annotations, Payload
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -124,6 +124,12 @@ def test_what_is_missing_is_named():
         Points.from_frame({"task": [1], "worker": [1], "x": [1.0]})
     with pytest.raises(ParameterError, match="Unknown column 'colour'"):
         Points.from_arrays([1], [1], [1.0], [1.0], colour=["red"])
+
+
+def test_ids_that_look_the_same_are_told():
+    with pytest.warns(WisecrowdWarning, match="'Ann' and 'ann' count as different workers"):
+        points = Points.from_arrays([1, 1], ["ann", "Ann"], [1.0, 2.0], [1.0, 2.0])
+    assert len(points.notes) == 1
 
 
 def test_annotations_of_another_kind_are_refused(sets):

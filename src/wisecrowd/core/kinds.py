@@ -18,12 +18,10 @@ import numpy as np
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.gold import as_gold
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.spelling import option
-from wisecrowd.core.starts import as_start
-from wisecrowd.core.task_prior import TaskPrior, as_task_prior
+from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS = "labels"
 
@@ -40,11 +38,6 @@ def no_start(init: Any, data: Annotations) -> None:
     """Refuse a start: that of a kind whose methods choose their own."""
     if init is not None:
         raise ParameterError(f"Methods for {type(data).__name__} take no init; leave it out.")
-
-
-def class_prior(task_prior: Any, gold: Any, data: CrowdLabels) -> TaskPrior:
-    """Return what is known of each task's class: a class prior, a classifier's output and gold."""
-    return as_task_prior(task_prior, as_gold(gold, data), data)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +172,8 @@ def get_kind(name: str) -> Kind:
     >>> get_kind("labels").container.__name__
     'CrowdLabels'
     """
+    if name in KINDS:
+        return KINDS[name]
     found = all_kinds()
     if name not in found:
         known = "classes" if set(found) == {LABELS} else ", ".join(found)

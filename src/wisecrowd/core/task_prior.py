@@ -1,7 +1,8 @@
-"""What is known of each task before its labels: class prior, classifier output and gold, as one."""
+"""What is known of each task before its labels, as one prior, and where a fit starts."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.gold import as_gold
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory import require_memory
 
@@ -38,6 +41,11 @@ class TaskPrior:
         if self.index is None:
             return np.broadcast_to(self.rows[0], (n_tasks, self.rows.shape[1]))
         return self.rows[self.index]
+
+
+def class_prior(task_prior: Any, gold: Any, labels: CrowdLabels) -> TaskPrior:
+    """Return what is known of each task's class: a class prior, a classifier's output and gold."""
+    return as_task_prior(task_prior, as_gold(gold, labels), labels)
 
 
 def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabels) -> TaskPrior:
@@ -126,3 +134,45 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
             "is infinite; every row needs at least one positive probability."
         )
     return rows
+
+
+def as_start(init: Any, labels: CrowdLabels) -> NDArray[np.float64] | None:
+    """Return (n_tasks, n_classes) probabilities from ``init``, which may be a method; None if none.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(["t1", "t2"], ["ann", "ann"], ["cat", "dog"])
+    >>> as_start([[3, 1], [0, 2]], labels).tolist()
+    [[0.75, 0.25], [0.0, 1.0]]
+    """
+    if init is None:
+        return None
+    if hasattr(init, "tags"):
+        init = _posterior_of(init, labels)
+    start = as_number_table(init.toarray() if hasattr(init, "toarray") else init, "init")
+    shape = (labels.n_tasks, labels.n_classes)
+    if start.shape != shape:
+        raise DataError(
+            f"init has shape {start.shape}; give probabilities of shape {shape}: one row per "
+            "task, one column per class."
+        )
+    bad = ~np.isfinite(start).all(axis=1) | (start < 0).any(axis=1) | ~start.any(axis=1)
+    if bad.any():
+        raise DataError(
+            "init must be finite, not negative, and not all zero in any row; correct row "
+            f"{int(np.argmax(bad)) + 1}."
+        )
+    return np.asarray(start / start.sum(axis=1, keepdims=True))
+
+
+def _posterior_of(model: Any, labels: CrowdLabels) -> NDArray[np.float64]:
+    """Return what a method, fitted to whatever data, says of these tasks in their class order."""
+    if not model.__sklearn_is_fitted__():
+        model = copy.deepcopy(model).fit(labels)  # the user's own object stays as it is
+    inductive = model.tags().inductive
+    given = model.predict_proba(labels) if inductive else model._known_answers(labels).probas
+    given = given.toarray() if hasattr(given, "toarray") else given
+    column = lookup(labels.classes, model.classes_)
+    probas = np.zeros((labels.n_tasks, labels.n_classes))
+    probas[:, column >= 0] = given[:, column[column >= 0]]
+    return probas

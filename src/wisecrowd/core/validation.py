@@ -299,6 +299,7 @@ def annotations_from_arrays(
     if len(task_codes) == 0:
         raise DataError("There are no annotations: the table has no data rows.")
     numbers = {role: _present(column, role, places) for role, column in values.items()}
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
     # Repeats are in an order of their own, whatever the order of the rows.
     distinct, code = np.unique(np.stack(list(numbers.values())), axis=1, return_inverse=True)
     kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
