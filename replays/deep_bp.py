@@ -15,7 +15,7 @@ from torch import nn
 import wisecrowd as wc
 from replays.material import Scores, add, digit_pair, flat, interval, quiet, report
 from wisecrowd import simulate
-from wisecrowd.inference.priors import OneCoin, TwoCoin
+from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.nn.backbones import MLP
 
@@ -45,7 +45,7 @@ def crowd(
     return simulate.crowd(n_tasks, workers, graph, n_classes=2, truth=truth, random_state=seed)
 
 
-def deep(method: Any, prior: OneCoin, n: int, seed: int, clip: float = 0.9) -> Any:
+def deep(method: Any, prior: OneCoinPrior, n: int, seed: int, clip: float = 0.9) -> Any:
     return method(
         prior=prior, module=small, epochs=STEPS, batch_size=n, lr=3e-3, weight_decay=0.0, clip=clip,
         random_state=seed,
@@ -53,7 +53,7 @@ def deep(method: Any, prior: OneCoin, n: int, seed: int, clip: float = 0.9) -> A
 
 
 def compare(
-    scores: Scores, setting: str, made: simulate.SimulatedCrowd, prior: OneCoin, seed: int,
+    scores: Scores, setting: str, made: simulate.SimulatedCrowd, prior: OneCoinPrior, seed: int,
     X: np.ndarray, X_test: np.ndarray, z_test: np.ndarray, clip: float = 0.9,
 ) -> None:  # fmt: skip
     """Add inference on the training tasks and, for the deep ones, accuracy on new ones."""
@@ -78,7 +78,7 @@ def gaussian_run(
     made = crowd(*true, seed, n_spammers=n_spammers)
     z_test = rng.integers(2, size=2000)
     X, X_test = (gaussian(z, separation, rng) for z in (made.truth_codes, z_test))
-    compare(scores, setting, made, OneCoin(*(model or true)), seed, X, X_test, z_test, clip)
+    compare(scores, setting, made, OneCoinPrior(*(model or true)), seed, X, X_test, z_test, clip)
 
 
 def synthetic(seeds: range, full: bool) -> None:
@@ -102,7 +102,7 @@ def prior_sweep(seeds: range, full: bool) -> None:
             images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
             made = crowd(a, a / 2, seed, truth=z)
             data = _noisy(images, rng), _noisy(test, rng), z_test
-            compare(scores, f"Beta({a:g}, {a / 2:g})", made, OneCoin(a, a / 2), seed, *data)
+            compare(scores, f"Beta({a:g}, {a / 2:g})", made, OneCoinPrior(a, a / 2), seed, *data)
     report("deepbp prior: accuracy against the workers' prior, digits 4 and 9", scores)
 
 
@@ -121,7 +121,9 @@ def clip_sweep(seeds: range, full: bool) -> None:
         for view, (seen, unseen) in views.items():
             for clip in (0.5, 0.6, 0.8, 0.9, 1.0):
                 data = _noisy(seen, rng), _noisy(unseen, rng), z_test
-                compare(scores, f"{view}, clip {clip:g}", made, OneCoin(1, 0.5), seed, *data, clip)
+                compare(
+                    scores, f"{view}, clip {clip:g}", made, OneCoinPrior(1, 0.5), seed, *data, clip
+                )
     report("deepbp clip: features blurred or noise, against the clip", dict(sorted(scores.items())))
 
 
@@ -171,7 +173,7 @@ def budget(seeds: range, full: bool) -> None:
             z_test = rng.integers(2, size=4000)
             X, X_test = (gaussian(z, SEPARATION, rng) for z in (made.truth_codes, z_test))
             for name, method in {"deepMF": DeepMF, "deepBP": DeepBP}.items():
-                model = quiet(deep(method, OneCoin(1, 0.5), n, seed), X, made.labels)
+                model = quiet(deep(method, OneCoinPrior(1, 0.5), n, seed), X, made.labels)
                 setting = f"{n} tasks, {per_task} labels each"
                 add(scores, setting, f"{name}, new tasks", model.score(X_test, z_test))
     report("deepbp budget: 2000 labels", scores)

@@ -16,7 +16,7 @@ import numpy as np
 
 import wisecrowd as wc
 from wisecrowd import simulate
-from wisecrowd.inference.priors import OneCoin, TwoCoin
+from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
 
 N_TASKS, N_WORKERS = 1000, 750
 OUTPUT = Path(__file__).with_name("output")
@@ -24,9 +24,9 @@ Method = Callable[[float, float], object]
 
 METHODS: dict[str, Method] = {
     "majority vote": lambda a, b: wc.aggregation.MajorityVote(),
-    "mean field, one coin": lambda a, b: mean_field(OneCoin(a, b)),
+    "mean field, one coin": lambda a, b: mean_field(OneCoinPrior(a, b)),
     "mean field, two coins": lambda a, b: mean_field(TwoCoin(a, b, a, b)),
-    "BP, one coin": lambda a, b: wc.aggregation.BeliefPropagation(prior=OneCoin(a, b)),
+    "BP, one coin": lambda a, b: wc.aggregation.BeliefPropagation(prior=OneCoinPrior(a, b)),
     "BP, two coins": lambda a, b: wc.aggregation.BeliefPropagation(prior=TwoCoin(a, b, a, b)),
 }
 
@@ -186,7 +186,7 @@ def monte_carlo(seeds: range) -> None:
         exact.append(float(np.mean(best.labels_ == made.truth)))
         for n in sizes:
             model = wc.aggregation.BeliefPropagation(
-                prior=OneCoin(2, 1), rule="monte-carlo", n_nodes=n, random_state=seed
+                prior=OneCoinPrior(2, 1), rule="monte-carlo", n_nodes=n, random_state=seed
             ).fit(made.labels)
             error[n].append(float(np.abs(model.probas_ - best.probas_).mean()))
             score[n].append(float(np.mean(model.labels_ == made.truth)))

@@ -30,7 +30,7 @@ LINEAR_ALGEBRA = (
     "tests/families/test_three_groups.py", "tests/audit/test_covariance.py",
     "tests/audit/test_identifiability.py",
     *(
-        f"tests/aggregation/test_{method}.py"
+        f"tests/aggregation/classes/test_{method}.py"
         for method in (
             "coupled_nmf", "coupled_tensor", "eigen_ratio", "group_aware_majority_vote", "kos",
             "mmsr", "multi_spa", "rank_one", "spectral_dawid_skene", "spectral_meta_learner",

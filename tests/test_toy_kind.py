@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 import wisecrowd as wc
 from wisecrowd.cli.main import run
+from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.annotations import Annotations, Payload
 from wisecrowd.core.answers import Answers
-from wisecrowd.core.base import Aggregator, Tags
 from wisecrowd.core.exceptions import (
     DataError,
     NotFittedError,

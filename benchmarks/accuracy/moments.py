@@ -112,9 +112,9 @@ def best_order(found: np.ndarray, confusion: np.ndarray, measure: Callable) -> f
 
 def exact_estimates() -> dict[str, Callable]:
     """Return, by method, its map from population moments to confusion matrices."""
-    from wisecrowd.aggregation.coupled_nmf import fit_pairs
-    from wisecrowd.aggregation.coupled_tensor import coupled_cpd, joint_tables
-    from wisecrowd.aggregation.symmetric_nmf import (
+    from wisecrowd.aggregation.classes.coupled_nmf import fit_pairs
+    from wisecrowd.aggregation.classes.coupled_tensor import coupled_cpd, joint_tables
+    from wisecrowd.aggregation.classes.symmetric_nmf import (
         fitted_factor,
         imputed_factor,
         nonnegative_rotation,

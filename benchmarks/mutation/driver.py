@@ -39,8 +39,8 @@ GROUPS = {
     "validation": [
         SOURCE / "core" / f"{name}.py"
         for name in (
-            "validation", "parameters", "columns", "ids/encoding", "duplicates", "task_prior",
-            "gold", "matrix", "spelling", "ids/lookalike_ids",
+            "validation", "parameter_checks", "columns", "ids/encoding", "duplicates", "task_prior",
+            "gold", "wide_matrix", "messages/option_spelling", "ids/lookalike_ids",
         )
     ] + [SOURCE / "checks" / "data_checks.py"],
 }  # fmt: skip

@@ -36,12 +36,12 @@ DISTANCE = 2  # how far up the imports the tests of a module are looked for
 MOST_FILES = 8
 # Kernels are not imported but chosen while a fit runs, by these modules.
 CHOSEN_BY = {
-    "belief_propagation": "aggregation.belief_propagation",
+    "belief_propagation": "aggregation.classes.belief_propagation",
     "confusion": "families.confusion",
-    "gibbs": "aggregation.gibbs_dawid_skene",
-    "glad": "aggregation.glad",
+    "gibbs": "aggregation.classes.gibbs_dawid_skene",
+    "glad": "aggregation.classes.glad",
     "pairs": "families.moments.pair_moments",
-    "sparse_posterior": "aggregation.majority_vote",
+    "sparse_posterior": "aggregation.classes.majority_vote",
 }
 
 Place = tuple[int, int]

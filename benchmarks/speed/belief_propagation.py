@@ -11,21 +11,21 @@ import wisecrowd as wc
 from benchmarks.rows import Row
 from benchmarks.speed.memory import PEAK
 from wisecrowd import simulate
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.inference.priors import OneCoinPrior
 
 TARGETS = {0.2: 0.978, 0.5: 0.915, 1.0: 0.818, 2.0: 0.757}
 SCRIPT = f"""
 import sys, time
 import wisecrowd as wc
 from wisecrowd import simulate
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.inference.priors import OneCoinPrior
 wc.set_threads(1)
 def fit(n_tasks, rounds):
     made = simulate.crowd(n_tasks, simulate.OneCoinWorkers(2, 1), simulate.Regular(3, 4),
                           n_workers=3 * n_tasks // 4, n_classes=2)
     def job():
         wc.aggregation.BeliefPropagation(
-            prior=OneCoin(2, 1), max_iter=rounds, tol=0.0, damping=0.0
+            prior=OneCoinPrior(2, 1), max_iter=rounds, tol=0.0, damping=0.0
         ).fit(made.labels)
     return made.labels.n_annotations, job
 fit(40_000, 1)[1]()  # compiled
@@ -54,7 +54,7 @@ def run(n_seeds: int = 30) -> list[Row]:
                 1000, simulate.OneCoinWorkers(a, a / 2), simulate.Regular(3, 4), n_workers=750,
                 n_classes=2, random_state=seed,
             )  # fmt: skip
-            model = wc.aggregation.BeliefPropagation(prior=OneCoin(a, a / 2)).fit(made.labels)
+            model = wc.aggregation.BeliefPropagation(prior=OneCoinPrior(a, a / 2)).fit(made.labels)
             scores.append(np.mean(model.labels_ == made.truth))
         mean = float(np.mean(scores))
         what = f"BP, (3, 4)-regular graph, workers Beta({a:g}, {a / 2:g}), {n_seeds} seeds"

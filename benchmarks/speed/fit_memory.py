@@ -18,7 +18,7 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row
 from wisecrowd.core.exceptions import WisecrowdError
-from wisecrowd.core.memory import readable_bytes
+from wisecrowd.core.memory_check import readable_bytes
 from wisecrowd.core.registry import get_method, method_names
 
 # (labels, workers, classes, labels per task). The crowds to judge by are none of those to
@@ -155,7 +155,7 @@ def fields_of(name: str) -> list[str]:
     """Return the sizes that a method's memory can grow with, by what it is built on."""
     kind = get_method(name)
     bases = {base.__name__ for base in kind.__mro__}
-    if name == "majority-vote" or bases & {"WeightedVote", "OneCoinEM"}:
+    if name == "majority-vote" or bases & {"IterativeVote", "OneCoinEM"}:
         return ["label", "task", "dense"]
     fields = ["label", "task", "cell"]
     if kind().tags().confusion:

@@ -9,10 +9,10 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row, cpu_seconds, random_crowd
 from wisecrowd import simulate
-from wisecrowd.aggregation.belief_propagation import BeliefPropagation
-from wisecrowd.aggregation.gibbs_dawid_skene import GibbsDawidSkene
-from wisecrowd.aggregation.mean_field import MeanField
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.aggregation.classes.belief_propagation import BeliefPropagation
+from wisecrowd.aggregation.classes.gibbs_dawid_skene import GibbsDawidSkene
+from wisecrowd.aggregation.classes.mean_field import MeanField
+from wisecrowd.inference.priors import OneCoinPrior
 
 REGULAR = {0.2: 0.93, 0.5: 0.877, 1.0: 0.817, 2.0: 0.759}  # accuracy to expect of mean field
 
@@ -49,7 +49,7 @@ def gibbs_speed(n_labels: int = 100_000) -> list[Row]:
     ]
 
 
-def enumerated(labels: wc.CrowdLabels, prior: OneCoin) -> np.ndarray:
+def enumerated(labels: wc.CrowdLabels, prior: OneCoinPrior) -> np.ndarray:
     marginals = np.zeros((labels.n_tasks, 2))
     for z in itertools.product((0, 1), repeat=labels.n_tasks):
         counts = np.zeros((labels.n_workers, 2, 2))
@@ -61,7 +61,7 @@ def enumerated(labels: wc.CrowdLabels, prior: OneCoin) -> np.ndarray:
 
 def distances(n_seeds: int = 20) -> list[Row]:
     """Total variation to the enumerated posterior on small graphs with many loops."""
-    prior = OneCoin(3, 1)
+    prior = OneCoinPrior(3, 1)
     options = {"prior": prior, "class_prior": "uniform"}
     methods = {
         "BP": BeliefPropagation(**options),
@@ -90,7 +90,7 @@ def regular_graphs(n_seeds: int = 30) -> list[Row]:
         for seed in range(n_seeds):
             workers = 750 * simulate.OneCoinWorkers(a, a / 2)
             made = simulate.crowd(1000, workers, simulate.Regular(3, 4), random_state=seed)
-            method = MeanField(prior=OneCoin(a, a / 2), class_prior="uniform")
+            method = MeanField(prior=OneCoinPrior(a, a / 2), class_prior="uniform")
             reached.append(np.mean(method.fit(made.labels).labels_ == made.truth))
         what = f"mean field, regular graph, one-coin Beta({a}, {a / 2})"
         met = abs(np.mean(reached) - expected) < 0.015

@@ -9,9 +9,9 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row, cpu_seconds, random_crowd
-from wisecrowd.aggregation.bwa import BWA
-from wisecrowd.aggregation.community_bcc import CommunityBCC
-from wisecrowd.aggregation.ebcc import EBCC
+from wisecrowd.aggregation.classes.bwa import BWA
+from wisecrowd.aggregation.classes.community_bcc import CommunityBCC
+from wisecrowd.aggregation.classes.ebcc import EBCC
 from wisecrowd.io.tables import read, read_truth
 
 BARS = {"EBCC": 1.0, "CommunityBCC": None, "BWA": None}  # µs per label and iteration

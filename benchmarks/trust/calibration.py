@@ -23,11 +23,11 @@ import numpy as np
 import wisecrowd as wc
 from benchmarks.rows import Row
 from wisecrowd import simulate
-from wisecrowd.aggregation import gibbs_dawid_skene
-from wisecrowd.inference.priors import DirichletRows, OneCoin
+from wisecrowd.aggregation.classes import gibbs_dawid_skene
+from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
 
 N_SIMULATIONS, N_BINS, LEVEL = 1000, 10, 0.01
-COIN = OneCoin(3, 1)
+COIN = OneCoinPrior(3, 1)
 ROWS = DirichletRows([[4, 1, 1], [1, 4, 1], [1, 1, 4]])
 
 

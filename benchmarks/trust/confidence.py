@@ -24,7 +24,7 @@ import wisecrowd as wc
 from benchmarks.rows import Row
 from benchmarks.trust.conditions import CONDITIONS, HONEST, Condition, oracle
 from wisecrowd.audit import find_temperature
-from wisecrowd.inference.priors import DirichletRows, OneCoin
+from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
 
 WELL_SPECIFIED = tuple(condition for condition in CONDITIONS if condition.well_specified)
 FEW_LABELS = 20  # per worker, below which the prior's parameters are fitted
@@ -62,7 +62,7 @@ def gibbs(condition: Condition, made):
 
 def knows_the_prior(made) -> np.ndarray:
     """Return the posterior of who knows from which one-coin prior workers were drawn."""
-    prior = OneCoin(HONEST.a, HONEST.b)
+    prior = OneCoinPrior(HONEST.a, HONEST.b)
     return wc.aggregation.BeliefPropagation(prior=prior).fit(made.labels).probas_
 
 

@@ -166,7 +166,7 @@ def little_memory(more: int) -> Iterator[None]:
 
 
 def bomb_rows() -> list[Row]:
-    from wisecrowd.io.features import read_features
+    from wisecrowd.io.feature_files import read_features
 
     rows = []
     with tempfile.TemporaryDirectory() as place:

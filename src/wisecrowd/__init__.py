@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from wisecrowd.api import show_versions as show_versions
     from wisecrowd.comparing import compare as compare
     from wisecrowd.core.labels import CrowdLabels as CrowdLabels
-    from wisecrowd.core.pseudonyms import pseudonymize as pseudonymize
     from wisecrowd.core.registry import methods as methods
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
-    from wisecrowd.io.exports import write_soft_labels as write_soft_labels
     from wisecrowd.io.limits import limits as limits
     from wisecrowd.io.platforms.label_studio_predictions import (
         write_predictions as write_predictions,
     )
+    from wisecrowd.io.pseudonyms import pseudonymize as pseudonymize
+    from wisecrowd.io.soft_labels import write_soft_labels as write_soft_labels
     from wisecrowd.io.tables import read as read
     from wisecrowd.reporting.document import report as report
 
@@ -48,13 +48,13 @@ _NAMES = {
     "load": "wisecrowd.api:load",
     "methods": "wisecrowd.core.registry:methods",
     "priors": "wisecrowd.inference.priors:",
-    "pseudonymize": "wisecrowd.core.pseudonyms:pseudonymize",
+    "pseudonymize": "wisecrowd.io.pseudonyms:pseudonymize",
     "read": "wisecrowd.io.tables:read",
     "report": "wisecrowd.reporting.document:report",
     "set_threads": "wisecrowd.engines.threads:set_threads",
     "show_versions": "wisecrowd.api:show_versions",
     "write_predictions": "wisecrowd.io.platforms.label_studio_predictions:write_predictions",
-    "write_soft_labels": "wisecrowd.io.exports:write_soft_labels",
+    "write_soft_labels": "wisecrowd.io.soft_labels:write_soft_labels",
 }
 
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from wisecrowd._version import __version__
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.base import Aggregator
 from wisecrowd.core.columns import OPTIONAL_ROLES
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.frames import as_frame
 from wisecrowd.core.kinds import LABELS, get_kind
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.registry import get_method, kebab_case
-from wisecrowd.core.wording import suggestion
 
 # Options of reading that errors name as a remedy, and that are no parameters of a method.
 READING_OPTIONS = frozenset({
@@ -180,7 +180,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     module : torch module or callable, optional
         The network, where the method was trained with one of your own.
     """
-    from wisecrowd.storage.methods import load as load_method
+    from wisecrowd.storage.saved_methods import load as load_method
 
     return load_method(path, module=module)
 

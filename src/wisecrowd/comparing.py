@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.api import labels_of, make_method
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.gold import known_classes
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.registry import get_method, kebab_case, method_names
-from wisecrowd.metrics.against_truth import Truth, label_scores, probability_scores
+from wisecrowd.metrics.against_truth import MatchedTruth, label_scores, probability_scores
 
 WITH_TRUTH = (
     "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
@@ -91,14 +91,14 @@ def compare(
         worker_columns=worker_columns, type=type,
     )  # fmt: skip
     asked = frame_library(library, labels.frame_library)
-    known = None if truth is None else Truth(*known_classes(truth, labels), labels.tasks)
+    known = None if truth is None else MatchedTruth(*known_classes(truth, labels), labels.tasks)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
     return as_frame(comparison_table(rows, scores_of(known)), asked)
 
 
 def compare_methods(
     labels: CrowdLabels,
-    truth: Truth | None,
+    truth: MatchedTruth | None,
     methods: Sequence[str | Aggregator] | None,
     seed: int,
     around: Around,
@@ -136,7 +136,7 @@ def method_name(method: str | Aggregator) -> str:
     return kebab_case(made.__name__)
 
 
-def scores_of(truth: Truth | None) -> tuple[str, ...]:
+def scores_of(truth: MatchedTruth | None) -> tuple[str, ...]:
     """Return the columns of the scores; the first one ranks."""
     return WITHOUT_TRUTH if truth is None else WITH_TRUTH
 
@@ -174,7 +174,7 @@ def _fresh(method: str | Aggregator, seed: int) -> Aggregator:
 
 
 def _fit_and_score(
-    method: str | Aggregator, labels: CrowdLabels, truth: Truth | None, seed: int
+    method: str | Aggregator, labels: CrowdLabels, truth: MatchedTruth | None, seed: int
 ) -> Row:
     model = _fresh(method, seed)
     start = time.perf_counter()

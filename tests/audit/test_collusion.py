@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation.dawid_skene import DawidSkene
+from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 from wisecrowd.audit.collusion import find_collusion
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.exceptions import ParameterError

@@ -10,7 +10,8 @@ from wisecrowd.aggregation import MeanField, OneCoin
 from wisecrowd.audit import find_temperature
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.audit.temperature import Temperature, best_temperature
-from wisecrowd.core.base import Aggregator, Tags
+from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import Fit
 from wisecrowd.families.confusion import naive_bayes
@@ -94,3 +95,14 @@ def test_the_best_temperature_has_the_least_log_loss():
 def test_one_class_has_no_temperature():
     with pytest.raises(NotApplicable):
         find_temperature(CrowdLabels.from_matrix([[0, 0], [0, 0]]))
+
+
+def test_the_former_name_of_the_number_of_simulations():
+    made = simulate.crowd(60, 6 * simulate.OneCoinWorkers(6, 2), random_state=0)
+    new, former = (
+        find_temperature(made.labels, **{name: 3}) for name in ("n_simulations", "n_imagined")
+    )
+    assert (new.temperature, new.log_loss) == (former.temperature, former.log_loss)
+    assert find_temperature(made.labels, n_simulations=1).log_loss != new.log_loss
+    with pytest.raises(ParameterError, match="n_simulations"):
+        find_temperature(made.labels, n_imagined=0)

@@ -20,8 +20,8 @@ from wisecrowd.checks import data_checks, fit_checks
 from wisecrowd.checks.fit_checks import explained, findings_of
 from wisecrowd.core.exceptions import FindingWarning, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.core.result import Fit
-from wisecrowd.core.spelling import shell_spelling
 
 HONEST = simulate.OneCoinWorkers(6, 2)
 

@@ -7,7 +7,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.audit import audit_crowd, prune
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.storage import read_manifest
 
 HEADER = ["task", "worker", "label"]

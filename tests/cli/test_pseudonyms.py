@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from wisecrowd.core.pseudonyms import pseudonym
+from wisecrowd.io.pseudonyms import pseudonym
 
 KEY = "correct horse battery staple"
 WORKERS = [f"{name}@example.org" for name in

@@ -6,11 +6,11 @@ from scipy.sparse import csr_array
 
 from wisecrowd.cli.scores import spread_confidence
 from wisecrowd.core.result import dense_rows
-from wisecrowd.metrics.against_truth import Truth, probability_scores
+from wisecrowd.metrics.against_truth import MatchedTruth, probability_scores
 
 
 def test_truth_is_matched_by_id():
-    truth = Truth(["c", "x", "a"], ["k", "l", "m"], np.array(["a", "b", "c"], dtype=object))
+    truth = MatchedTruth(["c", "x", "a"], ["k", "l", "m"], np.array(["a", "b", "c"], dtype=object))
     assert truth.rows.tolist() == [2, 0]
     assert truth.classes.tolist() == ["k", "m"]
     assert truth.n_unknown == 1
@@ -28,7 +28,7 @@ def test_dense_rows_are_left_alone():
 
 
 def test_a_class_nobody_named_has_no_probability():
-    truth = Truth(["a"], ["new"], np.array(["a"], dtype=object))
+    truth = MatchedTruth(["a"], ["new"], np.array(["a"], dtype=object))
     classes = np.array(["x", "y"], dtype=object)
     found = probability_scores(truth, np.array([[0.5, 0.5]]), classes)
     assert found["brier_score"] == 0.5**2 + 0.5**2 + 1

@@ -10,7 +10,7 @@ import wisecrowd as wc
 from wisecrowd import CrowdLabels
 from wisecrowd.core.class_evidence import kind_of_columns, look_of
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 
 CATEGORICAL = [
     "bluebird", "cf", "cifar10n", "compas_dressel_race", "dog", "face", "labelme", "leaves9",

@@ -4,7 +4,7 @@ import pytest
 
 from wisecrowd.core.columns import ALIASES, find_columns
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 
 ASKED = {"task": None, "worker": None, "label": None}
 

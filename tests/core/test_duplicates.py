@@ -7,7 +7,7 @@ import pytest
 
 from wisecrowd import CrowdLabels, read
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 
 
 def crowd(n_tasks=40, n_workers=5, seed=0):

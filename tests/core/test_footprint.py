@@ -7,8 +7,8 @@ import pytest
 
 from wisecrowd import CrowdLabels
 from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
-from wisecrowd.core import memory
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core import memory_check
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.footprint import sizes_of
 from wisecrowd.core.registry import get_method, method_names
@@ -43,7 +43,7 @@ def test_it_refuses_with_the_figure_and_the_alternative(name, monkeypatch):
     labels = crowd(200, 8, 2)
     needed = model.memory_needed(labels)
     assert needed > 1000
-    monkeypatch.setattr(memory, "available_memory", lambda: needed - 1)
+    monkeypatch.setattr(memory_check, "available_memory", lambda: needed - 1)
     figure = r"would need [\d.]+ [kM]?B?(ytes)? but .* has .*; use one-coin or majority-vote"
     with pytest.raises(DataError, match=figure):
         model.fit(labels)

@@ -4,7 +4,7 @@ import pytest
 
 import wisecrowd
 from wisecrowd import aggregation
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.registry import get_method, kebab_case, method_names, methods
 

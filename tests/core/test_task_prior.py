@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array
 
-from wisecrowd.core import memory
+from wisecrowd.core import memory_check
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import as_task_prior
@@ -116,7 +116,7 @@ def test_nothing_possible_names_the_row():
 
 
 def test_a_sparse_prior_that_would_not_fit_is_refused(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 90)
+    monkeypatch.setattr(memory_check, "available_memory", lambda: 90)
     with pytest.raises(DataError, match="rows of the task prior need"):
         as_task_prior(csr_array(ROWS), None, LABELS)
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation.dawid_skene import DawidSkene
-from wisecrowd.aggregation.fast_dawid_skene import FastDawidSkene
-from wisecrowd.core.base import Tags
+from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+from wisecrowd.aggregation.classes.fast_dawid_skene import FastDawidSkene
+from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior

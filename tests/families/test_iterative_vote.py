@@ -9,7 +9,7 @@ import pytest
 
 from wisecrowd import kernels
 from wisecrowd.aggregation import MajorityVote, OneCoin, Wawa
-from wisecrowd.core.base import Tags
+from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines import memory

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import psi
 
-from wisecrowd.aggregation.community_bcc import CommunityBCC
-from wisecrowd.aggregation.ebcc import EBCC
+from wisecrowd.aggregation.classes.community_bcc import CommunityBCC
+from wisecrowd.aggregation.classes.ebcc import EBCC
 from wisecrowd.core.labels import CrowdLabels
 
 METHODS = (EBCC, CommunityBCC)

@@ -6,7 +6,7 @@ from scipy import integrate, stats
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
-from wisecrowd.inference.priors import DirichletRows, OneCoin
+from wisecrowd.inference.priors import DirichletRows, OneCoinPrior
 
 
 @pytest.mark.parametrize(("a", "b"), [(0.7, 2.5), (4.0, 1.0), (12.0, 30.0)])
@@ -56,7 +56,7 @@ def test_row_parameters():
     np.testing.assert_array_equal(row_parameters(DirichletRows(per_worker), "abc", 2), per_worker)
 
 
-@pytest.mark.parametrize("bad", [None, 0.0, "strong", np.ones((3, 3)), OneCoin(2, 1)])
+@pytest.mark.parametrize("bad", [None, 0.0, "strong", np.ones((3, 3)), OneCoinPrior(2, 1)])
 def test_priors_that_are_no_rows_or_no_density(bad):
     with pytest.raises(ParameterError):
         row_parameters(bad, (), 2)

@@ -6,20 +6,20 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.inference.priors import (
     DirichletRows,
     Discrete,
-    Mixture,
-    OneCoin,
+    MixturePrior,
+    OneCoinPrior,
     TwoCoin,
     as_worker_prior,
 )
 
 PRIORS = {
-    "one-coin": OneCoin(3.0, 1.5),
+    "one-coin": OneCoinPrior(3.0, 1.5),
     "two-coin": TwoCoin(3.0, 1.0, 2.0, 1.5),
     "dirichlet": DirichletRows([[4.0, 1.0], [1.5, 3.0]]),
     "atoms": Discrete([0.9, 0.5, 0.2], [3, 2, 1]),
     "matrices": Discrete([[[0.9, 0.1], [0.3, 0.7]], [[0.5, 0.5], [0.5, 0.5]]]),
-    "mixture": Mixture([OneCoin(9.0, 1.0), Discrete([0.5])], [0.7, 0.3]),
-    "mixed kinds": Mixture([OneCoin(9.0, 1.0), DirichletRows(2.0)], [0.4, 0.6]),
+    "mixture": MixturePrior([OneCoinPrior(9.0, 1.0), Discrete([0.5])], [0.7, 0.3]),
+    "mixed kinds": MixturePrior([OneCoinPrior(9.0, 1.0), DirichletRows(2.0)], [0.4, 0.6]),
 }
 COUNTS = np.array([[[3.0, 1.0], [0.0, 2.0]], [[0.0, 0.0], [0.0, 0.0]], [[1.0, 2.0], [2.0, 1.0]]])
 
@@ -66,7 +66,7 @@ def test_samples_have_the_prior_mean(name):
 
 def test_one_coin_evidence_with_three_classes():
     counts = np.array([[[2.0, 1.0, 0.0], [0.0, 3.0, 0.0], [1.0, 0.0, 1.0]]])
-    found = OneCoin(2.0, 1.0).posterior(counts).log_evidence[0]
+    found = OneCoinPrior(2.0, 1.0).posterior(counts).log_evidence[0]
     exact = betaln(2 + 6, 1 + 2) - betaln(2, 1) - 2 * np.log(2)
     np.testing.assert_allclose(found, exact)
 
@@ -79,12 +79,12 @@ def test_one_coin_evidence_with_three_classes():
         lambda: Discrete([0.5], [1, 2]),
         lambda: Discrete([0.5, 0.6], [-1, 2]),
         lambda: Discrete([[[0.5, 0.6], [0.5, 0.5]]]),
-        lambda: Mixture([]),
-        lambda: Mixture([0.5]),
-        lambda: Mixture([OneCoin()], [0.0]),
+        lambda: MixturePrior([]),
+        lambda: MixturePrior([0.5]),
+        lambda: MixturePrior([OneCoinPrior()], [0.0]),
         lambda: TwoCoin(-1.0),
         lambda: TwoCoin().rule(3, 3),
-        lambda: OneCoin(0.0, 1.0).rule(3, 2),
+        lambda: OneCoinPrior(0.0, 1.0).rule(3, 2),
         lambda: DirichletRows(0.0).posterior(np.zeros((1, 2, 2))),
         lambda: as_worker_prior(None),
         lambda: as_worker_prior("strong"),
@@ -96,8 +96,8 @@ def test_bad_priors_are_refused(make):
 
 
 def test_forms_of_a_worker_prior():
-    assert as_worker_prior((3, 1)) == OneCoin(3, 1)
-    assert as_worker_prior("weak") == OneCoin(2.0, 1.0)
+    assert as_worker_prior((3, 1)) == OneCoinPrior(3, 1)
+    assert as_worker_prior("weak") == OneCoinPrior(2.0, 1.0)
     assert isinstance(as_worker_prior([[2, 1], [1, 2]]), DirichletRows)
     given = Discrete([0.9])
     assert as_worker_prior(given) is given

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
+from wisecrowd.inference import priors
 from wisecrowd.inference.priors import (
     DirichletRows,
     History,
-    OneCoin,
+    OneCoinPrior,
     WeakDiagonal,
     as_coin_prior,
     as_row_prior,
@@ -68,7 +69,7 @@ def test_history_of_unknown_workers_is_a_choice():
 
 
 def test_history_must_be_fitted_and_of_these_classes():
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 
     with pytest.raises(NotFittedError):
         History(DawidSkene()).aligned(["no", "yes"])
@@ -107,7 +108,7 @@ def test_one_coin_map_is_the_mode_of_its_posterior():
     from scipy.optimize import minimize_scalar
     from scipy.stats import beta, binom
 
-    prior = OneCoin(1.0, 0.5)
+    prior = OneCoinPrior(1.0, 0.5)
     given = prior.map_accuracy(np.array([7.0]), np.array([9.0]))[0]
     found = minimize_scalar(
         lambda p: -binom.logpmf(7, 9, p) - beta.logpdf(p, 1 + prior.a, 1 + prior.b),
@@ -118,18 +119,23 @@ def test_one_coin_map_is_the_mode_of_its_posterior():
 
 
 def test_one_coin_without_prior_and_labels_knows_nothing():
-    accuracy = OneCoin(0.0, 0.0).map_accuracy(np.array([0.0, 3.0]), np.array([0.0, 4.0]))
+    accuracy = OneCoinPrior(0.0, 0.0).map_accuracy(np.array([0.0, 3.0]), np.array([0.0, 4.0]))
     np.testing.assert_array_equal(accuracy, [0.5, 0.75])
 
 
 def test_words_and_pairs_as_coin_priors():
-    assert as_coin_prior("weak") == OneCoin()
-    assert as_coin_prior(None) == OneCoin(0.0, 0.0)
-    assert as_coin_prior((2, 1)) == OneCoin(2, 1)
-    assert as_coin_prior(OneCoin(3, 4)) == OneCoin(3, 4)
+    assert as_coin_prior("weak") == OneCoinPrior()
+    assert as_coin_prior(None) == OneCoinPrior(0.0, 0.0)
+    assert as_coin_prior((2, 1)) == OneCoinPrior(2, 1)
+    assert as_coin_prior(OneCoinPrior(3, 4)) == OneCoinPrior(3, 4)
 
 
 @pytest.mark.parametrize("bad", ["strong", 3, (1,), (-1, 2), (1, np.nan), ("a", 2)])
 def test_bad_coin_priors(bad):
     with pytest.raises(ParameterError):
         as_coin_prior(bad)
+
+
+def test_former_names_are_the_same_classes():
+    assert priors.OneCoin is priors.OneCoinPrior
+    assert priors.Mixture is priors.MixturePrior

@@ -9,7 +9,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.layout import is_data
 

@@ -14,7 +14,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io import limits as module
-from wisecrowd.io.features import read_features
+from wisecrowd.io.feature_files import read_features
 from wisecrowd.io.limits import changed, limits, parse_limits, require_size
 from wisecrowd.io.tables import read, read_frame
 

@@ -13,7 +13,7 @@ from torch import nn
 from wisecrowd import simulate
 from wisecrowd.aggregation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.inference.priors import OneCoinPrior
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.learning.training.crowd_data import CrowdData
 
@@ -57,14 +57,14 @@ def marginals_by_enumeration(labels, h, a, b):
 def test_on_a_tree_the_posterior_is_exact(a, b):
     labels = tree()
     X = np.random.default_rng(0).normal(size=(6, 3))
-    model = DeepBP(module=Fixed(), clip=1.0, epochs=3, prior=OneCoin(a, b)).fit(X, labels)
+    model = DeepBP(module=Fixed(), clip=1.0, epochs=3, prior=OneCoinPrior(a, b)).fit(X, labels)
     h = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
     expected = marginals_by_enumeration(labels, h, a, b)
     np.testing.assert_allclose(model.probas_, expected, atol=1e-6)
     capped = np.minimum(h, 0.5)
     capped += (capped < 0.5) * (1 - capped.sum(axis=1, keepdims=True)) / 2
     assert (capped <= 0.5).all()
-    clipped = DeepBP(module=Fixed(), clip=0.5, epochs=3, prior=OneCoin(a, b)).fit(X, labels)
+    clipped = DeepBP(module=Fixed(), clip=0.5, epochs=3, prior=OneCoinPrior(a, b)).fit(X, labels)
     expected = marginals_by_enumeration(labels, capped, a, b)
     np.testing.assert_allclose(clipped.probas_, expected, atol=1e-6)
 
@@ -107,7 +107,7 @@ def test_a_new_task_of_one_label_is_exact_and_a_known_one_keeps_its_belief():
     labels = tree()
     X = np.random.default_rng(0).normal(size=(7, 3))
     h = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
-    model = DeepBP(module=Fixed(), clip=1.0, epochs=1, prior=OneCoin(2, 1)).fit(X[:6], labels)
+    model = DeepBP(module=Fixed(), clip=1.0, epochs=1, prior=OneCoinPrior(2, 1)).fit(X[:6], labels)
     for worker in range(3):
         more = CrowdLabels.from_arrays(
             [*labels.task, 6], [*labels.worker, worker], [*labels.label, 1], classes=[0, 1, 2]
@@ -129,9 +129,9 @@ def test_few_labels_per_worker_from_an_uneven_crowd():
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(400, 4))
         X[:, 0] += 2 * made.truth_codes - 1
-        options = {"prior": OneCoin(0.2, 0.1), "module": "linear", "epochs": 10, "lr": 0.1}
+        options = {"prior": OneCoinPrior(0.2, 0.1), "module": "linear", "epochs": 10, "lr": 0.1}
         bp, mf = (m(**options).fit(X, made.labels) for m in (DeepBP, DeepMF))
-        plain = BeliefPropagation(prior=OneCoin(0.2, 0.1)).fit(made.labels)
+        plain = BeliefPropagation(prior=OneCoinPrior(0.2, 0.1)).fit(made.labels)
         found.append([np.mean(m.labels_ == made.truth) for m in (bp, mf, plain)])
     deep_bp, deep_mf, without = np.mean(found, axis=0)
     assert deep_bp > deep_mf + 0.01

@@ -6,7 +6,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import simulate
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.io.tables import read_frame
 from wisecrowd.reporting import workers
 from wisecrowd.reporting.document import Report

@@ -25,7 +25,9 @@ from wisecrowd.core.exceptions import ParameterError
         ),
         (
             "0.8*one-coin + 0.2*extreme-spammers",
-            simulate.Mixture([(simulate.OneCoinWorkers(), 0.8), (simulate.ExtremeSpammers(), 0.2)]),
+            simulate.PopulationMixture(
+                [(simulate.OneCoinWorkers(), 0.8), (simulate.ExtremeSpammers(), 0.2)]
+            ),
         ),
     ],
 )

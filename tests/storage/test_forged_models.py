@@ -27,8 +27,8 @@ from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
 from wisecrowd.families import sparse_posterior
 from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
-from wisecrowd.storage import methods
-from wisecrowd.storage.methods import load, save
+from wisecrowd.storage import saved_methods
+from wisecrowd.storage.saved_methods import load, save
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.foundation import maker
 
@@ -190,6 +190,6 @@ def test_a_network_larger_than_its_file_is_refused_before_it_is_made(module, tmp
 
 def test_the_check_notices_a_loader_that_checks_nothing(monkeypatch):
     check_forged_models(maker(MajorityVote))
-    monkeypatch.setattr(methods, "require_sound", lambda method: None)
+    monkeypatch.setattr(saved_methods, "require_sound", lambda method: None)
     with pytest.raises(AssertionError, match=r"probas_ shortened along axis 0 \(it loads\)"):
         check_forged_models(maker(MajorityVote))

@@ -21,8 +21,8 @@ import numpy as np
 
 from wisecrowd.core.exceptions import WisecrowdError
 from wisecrowd.storage.manifest import file_sha256
-from wisecrowd.storage.methods import _take_apart, load
 from wisecrowd.storage.models import index_digest
+from wisecrowd.storage.saved_methods import _take_apart, load
 from wisecrowd.storage.state_codec import StateEncoder
 
 INDEX = "model.json"

@@ -22,8 +22,8 @@ from wisecrowd.core.exceptions import DataError, WisecrowdError
 from wisecrowd.core.saved_attributes import NUMBER, SavedArray, is_optional
 from wisecrowd.storage.arrays import read_array
 from wisecrowd.storage.manifest import file_sha256
-from wisecrowd.storage.methods import load
 from wisecrowd.storage.models import index_digest
+from wisecrowd.storage.saved_methods import load
 from wisecrowd.testing.crowds import small_labels
 from wisecrowd.testing.foundation import Make, check, require
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.testing.foundation import Floats, Make, with_params

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.testing.crowds import class_names
 from wisecrowd.testing.foundation import Make, dense, short_run, tied

@@ -14,9 +14,9 @@ import pytest
 from scipy.sparse import issparse
 
 from wisecrowd import kernels, testing
-from wisecrowd.aggregation.dawid_skene import DawidSkene
-from wisecrowd.aggregation.majority_vote import MajorityVote
-from wisecrowd.core.base import Tags
+from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+from wisecrowd.aggregation.classes.majority_vote import MajorityVote
+from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.task_prior import TaskPrior

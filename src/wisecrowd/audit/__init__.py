@@ -27,13 +27,13 @@ LOCATIONS = {
     "find_spammers": "spammers",
     "find_temperature": "temperature",
     "identifiability_report": "identifiability",
-    "measure_agreement": "agreement",
+    "measure_agreement": "agreement_report",
     "prune": "pruning",
 }
 
 if TYPE_CHECKING:
     from wisecrowd.audit.accuracy import estimate_accuracy as estimate_accuracy
-    from wisecrowd.audit.agreement import measure_agreement as measure_agreement
+    from wisecrowd.audit.agreement_report import measure_agreement as measure_agreement
     from wisecrowd.audit.clones import collapse_clones as collapse_clones
     from wisecrowd.audit.clones import find_clones as find_clones
     from wisecrowd.audit.collusion import find_collusion as find_collusion

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.default_fit import fit_or_default
-from wisecrowd.audit.imagined import Imagined, imagine
+from wisecrowd.audit.parametric_bootstrap import BootstrapResult, run_bootstrap
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.audit.strata import Stratified, post_stratify
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.gold import as_gold
-from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 
 Floats = NDArray[np.float64]
@@ -186,7 +186,7 @@ def estimate_accuracy(
     if n_simulations is None:
         n_simulations = int(np.clip(MOST_ANNOTATIONS / known.n_annotations, 5, 20))
     check_integer("n_simulations", n_simulations, 3)
-    imagined = imagine(known, model, n_simulations, rng, source)
+    imagined = run_bootstrap(known, model, n_simulations, rng, source)
     rows = [_claimed(sure, confidence), _corrected(sure.mean(), imagined, confidence)]
     codes = as_gold(gold, known)
     strata: Stratified | None = None
@@ -218,7 +218,9 @@ def _claimed(sure: Floats, confidence: float) -> tuple[float, float, float]:
     return value, value - reach, value + reach
 
 
-def _corrected(claimed: float, imagined: Imagined, confidence: float) -> tuple[float, float, float]:
+def _corrected(
+    claimed: float, imagined: BootstrapResult, confidence: float
+) -> tuple[float, float, float]:
     r"""Return the claim, corrected by the imagined crowds, with the width of their errors.
 
     An error :math:`e = \delta - \delta^*` of an imagined crowd has the noise of one

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.families.moments.pair_moments import counted_annotations
 
 Floats = NDArray[np.float64]

@@ -18,11 +18,11 @@ from wisecrowd.checks.identical_workers import (
 )
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.core.votes import vote_table
-from wisecrowd.core.wording import describe_ids
 from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 Floats = NDArray[np.float64]
@@ -81,8 +81,8 @@ class Clones(Part):
                 f"with the others they are right in {self.best_accuracy[g]:.0%} at best, and "
                 "copies then. The score is the share of equal labels.",
                 "Count each group once: "
-                + spelled("wisecrowd.audit.collapse_clones.",
-                          "--prune clones --prune-to CLEAN.csv."),
+                + for_reader("wisecrowd.audit.collapse_clones.",
+                             "--prune clones --prune-to CLEAN.csv."),
             )
             for g, ids in enumerate(self.groups)
         ]  # fmt: skip

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregation.dawid_skene import DawidSkene
+from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
-from wisecrowd.core.wording import describe_ids, suggestion
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.families.dependence import Dependence, benjamini_hochberg, dependence, upper_tail
 from wisecrowd.families.moments.pair_moments import pair_moments
 from wisecrowd.families.skill_vote import right_labels

@@ -14,11 +14,11 @@ from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import SEVERITIES, Finding, check_severity
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.core.wording import suggestion
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 # Name → "module:function" in wisecrowd.audit. Adding a part is one file and one line here;
 # wisecrowd.audit.part.Part says what such a function takes and returns.
@@ -30,7 +30,7 @@ PARTS = {
     "label-distribution": "label_distribution:find_label_outliers",
     "response-times": "response_times:find_fast_workers",
     "drift": "drift:find_drift",
-    "agreement": "agreement:measure_agreement",
+    "agreement": "agreement_report:measure_agreement",
     "accuracy": "accuracy:estimate_accuracy",
     "identifiability": "identifiability:identifiability_report",
     "fit": "fit:check_fit",

@@ -11,7 +11,7 @@ def fit_or_default(labels: CrowdLabels, fit: Any) -> Any:
     """Return the given fit of these labels, or a Dawid-Skene fit if there is none."""
     if fit is not None:
         return fit
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 
     return DawidSkene()._fit_without_checks(labels)
 

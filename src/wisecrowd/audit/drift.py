@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.default_fit import fit_with_law
-from wisecrowd.audit.others import judged_by_others
+from wisecrowd.audit.leave_one_out import leave_one_out_posteriors
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels, describe_ids
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
 
@@ -198,7 +198,7 @@ def _scores(labels: CrowdLabels, model: Any) -> _Scores:
     """Score all labels; NaN where no other worker labelled the task."""
     score, surprise = (np.full(labels.n_annotations, np.nan) for _ in range(2))
     law = model.label_law()
-    for one in judged_by_others(labels, law, 1):
+    for one in leave_one_out_posteriors(labels, law, 1):
         seen = one.belief[np.arange(len(one.rows)), one.label]
         said = law.probas(one.belief, one.worker, labels.task[one.rows])
         expected = (said * one.belief).sum(axis=1)

@@ -13,7 +13,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import Fit
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 FOUND_ELSEWHERE = ("clones", "separate-parts")  # by parts of their own, which look closer
 

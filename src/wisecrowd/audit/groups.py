@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
-from wisecrowd.core.wording import describe_ids
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.families.worker_groups import LEAST_EXCESS, LEVEL, compare_workers, linked_groups
 
 Floats = NDArray[np.float64]

@@ -19,12 +19,12 @@ from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
-from wisecrowd.core.wording import describe_ids
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

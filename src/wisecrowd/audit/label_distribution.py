@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.default_fit import fit_with_law
-from wisecrowd.audit.others import Judged, judged_by_others
+from wisecrowd.audit.leave_one_out import HeldOutWorker, leave_one_out_posteriors
 from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.audit.usual_spread import tail, usual_variance
+from wisecrowd.audit.robust_scale import robust_variance, student_tail
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import describe_ids
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
 
@@ -139,7 +139,7 @@ def find_label_outliers(
     errors = usual_errors(law.confusion(np.flatnonzero(enough)))
     rows = [
         _histogram(one, law.confusion(one.worker), errors)
-        for one in judged_by_others(known, law, min_labels)
+        for one in leave_one_out_posteriors(known, law, min_labels)
     ]
     if len(rows) < FEW_WORKERS:
         raise NotApplicable(
@@ -148,8 +148,8 @@ def find_label_outliers(
         )
     worker, n, share, expected, variance = (np.array(x) for x in zip(*rows, strict=True))
     difference = share - expected
-    z = difference / np.sqrt(variance + usual_variance(difference, variance))
-    p = 2 * (known.n_classes - 1) * tail(np.abs(z).max(axis=1), len(worker))
+    z = difference / np.sqrt(variance + robust_variance(difference, variance))
+    p = 2 * (known.n_classes - 1) * student_tail(np.abs(z).max(axis=1), len(worker))
     p = np.minimum(p, 1.0)
     return LabelDistribution(
         classes=known.classes,
@@ -183,7 +183,7 @@ def usual_errors(confusion: Floats) -> Floats:
 
 
 def _histogram(
-    one: Judged, confusion: Floats, errors: Floats
+    one: HeldOutWorker, confusion: Floats, errors: Floats
 ) -> tuple[int, int, Floats, Floats, Floats]:
     """Return worker, number of labels, and per class the share, what is expected, its variance."""
     n, K = one.belief.shape

@@ -13,9 +13,9 @@ from wisecrowd.audit.part import Table
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, describe_ids
-from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.core.wording import suggestion
 
 Mask = NDArray[np.bool_]
 KINDS = ("clones", "collusion", "spammers")  # what `clean` removes, in this order
@@ -200,8 +200,8 @@ def without_workers(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
 
 def changes_between(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]:
     """Return the table of changes that :class:`Pruned` has."""
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
-    from wisecrowd.aggregation.majority_vote import MajorityVote
+    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.classes.majority_vote import MajorityVote
 
     place = lookup(after.tasks, before.tasks)
     n_after = np.zeros(before.n_tasks, dtype=np.int64)

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.audit.default_fit import fit_or_default
 from wisecrowd.audit.part import NotApplicable, Part, Table
-from wisecrowd.audit.usual_spread import tail, usual_variance
+from wisecrowd.audit.robust_scale import robust_variance, student_tail
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels, describe_ids
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
 
@@ -153,8 +153,8 @@ def find_fast_workers(
     model = fit_or_default(known, fit)
     centre, error = _medians(timed, _relative_logs(timed), judged)
     usual = float(np.median(centre))
-    spread = max(float(np.sqrt(usual_variance(centre - usual, error**2))), LEAST_SPREAD)
-    p = tail((usual - centre) / np.hypot(spread, error), len(judged))
+    spread = max(float(np.sqrt(robust_variance(centre - usual, error**2))), LEAST_SPREAD)
+    p = student_tail((usual - centre) / np.hypot(spread, error), len(judged))
     seconds, _ = _medians(timed, timed.columns["duration"], judged)
     accuracy = np.asarray(model.worker_accuracy_)[judged]
     return ResponseTimes(

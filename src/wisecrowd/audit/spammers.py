@@ -15,13 +15,13 @@ from wisecrowd.audit.information import channel_capacity, mutual_information, sp
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import as_generator, check_number
-from wisecrowd.core.spelling import spelled
-from wisecrowd.core.wording import describe_ids
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import as_generator, check_number
 from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -126,7 +126,7 @@ class SpammerReport(Part):
         ids = self.workers[who][order]
         count = int(self.n_labels[who].sum())
         share = count / max(int(self.n_labels.sum()), 1)
-        how = spelled("wisecrowd.audit.prune", "wisecrowd audit FILE --prune-to CLEAN.csv")
+        how = for_reader("wisecrowd.audit.prune", "wisecrowd audit FILE --prune-to CLEAN.csv")
         return Finding(
             name, severity, float(share), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "

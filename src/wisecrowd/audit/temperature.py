@@ -14,15 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.default_fit import fit_or_default, fit_with_law
-from wisecrowd.audit.imagined import imagined_crowd, refit
+from wisecrowd.audit.parametric_bootstrap import fit_copy, simulate_from_fit
 from wisecrowd.audit.part import NotApplicable, Part
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameters import as_generator, check_integer
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import as_generator, check_integer
 from wisecrowd.core.validation import as_crowd_labels
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 
@@ -65,14 +65,19 @@ class Temperature(Part):
                 f"{self.method} is too sure of itself on crowds like this one: its log-odds are "
                 f"{self.temperature:.2f} times too large, which is the score.",
                 "Correct the probabilities: "
-                + spelled("find_temperature(labels, fit=model).apply(model.probas_).",
-                          "wisecrowd aggregate --calibrate."),
+                + for_reader("find_temperature(labels, fit=model).apply(model.probas_).",
+                             "wisecrowd aggregate --calibrate."),
             )
         ]  # fmt: skip
 
 
 def find_temperature(
-    labels: Any, *, fit: Aggregator | None = None, n_imagined: int = 2, random_state: Any = 0
+    labels: Any,
+    *,
+    fit: Aggregator | None = None,
+    n_simulations: int = 2,
+    random_state: Any = 0,
+    n_imagined: int | None = None,
 ) -> Temperature:
     """Choose the temperature of a fit by its log loss on crowds that the fit imagines.
 
@@ -84,8 +89,11 @@ def find_temperature(
     labels : CrowdLabels or anything that it can be made of
     fit : fitted method, optional
         Of these labels; by default Dawid and Skene's.
-    n_imagined : int
+    n_simulations : int
+        Number of simulated crowds.
     random_state : int, Generator or None
+    n_imagined : int, optional
+        Former name of ``n_simulations``.
 
     References
     ----------
@@ -104,7 +112,8 @@ def find_temperature(
     >>> bool(found.apply(model.probas_).max(axis=1).mean() < model.confidence_.mean())
     True
     """
-    check_integer("n_imagined", n_imagined, 1)
+    n_simulations = n_simulations if n_imagined is None else n_imagined
+    check_integer("n_simulations", n_simulations, 1)
     crowd = as_crowd_labels(labels)
     if crowd.n_classes < 2:
         raise NotApplicable("There is only one class: nothing to be over-confident of.")
@@ -112,10 +121,10 @@ def find_temperature(
     model = fit_or_default(crowd, fit)
     law = fit_with_law(crowd, model).label_law()
     logs, truths = [], []
-    for _ in range(n_imagined):
-        imagined, truth = imagined_crowd(crowd, law, rng)
+    for _ in range(n_simulations):
+        imagined, truth = simulate_from_fit(crowd, law, rng)
         labelled = imagined.labels_per_task > 0
-        probas = refit(model, imagined).probas_
+        probas = fit_copy(model, imagined).probas_
         dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
         logs.append(_logs(dense[labelled]))
         truths.append(truth[labelled])

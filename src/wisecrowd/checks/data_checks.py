@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from wisecrowd.checks.identical_workers import CHANCE, identical_sheets
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.spelling import spelled
-from wisecrowd.core.wording import describe_ids
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 
 Mask = NDArray[np.bool_]
 
@@ -137,8 +137,8 @@ def _clones(labels: CrowdLabels) -> Iterator[Finding]:
         f"{len(ids)} workers ({describe_ids(ids)}) gave exactly the labels of another worker "
         f"on all their tasks, which happens by chance in less than one of {1 / CHANCE:.0e} crowds.",
         "Count each sheet once: "
-        + spelled("wisecrowd.audit.collapse_clones.", "wisecrowd audit FILE --prune clones "
-                  "--prune-to CLEAN.csv."),
+        + for_reader("wisecrowd.audit.collapse_clones.", "wisecrowd audit FILE --prune clones "
+                     "--prune-to CLEAN.csv."),
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def _repeated_votes(labels: CrowdLabels) -> Iterator[Finding]:
         f"On {n_tasks} tasks that others labelled too most votes are by one worker who labelled "
         f"them three times or more ({describe_ids(ids)}).",
         "Let only the last label of a worker count: "
-        + spelled("duplicates='last'.", "--duplicates last."),
+        + for_reader("duplicates='last'.", "--duplicates last."),
     )  # fmt: skip
 
 

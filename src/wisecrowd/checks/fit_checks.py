@@ -19,10 +19,10 @@ from wisecrowd.checks.data_checks import (
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.result import Fit, choose_labels
-from wisecrowd.core.spelling import spelled
 from wisecrowd.core.votes import vote_table
-from wisecrowd.core.wording import describe_ids
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -48,7 +48,7 @@ SMALLEST = 1e-3  # smaller probabilities are not evidence of exchanged classes
 
 def audit_command(*options: str) -> str:
     """Return how to audit, as the reader would type it; the options are for the shell."""
-    return spelled("wisecrowd.audit.audit_crowd", " ".join(["wisecrowd audit FILE", *options]))
+    return for_reader("wisecrowd.audit.audit_crowd", " ".join(["wisecrowd audit FILE", *options]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,10 +125,13 @@ def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
         return
     few = f"{per_worker:.1f}" if per_worker < 10 else f"{per_worker:.0f}"
     if n_free == 1:
-        remedy = spelled("MajorityVote", "-m majority-vote")
+        remedy = for_reader("MajorityVote", "-m majority-vote")
         remedy = f"Compare with {remedy}, or let fewer workers label more tasks each."
     else:
-        coin, vote = spelled("OneCoin", "-m one-coin"), spelled("MajorityVote", "-m majority-vote")
+        coin, vote = (
+            for_reader("OneCoin", "-m one-coin"),
+            for_reader("MajorityVote", "-m majority-vote"),
+        )
         remedy = f"Compare with {coin} or {vote}, which have fewer parameters."
     yield Finding(
         "sparse-workers", "medium", per_worker / least, (),
@@ -165,8 +168,8 @@ def _labels_together(fitted: Fitted) -> Iterator[Finding]:
         "explains: workers copy each other and the result may follow the copies, or some tasks "
         "are much harder than others.",
         "Look for copies and remove them: "
-        + spelled("wisecrowd.audit.clean(labels, ['clones', 'collusion']).",
-                  "wisecrowd audit FILE --prune clones --prune collusion --prune-to CLEAN.csv."),
+        + for_reader("wisecrowd.audit.clean(labels, ['clones', 'collusion']).",
+                     "wisecrowd audit FILE --prune clones --prune collusion --prune-to CLEAN.csv."),
     )  # fmt: skip
 
 
@@ -265,7 +268,7 @@ def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
         "overruled-vote", "high" if lead <= -NATS else "medium", share,
         tuple(labels.tasks[np.flatnonzero(overruled)[:20]].tolist()),
         f"The result overrules the majority vote on {share:.0%} of the tasks; {why}.",
-        f"Compare with {spelled('MajorityVote', '-m majority-vote')}, and audit the crowd "
+        f"Compare with {for_reader('MajorityVote', '-m majority-vote')}, and audit the crowd "
         f"({audit_command()}).",
     )  # fmt: skip
 
@@ -296,7 +299,7 @@ def _assumed_frequencies(
         f"{describe_ids(ids[:1])} and {shares.min():.0%} {describe_ids(ids[-1:])}; with that, "
         f"{moved:.0%} of the labels would differ.",
         "Estimate the frequencies: "
-        + spelled("class_prior='estimate'.", "-p class_prior=estimate."),
+        + for_reader("class_prior='estimate'.", "-p class_prior=estimate."),
     )  # fmt: skip
 
 
@@ -365,7 +368,7 @@ def findings_of(
 
 def not_converged(n_iter: int, name: str) -> Finding:
     """Return the finding for an iteration that was cut off."""
-    more = spelled("max_iter", "-p max_iter")
+    more = for_reader("max_iter", "-p max_iter")
     return Finding(
         "not-converged", "medium", float(n_iter), (),
         f"{name} did not converge in {n_iter} iterations: what it says may still change.",

@@ -14,8 +14,8 @@ from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.aggregator import Aggregator
     from wisecrowd.core.annotations import Annotations
-    from wisecrowd.core.base import Aggregator
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.storage.manifest import Manifest
 
@@ -175,7 +175,7 @@ def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: 
     from wisecrowd.audit.temperature import find_temperature
     from wisecrowd.core.exceptions import DataError
     from wisecrowd.core.ids.encoding import lookup
-    from wisecrowd.core.memory import require_memory
+    from wisecrowd.core.memory_check import require_memory
     from wisecrowd.core.result import confidence_of
 
     require_memory(

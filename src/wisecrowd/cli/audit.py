@@ -90,7 +90,7 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.findings import check_severity
-    from wisecrowd.core.parameters import check_choice
+    from wisecrowd.core.parameter_checks import check_choice
     from wisecrowd.engines.threads import set_threads
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
@@ -134,7 +134,7 @@ def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
     """Return what to remove, in the order in which that is done; nothing without a file for it."""
     from wisecrowd.audit.pruning import KINDS
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.core.parameters import check_choice
+    from wisecrowd.core.parameter_checks import check_choice
 
     for kind in prune or []:
         check_choice("--prune", kind, KINDS)

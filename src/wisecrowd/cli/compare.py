@@ -14,7 +14,7 @@ from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.metrics.against_truth import Truth
+    from wisecrowd.metrics.against_truth import MatchedTruth
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ def _chosen(methods: str | None, kind: str) -> list[str]:
 def _show(
     rows: list[dict[str, Any]],
     scores: list[str],
-    truth: Truth | None,
+    truth: MatchedTruth | None,
     places: tuple[str | None, str | None],
     as_json: bool,
     manifest: Any,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wisecrowd.cli.options import Reading
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.labels import CrowdLabels
-    from wisecrowd.metrics.against_truth import Truth
+    from wisecrowd.metrics.against_truth import MatchedTruth
 
 WITHOUT_GOLD = "held_out_log_likelihood"
 WITH_TRUTH = ("train_accuracy",)
@@ -63,7 +63,7 @@ class Problem:
 
     X: NDArray[Any]
     labels: CrowdLabels
-    truth: Truth | None
+    truth: MatchedTruth | None
     test: tuple[NDArray[Any], NDArray[Any]] | None
 
     @property
@@ -83,7 +83,7 @@ def read_problem(
     """Read the files and align them."""
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.cli.train import read_validation
-    from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.io.feature_files import read_features, read_ids
     from wisecrowd.learning.training.held_out_scoring import aligned
 
     assert files.features is not None
@@ -144,8 +144,8 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
 
 def check_parameters(chosen: list[str], parameters: list[str]) -> None:
     """Refuse a parameter that none of the methods has."""
+    from wisecrowd.core.messages.descriptions import suggestion
     from wisecrowd.core.registry import get_method
-    from wisecrowd.core.wording import suggestion
 
     methods = [get_method(name, "learning") for name in chosen]
     known = list(dict.fromkeys(name for one in methods for name in one._parameter_names()))

@@ -12,7 +12,7 @@ from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
-    from wisecrowd.metrics.against_truth import Truth
+    from wisecrowd.metrics.against_truth import MatchedTruth
 
 Labels = Annotated[
     str, typer.Argument(metavar="LABELS", help="Table with a task and a label column.")
@@ -58,7 +58,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         _show(scores, known, len(result.tasks), places, asked.as_json, manifest, notes)
 
 
-def _scores(result: Any, truth: Truth) -> dict[str, float]:
+def _scores(result: Any, truth: MatchedTruth) -> dict[str, float]:
     import numpy as np
 
     from wisecrowd.cli.scores import spread_confidence
@@ -81,7 +81,7 @@ def _scores(result: Any, truth: Truth) -> dict[str, float]:
 
 def _show(
     scores: dict[str, float],
-    truth: Truth,
+    truth: MatchedTruth,
     n_labels: int,
     places: tuple[str | None, str | None],
     as_json: bool,

@@ -80,7 +80,7 @@ class Exports:
             )
         found = [] if self.predictions is None else [self.predictions]
         if self.soft_labels is not None:
-            from wisecrowd.io.exports import check_soft_path, ids_path, require_hugging_face
+            from wisecrowd.io.soft_labels import check_soft_path, ids_path, require_hugging_face
 
             kind = check_soft_path(self.soft_labels)
             found += [self.soft_labels]
@@ -98,8 +98,8 @@ class Exports:
         reading: Reading | None = None,
     ) -> None:
         """Write what was asked for, each with its manifest beside it."""
-        from wisecrowd.io.exports import write_soft_labels
         from wisecrowd.io.platforms.label_studio_predictions import write_predictions
+        from wisecrowd.io.soft_labels import write_soft_labels
         from wisecrowd.storage.atomic import when_complete
         from wisecrowd.storage.manifest import write_manifest
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.cli.progress import working
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.metrics.against_truth import Truth
+from wisecrowd.metrics.against_truth import MatchedTruth
 
 if TYPE_CHECKING:
     import typer
@@ -88,14 +88,14 @@ def _key_of(reading: Reading) -> bytes | None:
     """Return the key of the pseudonyms, if they were asked for: before any work is done."""
     if reading.pseudonymize is None:
         return None
-    from wisecrowd.core.pseudonyms import read_key
+    from wisecrowd.io.pseudonyms import read_key
 
     return read_key(reading.pseudonymize)
 
 
 def _hidden(labels: CrowdLabels, key: bytes, notes: Notes) -> CrowdLabels:
     """Return labels by pseudonyms; what was said so far goes to files without ids as well."""
-    from wisecrowd.core.pseudonyms import hide_ids, pseudonymize
+    from wisecrowd.io.pseudonyms import hide_ids, pseudonymize
 
     notes.said[:] = [hide_ids(text, labels.workers, key) for text in notes.said]
     return pseudonymize(labels, key)
@@ -165,9 +165,9 @@ def read_gold(file: KnownFile | None, notes: Notes | None = None) -> dict[Any, A
     return None if file is None else dict(zip(*file.pairs(notes), strict=True))
 
 
-def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> Truth:
+def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTruth:
     """Read true classes and match them to tasks; those of other tasks are counted and left out."""
-    truth = Truth(*file.pairs(notes), tasks)
+    truth = MatchedTruth(*file.pairs(notes), tasks)
     if truth.n_unknown:
         notes(
             f"{truth.n_unknown} tasks of {file.path} are not among the labelled ones and do not "

@@ -10,7 +10,7 @@ from typing import cast
 
 from wisecrowd.cli.terminal import forget_output, harmless, replace_closed_streams
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 
 OK = 0
 USAGE = 2

@@ -195,7 +195,7 @@ def names_of(text: str | None) -> list[str] | None:
     try:
         names = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error:  # a line end, or a name longer than csv has them
-        from wisecrowd.core.wording import describe_value
+        from wisecrowd.core.messages.descriptions import describe_value
 
         raise ParameterError(
             f"{describe_value(text)} is no list of names; separate them by commas, and put a name "

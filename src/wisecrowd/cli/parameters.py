@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from wisecrowd.core.exceptions import ParameterError
 
 if TYPE_CHECKING:
-    from wisecrowd.core.base import Aggregator
+    from wisecrowd.core.aggregator import Aggregator
 
 _WORDS = {"none": None, "null": None, "true": True, "false": False}
 

@@ -13,7 +13,7 @@ from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 if TYPE_CHECKING:
-    from wisecrowd.io.exports import SoftLabels
+    from wisecrowd.io.soft_labels import SoftLabels
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by train.")]
 Features = Annotated[
@@ -59,7 +59,7 @@ def predict(
         write_result,
     )
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.io.feature_files import read_features, read_ids
     from wisecrowd.storage.atomic import together
 
     _require_answers(asked)
@@ -115,7 +115,7 @@ def _load(model: str) -> Any:
 
 def _soft_labels(method: Any, probas: Any, table: dict[str, Any]) -> SoftLabels:
     from wisecrowd.core.registry import kebab_case
-    from wisecrowd.io.exports import SoftLabels
+    from wisecrowd.io.soft_labels import SoftLabels
 
     return SoftLabels(
         table["task"], table["label"], table["confidence"], method.classes_, probas,

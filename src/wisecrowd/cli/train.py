@@ -91,7 +91,7 @@ def train(
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.io.features import read_features, read_ids
+    from wisecrowd.io.feature_files import read_features, read_ids
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
@@ -162,7 +162,7 @@ def read_validation(
     """Return the features and true classes that two options name, or None without them."""
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.core.exceptions import DataError, ParameterError
-    from wisecrowd.io.features import read_features
+    from wisecrowd.io.feature_files import read_features
 
     if features is None and truth is None:
         return None

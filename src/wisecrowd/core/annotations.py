@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.ids.packed_sort import stable_order
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.spelling import option
-from wisecrowd.core.wording import describe_ids, suggestion
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.gold import as_truth
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.spelling import spelled
 
 Columns = dict[str, NDArray[Any]]
 Learned = Mapping[str, Any]  # published attributes by name, such as those in vars(method)
@@ -73,7 +73,7 @@ class Answers:
         """Return the probability of every class, one column each, where there are classes."""
         raise ParameterError(
             "Only classes have probabilities, and these answers are not classes; use "
-            + spelled("task_columns.", "no --soft.")
+            + for_reader("task_columns.", "no --soft.")
         )
 
     @classmethod
@@ -161,7 +161,7 @@ class ClassAnswers(Answers):
         classes, probas = learned["classes_"].tolist(), learned["probas_"]
         require_memory(
             8 * probas.shape[0] * len(classes), "The probabilities of all classes would",
-            spelled("use probas_", "leave out --soft"),
+            for_reader("use probas_", "leave out --soft"),
         )  # fmt: skip
         table = dense_rows(probas)
         return {f"p_{name}": table[:, k] for k, name in enumerate(classes)}

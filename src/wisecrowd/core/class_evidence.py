@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import option, spelled
-from wisecrowd.core.wording import Places
+from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.messages.option_spelling import for_reader, option
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ def require_classes(
     raise DataError(
         f"The {places.column('label')} column holds {look.reason}{where}: they look like "
         f"{look.kind}, and only classes are supported; {_WAY_OUT[look.kind]}, or give "
-        + spelled(
+        + for_reader(
             "type='labels' (to read, aggregate or CrowdLabels.from_...)", option("type", LABELS)
         )
         + " if every value is a class."

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from wisecrowd.core.class_evidence import kind_hint
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import option, spelled
+from wisecrowd.core.messages.option_spelling import for_reader, option
 
 # Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -169,7 +169,7 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
     if close:
         name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"
-    given = spelled(f"{role}='...'", f"--{role if role in ALIASES else 'label'} NAME")
+    given = for_reader(f"{role}='...'", f"--{role if role in ALIASES else 'label'} NAME")
     return (
         f"No column looks like the {role}: there are {listed(columns)}{hint}; name it with "
         f"{given} or call it one of {', '.join(usual[:4])}."

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.ids.packed_sort import SortedAnnotations, sort_annotations
-from wisecrowd.core.spelling import option
-from wisecrowd.core.wording import Places
+from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.messages.option_spelling import option
 
 AUTO = "auto"
 DUPLICATES = (AUTO, "last", "keep", "error")

@@ -18,8 +18,8 @@ from wisecrowd.core.exceptions import (
 )
 from wisecrowd.core.frames import as_frame, frame_library
 from wisecrowd.core.kinds import LABELS, Kind, get_kind
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved
-from wisecrowd.core.wording import suggestion
 
 if TYPE_CHECKING:
     from wisecrowd.inference.label_law import LabelLaw

@@ -12,9 +12,9 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, stable_order
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.validation import as_crowd_labels
-from wisecrowd.core.wording import describe_ids, suggestion
 
 _CHUNK = 65_536  # rows looked at in one go, so that checking takes no second copy
 
@@ -52,7 +52,7 @@ def as_features(X: Any, *, n_features: int | None = None, owner: str = "The mode
     if array.ndim < 2:
         raise DataError(
             f"X has {array.ndim} dimension(s), Expected 2D array; Reshape your data: one row per "
-            + spelled(
+            + for_reader(
                 "task, X.reshape(-1, 1) for one feature, X.reshape(1, -1) for one task.",
                 "task and one column per feature.",
             )
@@ -224,14 +224,14 @@ def _no_row_numbers(labels: CrowdLabels, n_rows: int) -> DataError:
     return DataError(
         f"X has {n_rows} rows and y has {labels.n_tasks} tasks ({describe_ids(labels.tasks, 3)}) "
         f"that are not the row numbers 0 to {n_rows - 1}; say which task each row of X is: "
-        + spelled("fit(X, y, tasks=ids).", "--ids FILE.")
+        + for_reader("fit(X, y, tasks=ids).", "--ids FILE.")
     )
 
 
 def _wrong_counts(n_rows: int, other: str) -> DataError:
     return DataError(
         f"X has {n_rows} rows and {other}, so they do not align; give one row of X per task, or "
-        f"say which task each row is with {spelled('tasks=ids', '--ids FILE')}."
+        f"say which task each row is with {for_reader('tasks=ids', '--ids FILE')}."
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from wisecrowd.core.exceptions import FindingWarning
-from wisecrowd.core.parameters import check_choice
+from wisecrowd.core.parameter_checks import check_choice
 
 SEVERITIES = ("info", "low", "medium", "high")
 

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from wisecrowd.core.exceptions import MissingDependencyError, ParameterError
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
 
 LIBRARIES = ("pandas", "polars", "pyarrow")  # in the order of preference
 

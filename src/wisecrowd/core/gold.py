@@ -12,9 +12,9 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.truth_columns import find_truth_columns
-from wisecrowd.core.wording import describe_ids, suggestion
 
 
 def as_pairs(values: Any, labels: CrowdLabels, what: str) -> tuple[NDArray[np.int32], Any]:
@@ -77,7 +77,7 @@ def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
             f"Gold gives task {ids[where]!r} the class {classes[where]!r}"
             f"{suggestion(classes[where], labels.classes)}, which is not among the classes "
             f"({describe_ids(labels.classes)}); "
-            f"declare it with {spelled('classes=[...]', '--classes A,B,C')} or correct the gold."
+            f"declare it with {for_reader('classes=[...]', '--classes A,B,C')} or correct the gold."
         )
     result = np.full(labels.n_tasks, -1, dtype=np.int32)
     codes, class_codes = codes[present], class_codes[present]

@@ -19,8 +19,8 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.settings import current_settings, with_settings
-from wisecrowd.core.spelling import option
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS = "labels"

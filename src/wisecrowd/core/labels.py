@@ -23,8 +23,8 @@ from wisecrowd.core.annotations import (
 from wisecrowd.core.annotations import WorkerView as WorkerView
 from wisecrowd.core.columns import ALIASES
 from wisecrowd.core.ids.packed_sort import stable_order as stable_order
+from wisecrowd.core.messages.descriptions import describe_ids as describe_ids
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.wording import describe_ids as describe_ids
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -185,7 +185,7 @@ class CrowdLabels(Annotations):
         >>> CrowdLabels.from_matrix([[0, 1, -1], [1, 1, 0]], missing=-1)
         CrowdLabels(2 tasks, 3 workers, 2 classes, 5 annotations)
         """
-        from wisecrowd.core.matrix import labels_from_matrix
+        from wisecrowd.core.wide_matrix import labels_from_matrix
 
         return labels_from_matrix(matrix, **options)
 

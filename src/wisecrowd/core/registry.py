@@ -13,7 +13,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.kinds import LABELS, all_kinds, get_kind
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.validation import suggestion
 
 
@@ -106,7 +106,7 @@ def _no_such_method(name: str, kind: str) -> str:
                 if other == "learning"
                 else ("takes labels alone", "aggregate")
             )
-            return f"{name} {what}: use {spelled(f'wisecrowd.{other}', f'wisecrowd {command}')}."
+            return f"{name} {what}: use {for_reader(f'wisecrowd.{other}', f'wisecrowd {command}')}."
     return f"There is no method {name!r}{suggestion(name, known)}; there are {', '.join(known)}."
 
 

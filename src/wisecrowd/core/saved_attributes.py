@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.wording import describe_value
+from wisecrowd.core.messages.descriptions import describe_value
 
 ANY_LENGTH = "*"
 _ROUNDING = 1e-4  # of probabilities that were added up in single precision

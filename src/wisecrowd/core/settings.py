@@ -16,7 +16,8 @@ class Settings:
     Attributes
     ----------
     for_shell : bool
-        Messages name options as the command line spells them (:mod:`wisecrowd.core.spelling`).
+        Messages name options as the command line spells them
+        (:mod:`wisecrowd.core.messages.option_spelling`).
     limits : Limits or None
         How much a file may decode to (:mod:`wisecrowd.io.limits`).
     listener : callable or None

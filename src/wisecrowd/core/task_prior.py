@@ -13,7 +13,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
 
 
 @dataclass(frozen=True, eq=False)

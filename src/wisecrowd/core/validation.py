@@ -22,9 +22,9 @@ from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
-from wisecrowd.core.measures import as_numbers, as_texts, as_timestamps, as_weights
-from wisecrowd.core.spelling import option
-from wisecrowd.core.wording import Places, describe_ids, suggestion
+from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.value_columns import as_numbers, as_texts, as_timestamps, as_weights
 
 __all__ = [
     "annotations_from_arrays", "annotations_from_frame", "as_crowd_labels", "as_gold", "as_pairs",
@@ -55,7 +55,7 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
     if isinstance(data, tuple) and len(data) == 3:
         return labels_from_arrays(*data, type=type)
     if isinstance(data, np.ndarray | list | tuple):
-        from wisecrowd.core.matrix import labels_from_matrix
+        from wisecrowd.core.wide_matrix import labels_from_matrix
 
         if (data.ndim != 2) if isinstance(data, np.ndarray) else _rank(data) != 2:
             raise DataError(
@@ -97,7 +97,7 @@ def labels_from_frame(
     asked = {"task": task, "worker": worker, "label": label, **columns}
     original = {str(name): name for name in names}
     if wide or worker_columns is not None:
-        from wisecrowd.core.matrix import labels_from_wide_frame
+        from wisecrowd.core.wide_matrix import labels_from_wide_frame
 
         cells = {name: _column(native, original[name]) for name in original}
         return labels_from_wide_frame(
@@ -108,7 +108,7 @@ def labels_from_frame(
     try:
         found, note = find_columns([str(name) for name in names], asked)
     except DataError:
-        from wisecrowd.core.matrix import refuse_wide
+        from wisecrowd.core.wide_matrix import refuse_wide
 
         cells = {name: _column(native, original[name]) for name in original}
         refuse_wide({name: v[:_SAMPLE] for name, v in cells.items() if _is_column(v)})

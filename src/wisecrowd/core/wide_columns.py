@@ -22,8 +22,8 @@ from wisecrowd.core.columns import (
     plain_name,
 )
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import spelled
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 
 _INDEX = ("", "index", "idx", "unnamed: 0", "row")
 _NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
@@ -129,7 +129,7 @@ def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
         workers = choose_columns(columns).workers
     except DataError:
         return None
-    say = spelled("wide=True (in read, aggregate or CrowdLabels.from_frame)", "--wide")
+    say = for_reader("wide=True (in read, aggregate or CrowdLabels.from_frame)", "--wide")
     return (
         f"it looks like a wide table, with a column of labels per worker ({listed(workers)}); say "
         f"so with {say}, or name these columns with {_worker_option(workers)}."
@@ -178,7 +178,7 @@ def check_worker_columns(workers: Any) -> list[str]:
     if count != 1:
         what = f"{name!r} twice" if names else "no column"
         raise ParameterError(
-            f"{spelled('worker_columns', '--worker-columns')} names {what}; name each worker's "
+            f"{for_reader('worker_columns', '--worker-columns')} names {what}; name each worker's "
             "column once."
         )
     return names
@@ -303,7 +303,7 @@ def _without(names: Sequence[str], others: Sequence[str]) -> list[str]:
 def _worker_option(workers: Sequence[str]) -> str:
     shown = list(workers[:3])
     more = ", ..." if len(workers) > 3 else ""
-    return spelled(
+    return for_reader(
         f"worker_columns=[{', '.join(map(repr, shown))}{more}]",
         f"--worker-columns {shlex.quote(','.join(shown) + more.replace(' ', ''))}",
     )

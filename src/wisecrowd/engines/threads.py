@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.parameter_checks import check_integer
 
 _chosen: int | None = None  # of the process: a setting made in one thread holds in all
 

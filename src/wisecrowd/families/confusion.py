@@ -14,17 +14,17 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards, Shard, Sink, rows_into
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
-from wisecrowd.inference.initial import Start, random_start
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
+from wisecrowd.inference.start_posterior import Start, random_start
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # a probability of zero, with a finite logarithm

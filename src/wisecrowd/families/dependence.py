@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.families.moments.pair_moments import PairMoments
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -31,8 +31,8 @@ from wisecrowd.families.sparse_posterior import (
     share_of,
     worker_weights,
 )
-from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.inference.start_posterior import Start
 from wisecrowd.kernels.sparse_posterior.reference import NormalisedPriors, VoteOutput
 
 Floats = NDArray[np.float64]

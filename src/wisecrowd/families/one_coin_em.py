@@ -13,10 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import readable_bytes
-from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.memory_check import readable_bytes
+from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -33,9 +33,9 @@ from wisecrowd.families.sparse_posterior import (
     worker_weights,
 )
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
-from wisecrowd.inference.initial import Start, condition
 from wisecrowd.inference.loop import LoopResult, best_of, iterate, squarem
-from wisecrowd.inference.priors import OneCoin, as_coin_prior
+from wisecrowd.inference.priors import OneCoinPrior, as_coin_prior
+from wisecrowd.inference.start_posterior import Start, condition
 from wisecrowd.kernels.sparse_posterior.reference import CoinOutput, NormalisedPriors, VoteOutput
 
 Floats = NDArray[np.float64]
@@ -73,7 +73,7 @@ class OneCoinModel:
 
     Attributes
     ----------
-    coin : OneCoin
+    coin : OneCoinPrior
         Pseudo-counts of correct and wrong labels.
     weights : (n_workers,) total weight of each worker's labels
     n_classes : int
@@ -81,7 +81,7 @@ class OneCoinModel:
     by_frequency : (n_classes,) classes by frequency, or None if posteriors are dense
     """
 
-    coin: OneCoin
+    coin: OneCoinPrior
     weights: Floats
     n_classes: int
     fixed_class: Floats | None = None
@@ -198,7 +198,7 @@ class OneCoinEM(Aggregator):
 
     Parameters
     ----------
-    prior : "weak", None, (a, b) or :class:`~wisecrowd.inference.priors.OneCoin`
+    prior : "weak", None, (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
         Pseudo-counts of correct and wrong labels; "weak" is (1, 0.5), None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.

@@ -24,9 +24,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -38,7 +38,7 @@ from wisecrowd.families.sparse_posterior import (
     share_of,
     worker_weights,
 )
-from wisecrowd.inference.priors import OneCoin
+from wisecrowd.inference.priors import OneCoinPrior
 from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
@@ -134,7 +134,7 @@ class CoinVotes:
         self._labelled = float(np.count_nonzero(labels.labels_per_task))
         self._probas = PosteriorMatrix(labels)
         self._model = OneCoinModel(
-            coin=OneCoin(0.0, 0.0),
+            coin=OneCoinPrior(0.0, 0.0),
             weights=self.total,
             n_classes=labels.n_classes,
             by_frequency=self._probas.by_frequency,

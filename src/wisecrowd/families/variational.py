@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray

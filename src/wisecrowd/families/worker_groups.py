@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_integer
-from wisecrowd.core.wording import describe_value
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.descriptions import describe_value
+from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.engines.memory import Shard
 from wisecrowd.families.dependence import Dependence, dependence
 from wisecrowd.families.moments.pair_moments import pair_moments

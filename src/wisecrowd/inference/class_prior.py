@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import LARGEST_NUMBER
+from wisecrowd.core.parameter_checks import LARGEST_NUMBER
 from wisecrowd.core.task_prior import TaskPrior
 
 Floats = NDArray[np.float64]

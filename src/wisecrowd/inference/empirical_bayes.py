@@ -1,6 +1,7 @@
 r"""Empirical Bayes: the parameters of a prior, fitted to what is believed of the workers.
 
-Where the workers' posteriors have expected logarithms, as in mean field, :func:`refit` is the step
+Where the workers' posteriors have expected logarithms, as in mean field, :func:`fit_prior` is the
+step
 
 .. math:: \eta' = \arg\max_\eta \sum_j E_{q(\theta_j)} \log p(\theta_j \mid \eta),
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.inference.priors import DirichletRows, Discrete, Mixture, OneCoin, TwoCoin
+from wisecrowd.inference.priors import DirichletRows, Discrete, MixturePrior, OneCoinPrior, TwoCoin
 from wisecrowd.inference.quadrature import INSIDE
 from wisecrowd.inference.worker_prior import WorkerPrior
 
@@ -51,16 +52,16 @@ def n_kinds(prior: WorkerPrior) -> int:
 
     Examples
     --------
-    >>> n_kinds(Mixture([OneCoin(9, 1), Discrete([0.5, 0.1])]))
+    >>> n_kinds(MixturePrior([OneCoinPrior(9, 1), Discrete([0.5, 0.1])]))
     3
     """
-    if isinstance(prior, Mixture):
+    if isinstance(prior, MixturePrior):
         return sum(n_kinds(part) for part in prior.parts)
     return len(prior.atoms) if isinstance(prior, Discrete) else 1
 
 
 def fittable(prior: WorkerPrior, n_classes: int) -> WorkerPrior:
-    """Return the member of the family that :func:`refit` searches which is nearest to ``prior``.
+    """Return the prior nearest to ``prior`` among those that :func:`fit_prior` searches.
 
     Dirichlet rows get one number on the diagonal and one elsewhere: with more, a crowd has too few
     workers to tell them apart.
@@ -71,25 +72,25 @@ def fittable(prior: WorkerPrior, n_classes: int) -> WorkerPrior:
     array([[4. , 1.5],
            [1.5, 4. ]])
     """
-    if isinstance(prior, Mixture):
-        return Mixture([fittable(part, n_classes) for part in prior.parts], prior.weights)
+    if isinstance(prior, MixturePrior):
+        return MixturePrior([fittable(part, n_classes) for part in prior.parts], prior.weights)
     if isinstance(prior, DirichletRows):
         return _tied_rows(*_tied_pair(prior, n_classes), n_classes)
-    if isinstance(prior, OneCoin | TwoCoin | Discrete):
+    if isinstance(prior, OneCoinPrior | TwoCoin | Discrete):
         return prior
     raise ParameterError(
-        f"The parameters of a {type(prior).__name__} cannot be fitted; use OneCoin, TwoCoin, "
-        "DirichletRows, Discrete or a Mixture of these."
+        f"The parameters of a {type(prior).__name__} cannot be fitted; use OneCoinPrior, TwoCoin, "
+        "DirichletRows, Discrete or a MixturePrior of these."
     )
 
 
-def refit(prior: WorkerPrior, sums: KindSums) -> WorkerPrior:
+def fit_prior(prior: WorkerPrior, sums: KindSums) -> WorkerPrior:
     """Return the prior of the same family under which the workers are most probable.
 
     Parameters
     ----------
-    prior : OneCoin, TwoCoin, DirichletRows, Discrete or a Mixture of these
-        Of Discrete the weights are fitted, of a Mixture the weights and the parts.
+    prior : OneCoinPrior, TwoCoin, DirichletRows, Discrete or a MixturePrior of these
+        Of Discrete the weights are fitted, of a MixturePrior the weights and the parts.
     sums : KindSums
         From :func:`sums_from_counts`, for example.
 
@@ -98,17 +99,17 @@ def refit(prior: WorkerPrior, sums: KindSums) -> WorkerPrior:
     >>> p = np.random.default_rng(0).beta(6, 2, 5000)
     >>> confusion = np.array([[p, 1 - p], [1 - p, p]])
     >>> sums = KindSums(np.array([5000.0]), np.log(confusion).sum(axis=2)[None])
-    >>> fitted = refit(OneCoin(), sums)
+    >>> fitted = fit_prior(OneCoinPrior(), sums)
     >>> round(fitted.a), round(fitted.b)
     (6, 2)
     """
     total = sums.weight.sum()
-    if isinstance(prior, Mixture):
+    if isinstance(prior, MixturePrior):
         bounds = np.cumsum([0, *(n_kinds(part) for part in prior.parts)])
         own = [KindSums(*(x[a:b] for x in sums)) for a, b in pairwise(bounds)]
-        parts = [refit(part, mine) for part, mine in zip(prior.parts, own, strict=True)]
+        parts = [fit_prior(part, mine) for part, mine in zip(prior.parts, own, strict=True)]
         shares = np.array([mine.weight.sum() for mine in own])
-        return Mixture(parts, shares / total if total > ENOUGH else prior.weights)
+        return MixturePrior(parts, shares / total if total > ENOUGH else prior.weights)
     if total <= ENOUGH:
         return prior
     if isinstance(prior, Discrete):
@@ -123,9 +124,9 @@ def _refit_density(prior: WorkerPrior, mean_log: Floats) -> WorkerPrior:
         return prior  # every label is right: nothing to learn
     right = float(np.trace(mean_log)) / K
     wrong = (float(mean_log.sum()) - K * right) / K  # of all wrong labels of a row together
-    if isinstance(prior, OneCoin):
+    if isinstance(prior, OneCoinPrior):
         off = wrong / (K - 1) + np.log(K - 1)  # E log(1 - p)
-        return OneCoin(*_fit_tied((prior.a, prior.b), right, off, 1))
+        return OneCoinPrior(*_fit_tied((prior.a, prior.b), right, off, 1))
     if isinstance(prior, TwoCoin):
         first = _fit_tied((prior.a0, prior.b0), mean_log[0, 0], mean_log[0, 1], 1)
         return TwoCoin(*first, *_fit_tied((prior.a1, prior.b1), mean_log[1, 1], mean_log[1, 0], 1))
@@ -239,7 +240,7 @@ def sums_from_counts(prior: WorkerPrior, counts: Floats, weight: Floats | None =
     """
     if weight is None:
         weight = (counts.sum(axis=(1, 2)) > 0).astype(np.float64)
-    if isinstance(prior, Mixture):
+    if isinstance(prior, MixturePrior):
         found = [part.posterior(counts).log_evidence for part in prior.parts]
         share = _shares(np.stack(found, axis=1), prior._shares())
         parts = zip(prior.parts, share.T, strict=True)
@@ -263,7 +264,7 @@ def _shares(scores: Floats, prior_shares: Floats) -> Floats:
 def refit_to_counts(prior: WorkerPrior, counts: Floats, n_steps: int = 3) -> WorkerPrior:
     """Return the prior after ``n_steps`` rounds of EM on the evidence of counts (J, K, K)."""
     for _ in range(n_steps):
-        prior = refit(prior, sums_from_counts(prior, counts))
+        prior = fit_prior(prior, sums_from_counts(prior, counts))
     return prior
 
 
@@ -277,7 +278,7 @@ def maximise_evidence(
 
     Parameters
     ----------
-    prior : OneCoin, TwoCoin, DirichletRows, Discrete or a Mixture of these
+    prior : OneCoinPrior, TwoCoin, DirichletRows, Discrete or a MixturePrior of these
         Where to start; of Dirichlet rows a tied matrix, see :func:`fittable`.
     log_evidence : function of such a prior
         In belief propagation the evidence after convergence: with messages held fixed it has its
@@ -290,8 +291,8 @@ def maximise_evidence(
     >>> counts = np.array([[[9.0, 1.0], [2.0, 8.0]], [[5.0, 5.0], [4.0, 6.0]]])
     >>> def evidence(prior):
     ...     return prior.posterior(counts).log_evidence.sum()
-    >>> better = maximise_evidence(OneCoin(2, 1), evidence)
-    >>> bool(evidence(better) > evidence(OneCoin(2, 1)))
+    >>> better = maximise_evidence(OneCoinPrior(2, 1), evidence)
+    >>> bool(evidence(better) > evidence(OneCoinPrior(2, 1)))
     True
     """
     from scipy.optimize import minimize
@@ -313,13 +314,13 @@ def maximise_evidence(
 def _as_vector(prior: WorkerPrior) -> Floats:
     """Return the logarithms of a prior's parameters: densities', and shares up to a factor."""
     values: list[float]
-    if isinstance(prior, Mixture):
+    if isinstance(prior, MixturePrior):
         own = np.log(np.maximum(prior._shares(), 1e-6)) if len(prior.parts) > 1 else np.empty(0)
         return np.concatenate([own, *(_as_vector(part) for part in prior.parts)])
     if isinstance(prior, Discrete):
         shares = prior._shares()
         return np.log(np.maximum(shares, 1e-6)) if len(shares) > 1 else np.empty(0)
-    if isinstance(prior, OneCoin):
+    if isinstance(prior, OneCoinPrior):
         values = [prior.a, prior.b]
     elif isinstance(prior, TwoCoin):
         values = [prior.a0, prior.b0, prior.a1, prior.b1]
@@ -332,7 +333,7 @@ def _as_vector(prior: WorkerPrior) -> Floats:
 
 def _from_vector(prior: WorkerPrior, vector: Floats) -> tuple[WorkerPrior, Floats]:
     """Return a prior with the parameters at the front of ``vector``, and what is left of it."""
-    if isinstance(prior, Mixture):
+    if isinstance(prior, MixturePrior):
         shares, rest = prior.weights, vector
         if len(prior.parts) > 1:
             shares, rest = np.exp(vector[: len(prior.parts)]), vector[len(prior.parts) :]
@@ -340,14 +341,14 @@ def _from_vector(prior: WorkerPrior, vector: Floats) -> tuple[WorkerPrior, Float
         for part in prior.parts:
             moved, rest = _from_vector(part, rest)
             parts.append(moved)
-        return Mixture(parts, shares), rest
+        return MixturePrior(parts, shares), rest
     if isinstance(prior, Discrete):
         n = len(prior.atoms)
         if n == 1:
             return prior, vector
         return Discrete(prior.atoms, np.exp(vector[:n])), vector[n:]
-    if isinstance(prior, OneCoin):
-        return OneCoin(*_inside(vector[:2])), vector[2:]
+    if isinstance(prior, OneCoinPrior):
+        return OneCoinPrior(*_inside(vector[:2])), vector[2:]
     if isinstance(prior, TwoCoin):
         return TwoCoin(*_inside(vector[:4])), vector[4:]
     assert isinstance(prior, DirichletRows)

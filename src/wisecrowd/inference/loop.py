@@ -22,8 +22,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from wisecrowd.engines.memory import MemoryShards, Shard, Sink
-from wisecrowd.inference.initial import Start
 from wisecrowd.inference.monitor import Progress, current_listener
+from wisecrowd.inference.start_posterior import Start
 
 LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
 DRAW = 1e-12  # relative difference of objectives that is rounding

@@ -92,7 +92,7 @@ class Discrete(WorkerPrior):
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture(WorkerPrior):
+class MixturePrior(WorkerPrior):
     """Several priors at once, for crowds of several kinds.
 
     Parameters
@@ -108,7 +108,9 @@ class Mixture(WorkerPrior):
     def __post_init__(self) -> None:
         shares = self._shares()
         if len(self.parts) == 0 or not all(isinstance(p, WorkerPrior) for p in self.parts):
-            raise ParameterError("parts must be priors, such as [OneCoin(9, 1), Discrete([0.5])].")
+            raise ParameterError(
+                "parts must be priors, such as [OneCoinPrior(9, 1), Discrete([0.5])]."
+            )
         if shares.shape != (len(self.parts),) or (shares < 0).any() or not shares.sum() > 0:
             raise ParameterError("weights must be one number of at least 0 per part.")
 

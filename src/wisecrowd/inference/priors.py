@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import NotFittedError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import LARGEST_NUMBER, check_number
-from wisecrowd.core.spelling import spelled
-from wisecrowd.core.wording import describe_ids
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_number
 from wisecrowd.inference.mixed_priors import Discrete as Discrete
-from wisecrowd.inference.mixed_priors import Mixture as Mixture
+from wisecrowd.inference.mixed_priors import MixturePrior as MixturePrior
 from wisecrowd.inference.quadrature import (
     Rule,
     affordable,
@@ -38,12 +38,14 @@ from wisecrowd.inference.worker_prior import WorkerPosterior, WorkerPrior, coin_
 
 Floats = NDArray[np.float64]
 
+Mixture = MixturePrior  # the former name
+
 
 # ------------------------------------------------------------------------------------- one coin
 
 
 @dataclass(frozen=True)
-class OneCoin(WorkerPrior):
+class OneCoinPrior(WorkerPrior):
     r"""Accuracy of a one-coin worker: :math:`p_j \sim Beta(a, b)`.
 
     Parameters
@@ -53,7 +55,7 @@ class OneCoin(WorkerPrior):
 
     Examples
     --------
-    >>> rule = OneCoin(2, 1).rule(degree=3, n_classes=2)
+    >>> rule = OneCoinPrior(2, 1).rule(degree=3, n_classes=2)
     >>> round(float(np.exp(rule.log_weight) @ rule.nodes), 6)  # the prior's mean
     0.666667
     """
@@ -114,6 +116,9 @@ class OneCoin(WorkerPrior):
             coin_matrices(a / (a + b), K),
             evidence,
         )
+
+
+OneCoin = OneCoinPrior  # the former name
 
 
 # -------------------------------------------------------------------------------- Dirichlet rows
@@ -345,7 +350,7 @@ def as_row_prior(prior: Any, classes: Any = None) -> Any:
         return DirichletRows(0.0)
     if isinstance(prior, str):
         if prior != "weak":
-            allowed = spelled(
+            allowed = for_reader(
                 "'weak', None, a number, an array or a prior object",
                 "weak, none, a number or a matrix such as [[3,1],[1,3]]",
             )
@@ -362,17 +367,19 @@ def pseudo_counts(prior: Any, labels: CrowdLabels) -> Floats:
     return found
 
 
-def as_coin_prior(prior: Any) -> OneCoin:
-    """Return a one-coin prior from "weak", None, (a, b) or a OneCoin."""
+def as_coin_prior(prior: Any) -> OneCoinPrior:
+    """Return a one-coin prior from "weak", None, (a, b) or a OneCoinPrior."""
     if prior is None:
-        return OneCoin(0.0, 0.0)
+        return OneCoinPrior(0.0, 0.0)
     if isinstance(prior, str) and prior == "weak":
-        return OneCoin()
+        return OneCoinPrior()
     if isinstance(prior, tuple | list) and len(prior) == 2:
-        return OneCoin(*prior)
-    if isinstance(prior, OneCoin):
+        return OneCoinPrior(*prior)
+    if isinstance(prior, OneCoinPrior):
         return prior
-    allowed = spelled("'weak', None, a pair (a, b) or a OneCoin", "weak, none or a pair [a,b]")
+    allowed = for_reader(
+        "'weak', None, a pair (a, b) or a OneCoinPrior", "weak, none or a pair [a,b]"
+    )
     raise ParameterError(f"prior is {prior!r}; give {allowed}.")
 
 
@@ -381,14 +388,14 @@ def as_worker_prior(prior: Any) -> WorkerPrior:
     if isinstance(prior, WorkerPrior):
         return prior
     if isinstance(prior, str) and prior == "weak":
-        return OneCoin(2.0, 1.0)
+        return OneCoinPrior(2.0, 1.0)
     if isinstance(prior, tuple) and len(prior) == 2:
-        return OneCoin(*prior)
+        return OneCoinPrior(*prior)
     if prior is not None and not isinstance(prior, str) and np.ndim(prior) >= 2:
         return DirichletRows(prior)
-    allowed = spelled(
+    allowed = for_reader(
         "'weak', a pair (a, b), a matrix of Dirichlet parameters or a prior object such as "
-        "OneCoin(2, 1)",
+        "OneCoinPrior(2, 1)",
         "weak or a matrix of Dirichlet parameters such as [[3,1],[1,3]]",
     )
     raise ParameterError(f"prior is {prior!r}; give {allowed}.")

@@ -6,7 +6,7 @@ import codecs
 from typing import Any, BinaryIO
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import option
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.sources import ByteStream, Source
 
 _OF_HOST_NAMES = ("idna", "punycode")

@@ -16,8 +16,8 @@ from typing import Any
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.kinds import LABELS, Kind, get_kind
-from wisecrowd.core.spelling import option, spelled
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
 from wisecrowd.io.inventory import Inventory
 from wisecrowd.io.layout import Layout, Sample, explain_layout
@@ -192,7 +192,7 @@ def name_of(source: Source, name: str, layout: Layout | None = None) -> str:
         return format_of(source) if name == AUTO else name
     table = plain_format(source, name)
     if name not in (AUTO, *FORMATS, *WIDE_FORMATS):
-        what = spelled("wide=True", "--wide") if layout.wide else _no_header()
+        what = for_reader("wide=True", "--wide") if layout.wide else _no_header()
         raise ParameterError(f"{what} goes with plain tables, not with {name}; leave one out.")
     if layout.columns and table not in ("csv", "tsv"):
         raise ParameterError(
@@ -205,7 +205,7 @@ def name_of(source: Source, name: str, layout: Layout | None = None) -> str:
 
 
 def _no_header() -> str:
-    return spelled("header=False", "--no-header")
+    return for_reader("header=False", "--no-header")
 
 
 def plain_format(source: Source, name: str = AUTO) -> str:

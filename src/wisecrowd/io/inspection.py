@@ -10,7 +10,7 @@ import numpy as np
 
 from wisecrowd.core.class_evidence import LABELS, look_of
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.spelling import option
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout

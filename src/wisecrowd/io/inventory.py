@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import option
+from wisecrowd.core.messages.option_spelling import option
 
 MODEL = "model"
 HUMAN = "human"

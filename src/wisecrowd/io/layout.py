@@ -9,7 +9,7 @@ from typing import Any
 
 from wisecrowd.core.columns import ALIASES, SECOND_CHOICE, TRUTH_NAMES, id_of, plain_name
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.wide_columns import check_worker_columns, label_texts, wide_hint
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
@@ -49,14 +49,14 @@ class Layout:
         if not header and columns is None:
             raise ParameterError(
                 "The columns of a file without a header need names: give "
-                + spelled("columns=['task', 'worker', 'label']", "--columns task,worker,label")
+                + for_reader("columns=['task', 'worker', 'label']", "--columns task,worker,label")
                 + ", in the order of the file."
             )
         if header and columns is not None:
             raise ParameterError(
-                spelled("columns names", "--columns names")
+                for_reader("columns names", "--columns names")
                 + " the columns of a file without a header; give "
-                + spelled("header=False too.", "--no-header too, or leave it out.")
+                + for_reader("header=False too.", "--no-header too, or leave it out.")
             )
         workers = None if worker_columns is None else tuple(check_worker_columns(worker_columns))
         names = None if columns is None else _distinct(columns)
@@ -70,8 +70,8 @@ def _distinct(columns: Any) -> tuple[str, ...]:
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise ParameterError(
-            f"{spelled('columns', '--columns')} names {twice[0]!r} twice; give each column a name "
-            "of its own."
+            f"{for_reader('columns', '--columns')} names {twice[0]!r} twice; give each column a "
+            "name of its own."
         )
     return names
 
@@ -79,7 +79,7 @@ def _distinct(columns: Any) -> tuple[str, ...]:
 def require_names(names: Sequence[str], first_row: Sequence[str], source: str) -> None:
     """Refuse names for more or fewer columns than a file without a header has."""
     if len(names) != len(first_row):
-        given = spelled("columns", "--columns")
+        given = for_reader("columns", "--columns")
         raise DataError(
             f"{source} has {len(first_row)} columns ({_fields(first_row)}) but {given} names "
             f"{len(names)} ({', '.join(names)}); name each column of the file."
@@ -117,10 +117,12 @@ def no_header(first_row: Sequence[str], source: str) -> str:
     if len(first_row) > 2:
         names = ["task", "worker", "label"]
         names += [f"column{number}" for number in range(4, min(len(first_row), 9) + 1)]
-    told = spelled(f"header=False, columns={names!r}", f"--no-header --columns {','.join(names)}")
+    told = for_reader(
+        f"header=False, columns={names!r}", f"--no-header --columns {','.join(names)}"
+    )
     wide = ""
     if len(first_row) > 1 and all(map(is_number, first_row)):
-        wide = f"; if the numbers name workers, give {spelled('wide=True', '--wide')}"
+        wide = f"; if the numbers name workers, give {for_reader('wide=True', '--wide')}"
     return f"{first_row_is_data(first_row, source)}, or give {told}{wide}."
 
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.memory import readable_bytes
+from wisecrowd.core.memory_check import readable_bytes
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.settings import current_settings, with_settings
-from wisecrowd.core.spelling import spelled
 
 SMALL = 256 << 20  # below this many decoded bytes no ratio is suspicious
 
@@ -146,7 +146,7 @@ def require_size(name: str, decoded: int, stored: int, small: int | None = None)
 def raising(name: str, needed: int) -> str:
     """Return how to raise a limit, as the reader would type it."""
     enough = f"{name}={_rounded_up(needed)}"
-    how = spelled(f"with wisecrowd.limits({enough}):", f"wisecrowd --limit {enough} COMMAND …")
+    how = for_reader(f"with wisecrowd.limits({enough}):", f"wisecrowd --limit {enough} COMMAND …")
     return f"if you trust it, raise the limit: {how}"
 
 

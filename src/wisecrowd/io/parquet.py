@@ -14,7 +14,7 @@ from typing import Any
 
 from wisecrowd.core.arrow import is_text, is_text_view
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import option
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import Request
 from wisecrowd.io.limits import require_columns, require_rows, require_size
 from wisecrowd.io.sources import Source, clear_errors, opened

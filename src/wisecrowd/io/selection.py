@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded
-from wisecrowd.core.spelling import spelled
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.inventory import HUMAN, MODEL, NoLabelsError, listed
 
 ALL = "all"
@@ -59,7 +59,7 @@ class Selection:
             excluded = kept & named[worker.codes] & (worker.codes >= 0)
             n_workers = len(np.unique(worker.codes[excluded]))
             kept = kept & ~excluded
-            option = spelled("exclude_workers", "--exclude-workers")
+            option = for_reader("exclude_workers", "--exclude-workers")
             notes.append(
                 f"{_counted(n_workers, 'worker')} with {_counted(int(excluded.sum()), 'label')} "
                 f"left out, as {option} asks"
@@ -107,7 +107,7 @@ class Selection:
 def _set_aside(worker: Encoded, models: NDArray[np.bool_]) -> str:
     n_workers = len(np.unique(worker.codes[models]))
     verb = "is" if n_workers == 1 else "are"
-    remedy = spelled(f"kinds=({HUMAN!r}, {MODEL!r})", f"--kinds {HUMAN},{MODEL}")
+    remedy = for_reader(f"kinds=({HUMAN!r}, {MODEL!r})", f"--kinds {HUMAN},{MODEL}")
     return (
         f"{_counted(n_workers, 'model')} with {_counted(int(models.sum()), 'label')} {verb} left "
         f"out, because humans labelled too; {remedy} counts both"
@@ -124,7 +124,7 @@ def _texts(given: Any, name: str, what: str) -> tuple[str, ...]:
     if not isinstance(given, Iterable):
         raise ParameterError(f"{name} is {given!r}; give {what}.")
     texts = tuple(given)
-    shown = spelled(name, f"--{name.replace('_', '-')}")
+    shown = for_reader(name, f"--{name.replace('_', '-')}")
     for one in texts:
         if not isinstance(one, str) or not one.strip():
             raise ParameterError(f"{shown} has {one!r}; give {what}.")
@@ -156,5 +156,5 @@ def nobody_left(source: str) -> DataError:
     """Return the error for a file without a label by the workers that were asked for."""
     return NoLabelsError(
         f"{source} holds no label by the workers that are asked for; change "
-        + spelled("kinds or exclude_workers.", "--kinds or --exclude-workers.")
+        + for_reader("kinds or exclude_workers.", "--kinds or --exclude-workers.")
     )

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.kinds import LABELS, get_kind
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.descriptions import Places, describe_rows
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
-from wisecrowd.core.wording import Places, describe_rows
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
@@ -243,7 +243,7 @@ def _no_rows(sources: list[Source], request: Request) -> DataError:
             f"{sources[0].name} holds no label that can be used"
             + (f" (left out: {why})" if why else "")
             + "; export it when there are labels, or choose another question with "
-            + spelled("label=.", "--label.")
+            + for_reader("label=.", "--label.")
         )
     which = sources[0].name if len(sources) == 1 else f"None of the {len(sources)} files"
     verb = "has a header but no rows" if len(sources) == 1 else "has any rows"

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import MOST_STARTS, check_integer, check_number
+from wisecrowd.core.parameter_checks import MOST_STARTS, check_integer, check_number
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import TargetModel
 from wisecrowd.learning.training.label_model import forecast

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_flag, check_number
+from wisecrowd.core.parameter_checks import check_flag, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.dirichlet import divergence, expected_log

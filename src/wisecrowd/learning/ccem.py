@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import ConfusionModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.parameter_checks import check_choice, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
 from wisecrowd.learning.training.crowd_data import CrowdData

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel, TrunkModel

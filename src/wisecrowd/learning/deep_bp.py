@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.aggregation.belief_propagation import BeliefPropagation
+from wisecrowd.aggregation.classes.belief_propagation import BeliefPropagation
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.engines.memory import MemoryShards

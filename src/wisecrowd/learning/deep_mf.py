@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.aggregation.mean_field import MeanField
+from wisecrowd.aggregation.classes.mean_field import MeanField
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.alternating import AlternatingClassifier

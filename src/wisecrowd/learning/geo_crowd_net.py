@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_choice, check_number
+from wisecrowd.core.parameter_checks import check_choice, check_number
 from wisecrowd.learning.training.confusion_init import HEADS, check_start, confusion_head
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import ConfusionModel

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_choice, check_integer, check_number
+from wisecrowd.core.parameter_checks import check_choice, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.confusion_init import check_start, confusion_head

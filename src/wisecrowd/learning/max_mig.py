@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_choice, check_flag, check_number
+from wisecrowd.core.parameter_checks import check_choice, check_flag, check_number
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log

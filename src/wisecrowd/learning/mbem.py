@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import MOST_STARTS, check_flag, check_integer, check_number
+from wisecrowd.core.parameter_checks import MOST_STARTS, check_flag, check_integer, check_number
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import naive_bayes

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import is_dataset
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameters import MOST_ITERATIONS, check_integer, check_number
+from wisecrowd.core.parameter_checks import MOST_ITERATIONS, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import in_memory

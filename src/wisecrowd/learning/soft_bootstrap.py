@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.result import choose_labels
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import TargetModel

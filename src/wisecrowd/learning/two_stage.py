@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import check_choice, check_flag
+from wisecrowd.core.parameter_checks import check_choice, check_flag
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from wisecrowd.core.parameters import check_flag
+from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array

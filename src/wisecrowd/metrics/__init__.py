@@ -15,7 +15,7 @@ from wisecrowd.metrics.classification import (
 )
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
 from wisecrowd.metrics.worker_agreement import cohen_kappa
-from wisecrowd.metrics.workers import (
+from wisecrowd.metrics.worker_recovery import (
     confusion_error,
     confusion_total_variation,
     match_classes,

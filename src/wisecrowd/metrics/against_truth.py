@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.memory import require_memory
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.result import dense_rows as dense_rows
-from wisecrowd.core.wording import suggestion
 
 LABEL_SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
 PROBABILITY_SCORES = ("log_loss", "brier_score", "expected_calibration_error")
 
 
-class Truth:
+class MatchedTruth:
     """True classes, matched to the tasks of a result.
 
     Parameters
@@ -53,7 +53,7 @@ class Truth:
         self.n_unknown = int((~found).sum())
 
 
-def label_scores(truth: Truth, labels: NDArray[Any]) -> dict[str, float]:
+def label_scores(truth: MatchedTruth, labels: NDArray[Any]) -> dict[str, float]:
     """Return the scores of the labels themselves."""
     from wisecrowd import metrics
 
@@ -61,7 +61,7 @@ def label_scores(truth: Truth, labels: NDArray[Any]) -> dict[str, float]:
     return {name: getattr(metrics, name)(true, chosen) for name in LABEL_SCORES}
 
 
-def probability_scores(truth: Truth, probas: Any, classes: NDArray[Any]) -> dict[str, float]:
+def probability_scores(truth: MatchedTruth, probas: Any, classes: NDArray[Any]) -> dict[str, float]:
     """Return the scores of (n_tasks, n_classes) probabilities.
 
     A true class that the crowd never named has probability zero.

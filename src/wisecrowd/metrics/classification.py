@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.metrics._inputs import (
     FloatArray,
     IntArray,

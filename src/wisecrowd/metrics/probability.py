@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wisecrowd.core.parameters import SMALLEST_NUMBER, check_integer, check_number
+from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_integer, check_number
 from wisecrowd.metrics._inputs import as_codes, as_probabilities
 from wisecrowd.metrics.classification import tie_credit
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wisecrowd.core.parameters import as_generator, check_integer, check_number
+from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
 from wisecrowd.metrics._inputs import FloatArray
 
 _BLOCK = 2_000_000  # numbers in one block of replicates: some MB whatever the size of the crowd

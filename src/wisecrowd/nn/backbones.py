@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import parameter
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import parameter
 
 
 class Standardize(nn.Module):

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.study import study_crowd

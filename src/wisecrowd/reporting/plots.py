@@ -9,7 +9,7 @@ import numpy as np
 
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.wording import suggestion
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.reporting.text import shorten, shown
 
 MOST_CLASSES = 40  # names on an axis that can still be read

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.audit.crowd_audit import PARTS, Audit, Shared, run_parts
 from wisecrowd.audit.part import NotApplicable
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.gold import as_gold, as_truth
 from wisecrowd.core.labels import CrowdLabels
@@ -220,7 +220,7 @@ def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | N
 
 def _dawid_skene(blind: Any, labels: CrowdLabels) -> Any:
     """Return a fit of Dawid and Skene's model; None if there is none, and parts say why."""
-    from wisecrowd.aggregation.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 
     if isinstance(blind, DawidSkene):
         return blind

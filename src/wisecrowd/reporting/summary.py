@@ -7,8 +7,8 @@ from typing import Any
 
 from wisecrowd.core.plain_values import plain
 from wisecrowd.reporting.budget import budget
-from wisecrowd.reporting.comparison import calibration, methods_compared
 from wisecrowd.reporting.health import health, reproduction
+from wisecrowd.reporting.method_comparison import calibration, methods_compared
 from wisecrowd.reporting.network import network
 from wisecrowd.reporting.study import Study, study_crowd
 from wisecrowd.reporting.tasks import confused_classes, tasks

@@ -15,8 +15,8 @@ import numpy as np
 from wisecrowd.audit.crowd_audit import Findings
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.pseudonyms import PSEUDONYM
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.io.pseudonyms import PSEUDONYM
 
 FEWEST = 5  # labels of a worker that shared reports show
 WITHHELD = "(withheld)"
@@ -50,7 +50,7 @@ class Withheld:
         if not all(isinstance(one, str) and PSEUDONYM.fullmatch(one) for one in few):
             raise ParameterError(
                 "Workers with few labels can be withheld only if they have pseudonyms; give "
-                + spelled(
+                + for_reader(
                     "wisecrowd.pseudonymize(labels, key) instead of the labels.",
                     "--pseudonymize KEYFILE.",
                 )

@@ -148,12 +148,12 @@ def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
     time = study.labels.columns.get("timestamp")
     if time is None or time.dtype.kind not in "Mmiuf" or not study.has_confusion:
         return {}
-    from wisecrowd.audit.others import judged_by_others
+    from wisecrowd.audit.leave_one_out import leave_one_out_posteriors
 
     wanted = set(chosen.tolist())
     few = PIECES * FEWEST_IN_PIECE
     found = {}
-    for one in judged_by_others(study.labels, study.law, few):
+    for one in leave_one_out_posteriors(study.labels, study.law, few):
         if one.worker not in wanted:
             continue
         moments = time[one.rows]

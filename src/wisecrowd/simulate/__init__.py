@@ -9,18 +9,17 @@ Three parts combine freely: worker populations (their errors), assignment graphs
 worker) and difficulties (how hard each task is).
 """
 
-from wisecrowd.simulate.base import Crowd, Mixture, Population
 from wisecrowd.simulate.copiers import Colluders, Copiers, DependentGroup
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
-from wisecrowd.simulate.dirichlet import DirichletWorkers, FixedConfusion
+from wisecrowd.simulate.dirichlet_workers import DirichletWorkers, FixedConfusion
 from wisecrowd.simulate.diverse import DiverseWorkers
 from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
 from wisecrowd.simulate.folder import write
-from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
+from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
-from wisecrowd.simulate.mace import MACEWorkers
-from wisecrowd.simulate.one_coin import OneCoinWorkers
+from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
     DIFFICULTIES,
@@ -31,15 +30,52 @@ from wisecrowd.simulate.presets import (
 )
 from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
-from wisecrowd.simulate.spammers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
+from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
+
+Mixture = PopulationMixture  # the former name
 
 __all__ = [
-    "ASSIGNMENTS", "DIFFICULTIES", "POPULATIONS", "Adversaries", "AlwaysOneClass", "Assignment",
-    "Bernoulli", "BetaDifficulty", "ClassExperts", "ClassWiseHammerSpammers", "Colluders",
-    "Copiers", "Crowd", "Dense", "DependentGroup", "Difficulty", "DirichletWorkers",
-    "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
-    "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
-    "PairwiseFlippers", "PerTask", "Population", "Regular", "SimulatedCrowd", "Spammers",
-    "TwoCoinWorkers", "assignment", "crowd", "difficulty", "population", "write",
+    "ASSIGNMENTS",
+    "DIFFICULTIES",
+    "POPULATIONS",
+    "Adversaries",
+    "AlwaysOneClass",
+    "Assignment",
+    "Bernoulli",
+    "BetaDifficulty",
+    "ClassExperts",
+    "ClassWiseHammerSpammers",
+    "Colluders",
+    "Copiers",
+    "Crowd",
+    "Dense",
+    "DependentGroup",
+    "Difficulty",
+    "DirichletWorkers",
+    "DiverseWorkers",
+    "ExtremeSpammers",
+    "FixedConfusion",
+    "GLADDifficulty",
+    "GLADWorkers",
+    "GivenDifficulty",
+    "HammerSpammers",
+    "LongTail",
+    "MACEWorkers",
+    "Mixture",
+    "OneCoinWorkers",
+    "PairwiseFlippers",
+    "PerTask",
+    "Population",
+    "PopulationMixture",
+    "Regular",
+    "SimulatedCrowd",
+    "Spammers",
+    "TwoCoinWorkers",
+    "assignment",
+    "crowd",
+    "difficulty",
+    "population",
+    "write",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.memory import available_memory, readable_bytes
+from wisecrowd.core.memory_check import available_memory, readable_bytes
 
 Codes = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]

@@ -8,12 +8,12 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.inference.label_law import CumulativeTable
 from wisecrowd.simulate._checks import Codes, Floats
-from wisecrowd.simulate.base import DependentPopulation, Population
 from wisecrowd.simulate.drawing import Draft
-from wisecrowd.simulate.one_coin import OneCoinWorkers
+from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
+from wisecrowd.simulate.worker_population import DependentPopulation, Population
 
 
 def _check_own(own: object) -> None:

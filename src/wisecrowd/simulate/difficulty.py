@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_number
 from wisecrowd.inference.label_law import CumulativeTable, LabelSampler, Longs
 from wisecrowd.simulate._checks import Codes, Floats
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.simulate._checks import Codes, Floats
-from wisecrowd.simulate.base import Population
-from wisecrowd.simulate.one_coin import one_coin_confusion
+from wisecrowd.simulate.one_coin_workers import one_coin_confusion
+from wisecrowd.simulate.worker_population import Population
 
 
 @dataclass(frozen=True)

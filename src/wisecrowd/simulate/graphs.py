@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.simulate._checks import Codes, Floats
 
 # Entries of a temporary rows x workers table of random keys.

@@ -10,20 +10,20 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.simulate.base import Crowd, Mixture, Population
 from wisecrowd.simulate.copiers import Colluders, Copiers
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
-from wisecrowd.simulate.dirichlet import DirichletWorkers
+from wisecrowd.simulate.dirichlet_workers import DirichletWorkers
 from wisecrowd.simulate.diverse import DiverseWorkers
 from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
-from wisecrowd.simulate.glad import GLADDifficulty, GLADWorkers
+from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
-from wisecrowd.simulate.mace import MACEWorkers
-from wisecrowd.simulate.one_coin import OneCoinWorkers
+from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.regular import Regular
-from wisecrowd.simulate.spammers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
+from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
 
 T = TypeVar("T")
 
@@ -61,7 +61,7 @@ def population(text: str) -> Population | Crowd:
         A name with parameters, by position or by name (``"one-coin:4,2"``,
         ``"hammer-spammer:gamma=0.6"``), or a sum: with whole numbers of workers
         (``"40*one-coin + 10*spammers"``) a `Crowd`, with shares
-        (``"0.8*one-coin + 0.2*spammers"``) a `Mixture` for any number of workers.
+        (``"0.8*one-coin + 0.2*spammers"``) a `PopulationMixture` for any number of workers.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def population(text: str) -> Population | Crowd:
             f"The workers {text!r} mix numbers and shares; write all as whole numbers of workers "
             "or all as shares with a point, such as 0.8."
         )
-    return Mixture([(member, _share(size, text)) for size, member in parts])
+    return PopulationMixture([(member, _share(size, text)) for size, member in parts])
 
 
 def assignment(text: str) -> Assignment:

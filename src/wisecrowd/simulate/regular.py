@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.simulate._checks import Codes
 from wisecrowd.simulate.graphs import Assignment, task_codes
 

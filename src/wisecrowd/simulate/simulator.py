@@ -12,15 +12,15 @@ import numpy.typing as npt
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import as_generator, check_integer
+from wisecrowd.core.parameter_checks import as_generator, check_integer
 from wisecrowd.inference.label_law import ConfusionLaw, LabelSampler
 from wisecrowd.simulate import presets
 from wisecrowd.simulate._checks import Codes, Floats, check_room
-from wisecrowd.simulate.base import Crowd, DependentPopulation, Population
 from wisecrowd.simulate.difficulty import Difficulty, GivenDifficulty
 from wisecrowd.simulate.drawing import Draft
 from wisecrowd.simulate.graphs import Assignment, PerTask
 from wisecrowd.simulate.truth import draw_truth
+from wisecrowd.simulate.worker_population import Crowd, DependentPopulation, Population
 
 # Confusion matrices of more than this are a mistake in the arguments, not a plan.
 _MAX_CONFUSION_BYTES = 8 << 30

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.parameters import check_integer
+from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.simulate._checks import Codes, Floats, check_room
 
 _BYTES_PER_TASK = 20.0  # a random number, the class drawn, its code

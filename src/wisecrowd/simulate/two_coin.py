@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameters import SMALLEST_NUMBER, check_number
+from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_number
 from wisecrowd.simulate._checks import Floats
-from wisecrowd.simulate.base import Population
+from wisecrowd.simulate.worker_population import Population
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import kebab_case

@@ -151,9 +151,9 @@ def _assert_same_predictions(fitted: Any, other: Any, data: Any, when: str) -> N
 @check
 def check_save_and_load(make: Make) -> None:
     """Require that a saved method comes back with equal results, and still predicts."""
-    if importlib.util.find_spec("wisecrowd.storage.methods") is None:
+    if importlib.util.find_spec("wisecrowd.storage.saved_methods") is None:
         raise SkipTest("methods cannot be saved yet")
-    load = importlib.import_module("wisecrowd.storage.methods").load
+    load = importlib.import_module("wisecrowd.storage.saved_methods").load
     labels = example(make)
     fitted = make().fit(labels)
     with tempfile.TemporaryDirectory() as folder:

@@ -14,7 +14,7 @@ from unittest import SkipTest
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import TIE
@@ -33,7 +33,7 @@ def maker(method: Any) -> Make:
 
     Examples
     --------
-    >>> from wisecrowd.aggregation.dawid_skene import DawidSkene
+    >>> from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
     >>> maker(DawidSkene(max_iter=7))().max_iter
     7
     """

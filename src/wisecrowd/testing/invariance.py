@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd import kernels
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines import memory
 from wisecrowd.engines.threads import set_threads

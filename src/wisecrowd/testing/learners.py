@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
-from wisecrowd.storage.methods import load
+from wisecrowd.storage.saved_methods import load
 from wisecrowd.testing.crowds import named_columns, simulated
 from wisecrowd.testing.foundation import (
     Floats,

@@ -10,7 +10,7 @@ from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.ids.confusables import skeletons
 from wisecrowd.core.ids.lookalike_ids import _BLOCK, equal_numbers, lookalike_pairs
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.spelling import shell_spelling
+from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.io.tables import read
 
 

@@ -12,9 +12,9 @@ from torch import nn
 from wisecrowd.aggregation import BeliefPropagation, MeanField
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.inference.mixed_priors import Discrete, Mixture
+from wisecrowd.inference.mixed_priors import Discrete, MixturePrior
 from wisecrowd.inference.monitor import reporting
-from wisecrowd.inference.priors import OneCoin, TwoCoin
+from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
 from wisecrowd.learning import DeepBP, DeepMF
 from wisecrowd.learning.training.alternating import clip_probas
 
@@ -103,7 +103,7 @@ def test_at_one_over_k_nothing_is_heard_of_the_network_by_mean_field(module):
     np.testing.assert_allclose(deep.confusion_, plain.confusion_, atol=1e-4)
 
 
-@pytest.mark.parametrize("prior", ["weak", OneCoin(1, 0.5), 0.5 + np.eye(3)])
+@pytest.mark.parametrize("prior", ["weak", OneCoinPrior(1, 0.5), 0.5 + np.eye(3)])
 def test_at_one_over_k_nothing_is_heard_of_the_network_by_belief_propagation(prior):
     X, labels, _ = crowd(n=7, n_workers=7, missing=0.75)  # few enough for an exact integral
     deep = DeepBP(module="linear", clip=1 / 3, epochs=4, lr=0.1, prior=prior).fit(X, labels)
@@ -119,7 +119,7 @@ def test_at_one_over_k_nothing_is_heard_of_the_network_by_belief_propagation(pri
         (2, 1),
         TwoCoin(2, 1, 2, 1),
         Discrete([0.5, 0.9], [0.3, 0.7]),
-        Mixture([OneCoin(8, 2), OneCoin(2, 2)], [0.5, 0.5]),
+        MixturePrior([OneCoinPrior(8, 2), OneCoinPrior(2, 2)], [0.5, 0.5]),
     ],
 )
 def test_takes_every_prior(method, prior):

@@ -20,7 +20,7 @@ import numpy as np
 from tests.support.inputs.case import Given, InputCase, Verdict
 
 from wisecrowd.cli import main
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.registry import get_method

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.ids.confusables import skeletons
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
 
 _BLOCK = 1 << 16  # so many texts are looked at together
 _SHOWN = 3  # pairs that a message names
@@ -130,7 +130,7 @@ def _sentence(what: str, pairs: list[tuple[str, str]], why: str = _LOOKS) -> str
     more = f" and {len(pairs) - _SHOWN} more pairs" if len(pairs) > _SHOWN else ""
     remedy = "make them one in the data"
     if what == "classes":
-        declared = spelled("classes=[...]", "--classes A,B,C")
+        declared = for_reader("classes=[...]", "--classes A,B,C")
         remedy += f", or give {declared} to have others refused"
     return (
         f"{shown}{more} count as different {what} and {why}; if they are meant to be the same, "

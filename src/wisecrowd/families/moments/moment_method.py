@@ -25,11 +25,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory import require_memory
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.families.moments.pair_moments import counted_annotations
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import refuse_without_workers
+from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import (
     finished,
     is_true,

@@ -8,10 +8,10 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import MODEL
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
-    Judgement,
+    LabelRecord,
     mapping,
     mappings,
     model_worker,
@@ -70,7 +70,7 @@ def _flattened(records: Iterable[dict[str, Any]]) -> Iterator[Event]:
 def _judged(task: Any, worker: Any, label: Any, question: str, kind: str = "human") -> Event:
     if isinstance(label, list) and any(isinstance(one, dict) for one in label):
         return Dropped("marks or rankings, not labels of a whole task")
-    return Judgement(task, worker, label, question, kind=kind)
+    return LabelRecord(task, worker, label, question, kind=kind)
 
 
 def _listed(value: Any) -> list[Any]:

@@ -13,10 +13,10 @@ from typing import IO
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
-    Judgement,
+    LabelRecord,
     model_worker,
     reader,
     refuse_without_workers,
@@ -54,7 +54,7 @@ def read(source: Source, request: Request) -> Iterator[Event]:
             elif what == "end" and name == "image":
                 for kind, labels in tags.items():
                     who = model_worker("auto") if kind == MODEL else worker
-                    yield Judgement(image, who, labels, kind=kind)
+                    yield LabelRecord(image, who, labels, kind=kind)
 
 
 @contextmanager

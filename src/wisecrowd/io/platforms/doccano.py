@@ -10,10 +10,10 @@ from typing import IO, Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
-    Judgement,
+    LabelRecord,
     objects_in,
     reader,
     refuse_without_workers,
@@ -64,7 +64,7 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
         elif label in ([], "", None):
             yield Dropped("not labelled by the user")
         else:
-            yield Judgement(record.get("id"), file.stem, label)
+            yield LabelRecord(record.get("id"), file.stem, label)
 
 
 def _records(

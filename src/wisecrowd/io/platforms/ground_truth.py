@@ -17,9 +17,9 @@ from typing import IO, Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Event,
-    Judgement,
+    LabelRecord,
     json_objects,
     mapping,
     mappings,
@@ -98,7 +98,7 @@ def _of_job(members: Members, source: Source) -> Iterator[Event]:
 def _of_responses(task: Any, responses: Iterable[dict[str, Any]]) -> Iterator[Event]:
     for response in responses:
         for question, content in mapping(response.get("answerContent")).items():
-            yield Judgement(
+            yield LabelRecord(
                 task, response.get("workerId"), _label(content), question,
                 response.get("submissionTime"), response.get("timeSpentInSeconds"),
             )  # fmt: skip
@@ -112,7 +112,7 @@ def _of_payload(record: dict[str, Any]) -> Iterator[Event]:
     for one in mappings(made):
         content = mapping(one.get("annotationData")).get("content")
         for question, value in mapping(json_text(content) or content).items():
-            yield Judgement(task, one.get("workerId"), _label(value), question)
+            yield LabelRecord(task, one.get("workerId"), _label(value), question)
 
 
 def _label(content: Any) -> Any:

@@ -11,9 +11,9 @@ from itertools import chain
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import Event, Judgement, reader
+from wisecrowd.io.platforms.label_records import Event, LabelRecord, reader
 from wisecrowd.io.platforms.list_columns import rows_of
 from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
@@ -48,7 +48,7 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                 "each label needs its worker."
             )
         for who, what in zip(workers, labels, strict=True):
-            yield Judgement(row.get(task) if task else str(number - 1), who, what, label or "")
+            yield LabelRecord(row.get(task) if task else str(number - 1), who, what, label or "")
 
 
 def _worker_column(header: list[str], source: Source, request: Request) -> str:
@@ -58,7 +58,7 @@ def _worker_column(header: list[str], source: Source, request: Request) -> str:
     if len(known) != 1:
         raise DataError(
             f"{source.name} has {len(known)} columns that look like lists of workers; name it with "
-            + spelled("worker='...'.", "--worker NAME.")
+            + for_reader("worker='...'.", "--worker NAME.")
         )
     return known[0]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
     Gold,
-    Judgement,
+    LabelRecord,
     batches,
     json_objects,
     mapping,
@@ -108,7 +108,7 @@ class _GroundTruth:
             )
         for task, made in chosen:
             for event in _labels(task, None, made):
-                if isinstance(event, Judgement):
+                if isinstance(event, LabelRecord):
                     yield Gold(task, event.label, event.question)
 
 
@@ -159,4 +159,4 @@ def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> 
         if len(labels) > 1:
             yield Dropped(PER_REGION, len(labels))
         else:
-            yield Judgement(task, worker, labels[0], name, time, made.get("lead_time"), kind=kind)
+            yield LabelRecord(task, worker, labels[0], name, time, made.get("lead_time"), kind=kind)

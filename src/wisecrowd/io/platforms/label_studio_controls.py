@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from wisecrowd.io.platforms.judgements import mapping
+from wisecrowd.io.platforms.label_records import mapping
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.untrusted import json_text
 

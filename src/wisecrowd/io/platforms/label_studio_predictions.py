@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.spelling import option
-from wisecrowd.io.exports import SoftLabels, plain_ids
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import AUTO, Request, format_of
-from wisecrowd.io.platforms.judgements import json_objects, mapping, mappings
+from wisecrowd.io.platforms.label_records import json_objects, mapping, mappings
 from wisecrowd.io.platforms.label_studio import task_of
 from wisecrowd.io.platforms.label_studio_controls import WHOLE, is_placed, label_of
 from wisecrowd.io.platforms.label_studio_rows import (
@@ -25,6 +24,7 @@ from wisecrowd.io.platforms.label_studio_rows import (
     sheet_of_records,
 )
 from wisecrowd.io.platforms.values import as_text, pick_question
+from wisecrowd.io.soft_labels import SoftLabels, plain_ids
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.untrusted import json_text
 from wisecrowd.storage.atomic import atomic_write

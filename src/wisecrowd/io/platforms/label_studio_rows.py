@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.spelling import spelled
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
-from wisecrowd.io.platforms.judgements import half_a_character
+from wisecrowd.io.platforms.label_records import half_a_character
 from wisecrowd.io.platforms.label_studio_controls import (
     EMPTY,
     OTHER,
@@ -282,7 +282,7 @@ def _picked(sheet: Sheet, source: Source, request: Request) -> str:
     if asked is None and rest:
         request.inventory.remark(
             f"{listed(rest)} never differ within a task and are taken for its data; "
-            + f"{spelled('label', '--label')} reads one as a question"
+            + f"{for_reader('label', '--label')} reads one as a question"
         )
     names = sheet.questions if asked is None else [asked]
     doubtful = sheet.doubtful(

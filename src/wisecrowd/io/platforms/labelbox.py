@@ -7,11 +7,11 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     SEPARATOR,
     Dropped,
     Event,
-    Judgement,
+    LabelRecord,
     json_objects,
     mapping,
     mappings,
@@ -52,7 +52,7 @@ def _of_label(task: Any, project: str, made: dict[str, Any]) -> Iterator[Event]:
     if marks := mappings(content.get("objects")):
         yield Dropped("marks (objects), not labels of a whole task", len(marks))
     for question, label in _labels(mappings(content.get("classifications"))):
-        yield Judgement(
+        yield LabelRecord(
             task, worker, label, f"{project}{SEPARATOR}{question}", details.get("created_at"),
             effort.get("seconds_to_create"), kind=kind,
         )  # fmt: skip

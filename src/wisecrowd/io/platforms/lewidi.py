@@ -7,7 +7,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import Event, Judgement, reader
+from wisecrowd.io.platforms.label_records import Event, LabelRecord, reader
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_members
 
@@ -22,7 +22,7 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                     f"{source.name}: task {task!r} is not a JSON object; export it again."
                 )
             for worker, label in _pairs(record, task, source):
-                yield Judgement(task, worker, label)
+                yield LabelRecord(task, worker, label)
 
 
 def _pairs(record: dict[str, Any], task: str, source: Source) -> Iterable[tuple[Any, Any]]:

@@ -11,7 +11,7 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
 from wisecrowd.io.parquet import parquet_batches
-from wisecrowd.io.platforms.judgements import json_objects
+from wisecrowd.io.platforms.label_records import json_objects
 from wisecrowd.io.sources import Source, opened
 
 _ROWS = 1 << 12

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import refuse_without_workers
+from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import finished, keep_status, read_sheet
 from wisecrowd.io.platforms.values import as_numbers, pick_question
 from wisecrowd.io.sources import Source

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import Event, Judgement, reader
+from wisecrowd.io.platforms.label_records import Event, LabelRecord, reader
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_members
 
@@ -22,4 +22,4 @@ def read(source: Source, request: Request) -> Iterator[Event]:
                     '{"task": {"worker": label}}.'
                 )
             for worker, label in labels.items():
-                yield Judgement(task, worker, label)
+                yield LabelRecord(task, worker, label)

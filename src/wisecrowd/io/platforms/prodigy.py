@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
-    Judgement,
+    LabelRecord,
     json_objects,
     reader,
     refuse_without_workers,
@@ -48,10 +48,10 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
     if isinstance(record.get("accept"), list):
         if decision != "accept":
             return Dropped("rejected as a whole")
-        return Judgement(task, worker, record["accept"], CHOICE, time)
+        return LabelRecord(task, worker, record["accept"], CHOICE, time)
     if record.get("spans"):
         return Dropped("marks (spans), not labels of a whole task")
     label = as_text(record.get("label"))
     if label is None:
         return Dropped("without a label")
-    return Judgement(task, worker, decision, label, time)
+    return LabelRecord(task, worker, decision, label, time)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import refuse_without_workers
+from wisecrowd.io.platforms.label_records import refuse_without_workers
 from wisecrowd.io.platforms.sheets import (
     finished,
     keep_status,

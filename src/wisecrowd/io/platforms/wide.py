@@ -13,7 +13,7 @@ import numpy as np
 
 from wisecrowd.core.columns import find_columns, guess
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.spelling import option
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.wide_columns import (
     WideColumns,
     choose_columns,

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.judgements import (
+from wisecrowd.io.platforms.label_records import (
     SEPARATOR,
     Dropped,
     Event,
     Gold,
-    Judgement,
+    LabelRecord,
     mapping,
     mappings,
     reader,
@@ -88,7 +88,7 @@ def _of_classification(row: dict[str, Any], worker: str, about: dict[str, Any]) 
             continue
         question = f"{row.get('workflow_id', '')}{SEPARATOR}{name}"
         time = row.get("created_at") or about.get("finished_at")
-        yield Judgement(row["subject_ids"], worker, label, question, time, _seconds(about))
+        yield LabelRecord(row["subject_ids"], worker, label, question, time, _seconds(about))
         if is_gold:
             yield Gold(row["subject_ids"], label, question)
 

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.core.base import Aggregator
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import (
+from wisecrowd.core.parameter_checks import (
     MOST_STARTS,
     as_generator,
     check_flag,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import check_number
+from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.registry import get_method
 from wisecrowd.nn.heads import ConfusionHead, SoftmaxConfusion, SoftplusConfusion
 

@@ -21,10 +21,10 @@ from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameters import as_generator
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
-from wisecrowd.core.wording import describe_ids, suggestion
 from wisecrowd.families.confusion import accuracy_of, safe_log
 from wisecrowd.learning.training.label_model import (
     fit_confusion,
@@ -334,7 +334,7 @@ class CrowdClassifier(Estimator):
     def save(self, path: Any) -> None:
         """Save the fitted method to a folder; ``wisecrowd.load`` reads it."""
         self._require_fitted()
-        importlib.import_module("wisecrowd.storage.methods").save(self, path)
+        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path)
 
     def __sklearn_tags__(self) -> Any:
         """Return the estimator tags, for scikit-learn."""

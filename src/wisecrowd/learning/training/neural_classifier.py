@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameters import (
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import (
     MOST_ITERATIONS,
     as_generator,
     check_choice,
@@ -27,7 +28,6 @@ from wisecrowd.core.parameters import (
     is_auto,
 )
 from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
-from wisecrowd.core.spelling import spelled
 from wisecrowd.learning.training.checkpoint import load_checkpoint, save_checkpoint
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
@@ -202,7 +202,7 @@ class NeuralClassifier(CrowdClassifier):
 
     def _selection(self, training: Training) -> str:
         if self.selection == "gold" and training.valid is None:
-            how = spelled("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
+            how = for_reader("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
             raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
         if self.selection != "auto":
             return self.selection

@@ -1,0 +1,1 @@
+"""Methods whose answer is one class per task, one file each."""

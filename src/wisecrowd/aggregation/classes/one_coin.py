@@ -1,0 +1,90 @@
+"""One accuracy per worker, fitted by EM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from wisecrowd.core.aggregator import Tags
+from wisecrowd.core.footprint import Footprint
+from wisecrowd.families.one_coin_em import OneCoinEM
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OneCoin(OneCoinEM):
+    r"""One accuracy per worker; wrong labels are spread evenly over the other classes.
+
+    .. math::
+        p(y_{ij} = l \mid z_i = k) = p_j \;\text{if}\; l = k, \quad (1 - p_j) / (K - 1)
+        \;\text{otherwise}, \qquad p_j = \frac{\sum_{i} q_i(y_{ij}) + a}{n_j + a + b}
+
+    Use it when workers have few labels each, or there are many classes: one number per worker
+    instead of K². Cost per iteration: O(annotations) for any number of classes; memory: 20 to 50
+    bytes per annotation and nothing that grows with tasks × classes.
+
+    Parameters
+    ----------
+    prior : "weak", None, (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
+        Pseudo-counts :math:`a` of correct and :math:`b` of wrong labels. "weak" is (1, 0.5): mildly
+        better than random, so that a worker with two labels is not called an adversary. None is
+        maximum likelihood.
+    class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
+        "auto" estimates the class frequencies unless a task prior is given.
+    max_iter, tol : int, float
+        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+    n_init : int
+        Number of starts: the given one or the soft vote, then random accuracies between chance and
+        one; the best objective wins.
+    accelerate : bool
+        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+    random_state : int, Generator or None
+
+    Attributes
+    ----------
+    accuracy_ : (n_workers,)
+        :math:`p_j`; a label by worker ``j`` weighs :math:`\log\frac{(K - 1) p_j}{1 - p_j}` votes.
+    confusion_ : (n_workers, n_classes, n_classes)
+        The matrices that the accuracies stand for, where they are at most 10⁷ numbers.
+    class_prior_ : (n_classes,)
+    probas_ : (n_tasks, n_classes)
+        Dense up to 5·10⁷ numbers. Beyond, sparse (CSR) over the labels that a task received, its
+        gold label, and its most probable class if it is neither; rows then sum to one minus what
+        the classes that were not received share among them by their prior.
+    history_ : tuple of float
+        Log-likelihood plus :math:`\sum_j a \log p_j + b \log(1 - p_j)`; it never decreases.
+
+    Notes
+    -----
+    The same model as Dawid and Skene's with tied parameters, and so the same posterior. With K = 1
+    every label is right and the accuracies are one. The most probable class is that of a weighted
+    vote with the log-odds as weights and the log class prior added.
+
+    Estimated class frequencies can absorb what one number per worker cannot explain: where workers
+    miss one class more often than the others, try ``class_prior="uniform"``, or DawidSkene.
+
+    References
+    ----------
+    Y. Zhang, X. Chen, D. Zhou and M. I. Jordan (2016). Spectral methods meet EM: a provably optimal
+    algorithm for crowdsourcing. Journal of Machine Learning Research 17(102), 1-44.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [2, 2, 0], [1, 1, 1], [0, 0, 2]])
+    >>> model = OneCoin().fit(labels)
+    >>> model.labels_
+    array([0, 2, 1, 0])
+    >>> model.accuracy_.round(2)
+    array([0.91, 0.91, 0.36])
+    """
+
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 1000
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = False
+    random_state: Any = 0
+
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=14.8, task=16.3, dense=11.6)

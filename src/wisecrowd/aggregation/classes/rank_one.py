@@ -1,0 +1,203 @@
+"""The one-coin model by rank-one completion of worker agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Tags
+from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.families.moments.moment_method import MomentEstimate, PairMethod, on_simplex
+from wisecrowd.families.moments.pair_moments import PairMoments
+from wisecrowd.families.moments.rank_one_fit import rank_one_fit
+from wisecrowd.families.moments.three_groups import class_shares, unidentified_workers
+from wisecrowd.families.one_coin_em import coin_confusion
+from wisecrowd.families.skill_vote import fill_in, orient, right_labels, vote_agreement
+from wisecrowd.families.sparse_posterior import single_task_workers, worker_weights
+
+Floats = NDArray[np.float64]
+
+ALONE = "share too little with others to compare them", "they have the mean skill"
+LEAST = 1e-9  # the least skill of anybody by which a part of the crowd can be told from chance
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RankOne(PairMethod):
+    r"""One accuracy per worker by a rank-one fit to who agrees with whom.
+
+    .. math::
+        X_{jk} = A_{jk} - \sum_l m_j(l) m_k(l), \quad
+        E[X_{jk}] = s_j s_k (1 - \textstyle\sum_l \pi_l^2), \qquad
+        \min_{s} \tfrac12 \sum_{j<k} n_{jk} (X_{jk} - t_j t_k)^2
+
+    with :math:`A_{jk}` the share of equal labels on the :math:`n_{jk}` common tasks, :math:`m_j`
+    the label frequencies of a worker, :math:`s_j = (K p_j - 1) / (K - 1)`, and :math:`t_j`
+    proportional to it.
+
+    Use it when workers meet on few tasks and differ in how often they err, not in how: one number
+    per worker needs the fewest labels, and no posterior is iterated. Cost per round: O(pairs of
+    workers who share a task).
+
+    Parameters
+    ----------
+    statistic : "covariance" or "agreement"
+        What is fitted: agreement beyond that of the workers' own label frequencies or, as in the
+        paper, beyond 1 / K, :math:`(K A_{jk} - 1) / (K - 1)` with expectation :math:`s_j s_k`.
+    max_iter : int
+        The most steps of projected gradient.
+    tol : float
+        Stop when no skill moves by more than this.
+    class_prior, min_shared, max_pairs, random_state
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. A pair counts by what
+        it shares, so that by default all may.
+
+    Attributes
+    ----------
+    skill_ : (n_workers,)
+        :math:`s_j`: 1 for always right, 0 for chance.
+    confusion_ : (n_workers, n_classes, n_classes)
+        The one-coin matrices that the skills stand for, with one pseudo-label per row.
+    class_prior_ : (n_classes,)
+        What makes the workers' label frequencies most plausible, by least squares.
+    identified_ : (n_workers,) bool
+        Whether the worker is in a pair that counts, in a part of the crowd where anybody agrees
+        with others beyond chance; the rest have the mean skill, or 1/2 if nobody is.
+    history_ : tuple of float
+        The objective after each step; it never rises.
+
+    Notes
+    -----
+    Steps are scaled by the curvature along each skill and shortened until the objective falls. In
+    each connected part of the crowd the skills are found up to a common sign: that one is taken in
+    which the weighted vote agrees with the plain vote in total, so most workers are taken to be
+    better than chance.
+
+    Both statistics are exact for one-coin workers. Under the paper's, spammers who favour the same
+    label agree, and pass for skilled; their covariance is zero. Where a class is rare, the paper's
+    has less noise. Workers who labelled a single task are in no pair: one label, right or wrong by
+    the others, would make them perfect or hopeless. The class prior is the one that fits the
+    workers' label frequencies :math:`m_j(l) = s_j \pi_l + (1 - s_j) / K` best. Where some workers
+    are adversaries, MMSR leaves out what they say of others.
+
+    References
+    ----------
+    Y. Ma, A. Olshevsky, V. Saligrama and C. Szepesvari (2018). Gradient descent for sparse rank-one
+    matrix completion for crowd-sourced aggregation of sparsely interacting workers. ICML, PMLR 80,
+    3335-3344.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> votes = [[0, 0, 0, 1], [1, 1, 1, 0], [2, 2, 1, 1], [1, 1, 1, 1], [0, 0, 2, 2]]
+    >>> model = RankOne().fit(CrowdLabels.from_matrix(votes))
+    >>> model.labels_
+    array([0, 1, 2, 1, 0])
+    >>> model.skill_.argmin()
+    np.int64(3)
+    """
+
+    statistic: str = "covariance"
+    max_iter: int = 500
+    tol: float = 1e-6
+    class_prior: Any = "auto"
+    min_shared: Any = 1
+    max_pairs: int = 2_000_000
+    random_state: Any = 0
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "skill_": SavedArray("J"),
+    }
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    footprint = Footprint(label=70.0, cell=20.0, confusion=100.0, pair_table=5.0)
+    tells_classes_apart = False
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_choice("statistic", self.statistic, ("covariance", "agreement"))
+
+    def _fit(self, problem: Problem) -> Fit:
+        labels = problem.data
+        found = super()._fit(problem)
+        # Gold labels are those of one more worker, who is nobody's concern.
+        own = {name: found.extra[name][: labels.n_workers] for name in ("skill", "identified")}
+        return replace(found, extra={**found.extra, **own})
+
+    def _estimate(self, problem: Problem) -> MomentEstimate:
+        labels, rng = problem.data, problem.rng
+        J, K = labels.n_workers, labels.n_classes
+        pairs = self._pairs(labels, rng)
+        single = single_task_workers(labels)
+        pairs = pairs.select(~(single[pairs.first] | single[pairs.second]))
+        total = worker_weights(labels)
+        start = np.full(J, 0.5)
+        if problem.start is not None and K > 1:
+            share = right_labels(labels, problem.start) / np.maximum(total, 1.0)
+            start = (K * share - 1) / (K - 1)
+        low = -1 / max(K - 1, 1)
+        values = beyond_chance(pairs) if self.statistic == "agreement" else beyond_own(pairs)
+        fit = rank_one_fit(pairs, values, start, (low, 1.0), max_iter=self.max_iter, tol=self.tol)
+        part, n_parts = pairs.parts()
+        agreement = vote_agreement(labels, np.full(labels.n_tasks, -1))
+        factor = orient(fit.factor, agreement, part, n_parts)
+        largest = np.zeros(n_parts)
+        np.maximum.at(largest, part, np.abs(factor))
+        identified = (np.diff(pairs.partners[0]) > 0) & (largest[part] > LEAST)
+        weight = np.where(identified, total, 0.0)
+        prior, scale = coin_class_prior(labels, pairs.marginals, factor, weight, self.statistic)
+        skill = fill_in((factor / scale).clip(low, 1.0), identified, total)
+        return MomentEstimate(
+            coin_confusion((1 + (K - 1) * skill) / K, K),
+            prior,
+            np.ones(J, dtype=bool),  # the mean skill is for those whom no pair identifies
+            part,
+            n_iter=len(fit.history),
+            converged=fit.converged,
+            history=fit.history,
+            findings=unidentified_workers(labels, (total > 0) & ~identified, *ALONE)
+            + pairs.findings,
+            extra={"skill": skill, "identified": identified},
+        )
+
+
+def beyond_chance(pairs: PairMoments) -> Floats:
+    """Return the agreement of each pair, scaled so that chance is 0 and always is 1."""
+    chance = 1 / max(pairs.n_classes - 1, 1)
+    return np.asarray(pairs.agreement * (1 + chance) - chance)
+
+
+def beyond_own(pairs: PairMoments) -> Floats:
+    """Return the agreement of each pair beyond that of their own label frequencies.
+
+    These are of all labels of a worker: on the few tasks of a pair they would say little.
+    """
+    own = np.einsum("pl,pl->p", pairs.marginals[pairs.first], pairs.marginals[pairs.second])
+    return np.asarray(pairs.agreement - own)
+
+
+def coin_class_prior(
+    labels: CrowdLabels, marginals: Floats, factor: Floats, weight: Floats, statistic: str
+) -> tuple[Floats, float]:
+    r"""Return the class prior that the label frequencies fit best, and what a skill of 1 is here.
+
+    The factor is :math:`t = c s` with :math:`c = 1` for agreement and
+    :math:`c^2 = 1 - \sum_l \pi_l^2` for covariance. Regression of
+    :math:`m_j(l) - 1/K = t_j (\pi_l - 1/K) / c` gives :math:`d = (\pi - 1/K) / c`, and thence
+    :math:`c^2 = (1 - 1/K) / (1 + \sum_l d_l^2)`.
+    """
+    K = marginals.shape[1]
+    size = float(weight @ factor**2)
+    if K == 1 or not size > 0:
+        return class_shares(labels, np.zeros(K)), 1.0
+    direction = (weight * factor) @ (marginals - 1 / K) / size
+    scale = 1.0
+    if statistic == "covariance":
+        scale = float(np.sqrt((1 - 1 / K) / (1 + direction @ direction)))
+    return on_simplex(1 / K + scale * direction), scale

@@ -1,0 +1,336 @@
+"""Aggregator: the one public face of all inference methods."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.concurrency import exclusive_fit
+from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import Finding, warn_of
+from wisecrowd.core.footprint import Footprint, bytes_needed
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import (
+    MOST_ITERATIONS,
+    MOST_STARTS,
+    as_generator,
+    check_integer,
+    check_number,
+)
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.registry import kebab_case
+from wisecrowd.core.result import Fit
+
+Floats = NDArray[np.float64]
+_PUBLISHED = (
+    "worker_accuracy", "worker_accuracy_error", "n_iter", "converged", "history", "findings",
+    "warnings", "class_prior", "confusion",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tags:
+    """What a method promises; the common checks hold it to that.
+
+    Attributes
+    ----------
+    monotone : bool
+        Its objective never decreases.
+    inductive : bool
+        ``predict_proba`` on the training labels repeats the fit.
+    predicts : bool
+        ``predict_proba`` works on new tasks although it does not repeat the fit; implied by
+        ``inductive``.
+    likelihood : bool
+        ``score`` works without truth.
+    confusion : bool
+        It has ``confusion_``.
+    binary : bool
+        It handles two classes only (OneVsRest makes more of it).
+    exact_replication : bool
+        An integer weight is the same as repeating the annotation.
+    pooled : bool
+        Workers inform each other beyond the tasks they share, so that a crowd elsewhere matters.
+    stochastic : bool
+        It draws random numbers even from one start, so that renaming tasks changes the draws.
+    """
+
+    monotone: bool = False
+    inductive: bool = True
+    predicts: bool = False
+    likelihood: bool = False
+    confusion: bool = False
+    binary: bool = False
+    exact_replication: bool = True
+    stochastic: bool = False
+    pooled: bool = False
+
+
+class Aggregator(Estimator):
+    """Base of all inference methods: ``fit`` and ``predict`` are written once, here.
+
+    A method is a dataclass whose fields are its parameters, with ``_fit(problem) -> Fit``.
+    Inductive methods have ``_predict(problem)``, which may use fitted attributes only. A fit sets
+    no attribute before its end: :meth:`fit` publishes the result of ``_fit`` last. ``takes`` names
+    the kind of labels; the attributes below are those of classes.
+
+    Attributes
+    ----------
+    tasks_, workers_, classes_ : arrays of ids
+    labels_ : (n_tasks,) the most probable class of each task
+    probas_ : (n_tasks, n_classes) posterior
+    ties_ : (n_tasks,) bool, whether the label was a tie
+    worker_accuracy_, worker_accuracy_error_ : (n_workers,) and its standard error
+    class_prior_, confusion_ : where the model has them
+    n_iter_, converged_, history_
+    findings_ : tuple of Finding, what casts doubt on the result
+    warnings_ : tuple of str, the texts of the findings
+    """
+
+    promises: ClassVar[Tags] = Tags()
+    footprint: ClassVar[Footprint | None] = None
+
+    def tags(self) -> Tags:
+        """Return what this method promises with its parameters; the common checks rely on it."""
+        return self.promises
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
+        tags = importlib.import_module("sklearn.utils")
+        return tags.Tags(
+            estimator_type=None,
+            target_tags=tags.TargetTags(required=False),
+            input_tags=tags.InputTags(),
+        )
+
+    def _validate_parameters(self) -> None:
+        """Check the parameters all methods share; subclasses check their own and call super."""
+        params = self.get_params(deep=False)
+        for name, most in (("max_iter", MOST_ITERATIONS), ("n_init", MOST_STARTS)):
+            if name in params:
+                check_integer(name, params[name], 1, most)
+        if "tol" in params:
+            check_number("tol", params["tol"], 0.0)
+        if "random_state" in params:
+            as_generator(params["random_state"])
+
+    # -------------------------------------------------------------------------------------- fit
+
+    def fit(
+        self,
+        labels: Any,
+        y: Any = None,
+        *,
+        gold: Any = None,
+        task_prior: Any = None,
+        init: Any = None,
+    ) -> Self:
+        """Fit to annotations.
+
+        Parameters
+        ----------
+        labels : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
+        y : ignored
+            Present because scikit-learn's searches pass the truth here, for ``score``.
+        gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
+            Known classes; these tasks keep them.
+        task_prior : (n_classes,) or (n_tasks, n_classes), array or sparse
+            Probabilities (or their logarithms) of the classes before any label is seen.
+        init : (n_tasks, n_classes) probabilities, a fitted method, or a method to fit first
+            Where to start; the default is the method's own choice, the soft vote as a rule.
+        """
+        return self._fit_and_publish(labels, gold, task_prior, init, checks=True)
+
+    def _fit_without_checks(self, labels: Any) -> Self:
+        """Fit to annotations as a step of a larger analysis that reports findings of its own."""
+        return self._fit_and_publish(labels, None, None, None, checks=False)
+
+    def _fit_and_publish(
+        self, labels: Any, gold: Any, task_prior: Any, init: Any, *, checks: bool
+    ) -> Self:
+        self._validate_parameters()
+        kind = self._kind()
+        labels = kind.gate(labels)
+        if self.tags().binary and labels.n_classes > 2:
+            raise DataError(
+                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
+                f"wrap it: {_one_vs_rest(type(self).__name__)}."
+            )
+        if labels.n_annotations == 0:
+            raise DataError("There are no annotations to fit; select tasks that have labels.")
+        if self.footprint is not None:
+            require_memory(
+                self.memory_needed(labels),
+                f"{type(self).__name__} with {labels.n_tasks} tasks, {labels.n_workers} workers "
+                f"and {labels.n_classes} classes would",
+                "use one-coin or majority-vote, which need a few bytes per annotation, or fewer "
+                "tasks",
+            )
+        prior = kind.prior(task_prior, gold, labels)
+        problem = self._problem(labels, prior, kind.start(init, labels))
+        with exclusive_fit(self):
+            result = self._fit(problem)
+            if checks and kind.checked:
+                found = self._findings(problem, result, prior.gold)
+                result = replace(result, findings=(*result.findings, *found))
+            self._publish(labels, result)
+        warn_of(self.findings_, stacklevel=3)
+        return self
+
+    def memory_needed(self, labels: Any) -> int:
+        """Return about how many bytes a fit to these labels takes, beyond the labels themselves.
+
+        For default parameters. 0 for methods without a ``footprint``, which check inside the fit
+        what they are about to make. ``fit`` refuses what the machine does not have.
+
+        Examples
+        --------
+        >>> from wisecrowd import CrowdLabels
+        >>> from wisecrowd.aggregation import DawidSkene
+        >>> labels = CrowdLabels.from_matrix(np.zeros((1000, 5), dtype=int), classes=range(50))
+        >>> 1e6 < DawidSkene().memory_needed(labels) < 1e7
+        True
+        """
+        if self.footprint is None:
+            return 0
+        max_pairs = getattr(self, "max_pairs", None)
+        return bytes_needed(self.footprint, self._kind().gate(labels), max_pairs=max_pairs)
+
+    def _problem(self, data: Any, prior: Any, start: Any = None) -> Problem:
+        """Return what ``_fit`` and ``_predict`` read; the labels decide about the engine."""
+        rng = as_generator(getattr(self, "random_state", None))
+        engine = importlib.import_module("wisecrowd.engines.memory").MemoryEngine()
+        return Problem(data, prior, engine, start, rng)
+
+    def _fit(self, problem: Any) -> Fit:
+        raise TypeError(f"{type(self).__name__} must define _fit.")
+
+    def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
+        """Return what the checks of every fit find; a method may override it and add its own."""
+        checks = importlib.import_module("wisecrowd.checks.fit_checks")
+        known = None if gold is None else gold >= 0
+        found: list[Finding] = checks.findings_of(
+            problem.data, result, known, labels_only=not problem.prior.given
+        )
+        usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
+        # A lower max_iter than the default means early stopping on purpose.
+        if not result.converged and usual is not None and self.max_iter >= usual.default:
+            found.append(checks.not_converged(result.n_iter, type(self).__name__))
+        return found
+
+    def _publish(self, data: Annotations, result: Fit) -> None:
+        known = data.attributes()
+        answers = self._kind().answers.of(result.answers).attributes(known)
+        published = {f"{name}_": ids for name, ids in data.vocabularies().items()} | answers | known
+        for name in _PUBLISHED:
+            value = getattr(result, name)
+            if value is not None:
+                published[name + "_"] = value
+        published |= {name + "_": value for name, value in result.extra.items()}
+        self._forget()
+        vars(self).update(published)
+        self._frame_library = data.frame_library
+
+    # ---------------------------------------------------------------------------------- predict
+
+    def predict_proba(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> Any:
+        """Return the posterior (n_tasks, n_classes) of new tasks labelled by known workers.
+
+        Workers that the fit has not seen count as a worker about whom nothing is known.
+        """
+        answers = self._predicted(labels, task_prior, gold)
+        if not hasattr(answers, "probas"):
+            raise DataError(f"{type(self).__name__} has no probabilities; use predict.")
+        return answers.probas
+
+    def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
+        """Return the answer to each new task, the most probable class; see `predict_proba`."""
+        answers = self._predicted(labels, task_prior, gold)
+        return _first(answers.task_columns(answers.attributes(vars(self))))[1]
+
+    def _predicted(self, labels: Any, task_prior: Any, gold: Any) -> Any:
+        """Return the answers to new tasks."""
+        self._require_fitted()
+        if not (self.tags().inductive or self.tags().predicts):
+            raise DataError(
+                f"{type(self).__name__} has no posterior for new tasks; fit on all labels instead."
+            )
+        kind = self._kind()
+        known = kind.gate(labels).in_fitted_ids(self, stacklevel=4)
+        problem = self._problem(known, kind.prior(task_prior, gold, known))
+        return kind.answers.of(self._predict(problem))
+
+    def _predict(self, problem: Any) -> Any:
+        raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")
+
+    def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
+        """Fit and return the labels: a pandas Series by task if pandas came in, else an array."""
+        self.fit(labels, y, **fit_options)
+        column, values = _first(self._kind().answers.task_columns(vars(self)))
+        if self._frame_library == "pandas":
+            pandas = importlib.import_module("pandas")
+            return pandas.Series(values, pandas.Index(self.tasks_, name="task"), name=column)
+        return values
+
+    def score(self, labels: Any, truth: Any = None) -> float:
+        """Return the accuracy on ``truth`` or, without it, the log-likelihood per annotation.
+
+        Truth is a mapping from task to class, a (task, label) frame, or one class per task; tasks
+        without a truth do not count.
+        """
+        self._require_fitted()
+        kind = self._kind()
+        known = kind.gate(labels).in_fitted_ids(self)
+        problem = self._problem(known, kind.prior(None, None, known))
+        if truth is None:
+            if not self.tags().likelihood:
+                raise ParameterError(
+                    f"{type(self).__name__} has no likelihood to score without truth; give truth."
+                )
+            return self._log_likelihood(problem) / max(_total_weight(known), 1e-300)
+        if self.tags().inductive:
+            answers = kind.answers.of(self._predict(problem))
+        else:
+            answers = self._known_answers(known)
+        return answers.score(truth, known, vars(self))
+
+    def _known_answers(self, data: Annotations) -> Any:
+        """Return the answers of the fit to tasks that were in it."""
+        rows = lookup(data.tasks, self.tasks_)
+        if (rows < 0).any():
+            raise DataError(
+                f"Task {data.tasks[int(np.argmax(rows < 0))]!r} was not in the fit, and "
+                f"{type(self).__name__} cannot predict new tasks."
+            )
+        return self._kind().answers.of_fit(vars(self), rows)
+
+    def _log_likelihood(self, problem: Any) -> float:
+        raise TypeError(f"{type(self).__name__} must define _log_likelihood or unset the tag.")
+
+    # ------------------------------------------------------------------------------ keep results
+
+    def save(self, path: Any) -> None:
+        """Write the fitted method as a folder of JSON and npy files; wisecrowd.load reads it."""
+        self._require_fitted()
+        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path)
+
+
+def _first(columns: dict[str, NDArray[Any]]) -> tuple[str, NDArray[Any]]:
+    return next(iter(columns.items()))
+
+
+def _one_vs_rest(name: str) -> str:
+    return for_reader(f"OneVsRest({name}())", f"-m one-vs-rest -p method={kebab_case(name)}")
+
+
+def _total_weight(labels: Annotations) -> float:
+    return float(labels.n_annotations if labels.weight is None else labels.weight.sum())

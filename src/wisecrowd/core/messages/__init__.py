@@ -1,0 +1,1 @@
+"""Parts of messages: options as the reader types them; ids, rows and columns."""

@@ -1,0 +1,77 @@
+"""Checks of parameter values, each with a message that says what is allowed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.messages.descriptions import describe_value
+from wisecrowd.core.messages.option_spelling import for_reader
+
+# Beyond these a sum or a product overflows, or a fit never ends; no use of a method comes near.
+LARGEST_NUMBER = 1e9
+SMALLEST_NUMBER = 1e-150  # but for 0: the square of its inverse is finite
+LARGEST_COUNT = 10**9
+MOST_ITERATIONS = 10**6
+MOST_STARTS = 10**4  # of fits, chains or rounds, each of which takes iterations of its own
+
+
+def check_integer(name: str, value: Any, minimum: int, maximum: float = LARGEST_COUNT) -> None:
+    """Require an integer from ``minimum`` to ``maximum``, both allowed (a bool is none)."""
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or not minimum <= value <= maximum:
+        most = "" if maximum == math.inf else f", at most {maximum}"
+        raise ParameterError(
+            f"{name} is {describe_value(value)}; give an integer of at least {minimum}{most}."
+        )
+
+
+def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER) -> None:
+    """Require a finite number from ``low`` to ``high``, both allowed."""
+    good = isinstance(value, Real) and not isinstance(value, bool)
+    if not good or not low <= value <= high or abs(value) == math.inf:
+        span = (
+            f"between {low} and {high}"
+            if high != LARGEST_NUMBER
+            else f"of at least {low}, at most {high:g}"
+        )
+        raise ParameterError(f"{name} is {describe_value(value)}; give a finite number {span}.")
+    if 0 < abs(value) < SMALLEST_NUMBER:
+        raise ParameterError(
+            f"{name} is {describe_value(value)}, too small to compute with; give a number of at "
+            f"least {SMALLEST_NUMBER:g}" + (", or 0." if low <= 0 else ".")
+        )
+
+
+def is_auto(value: Any) -> bool:
+    """Tell whether a parameter is the word "auto"; an array, which compares by element, is not."""
+    return isinstance(value, str) and value == "auto"
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Require True or False."""
+    if not isinstance(value, bool | np.bool_):
+        either = for_reader("True or False", "true or false")
+        raise ParameterError(f"{name} is {describe_value(value)}; give {either}.")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Require one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise ParameterError(
+            f"{name} is {describe_value(value)}; choose one of {', '.join(choices)}."
+        )
+
+
+def as_generator(random_state: Any) -> np.random.Generator:
+    """Return a random generator from None, an integer or a generator."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if random_state is not None:
+        check_integer("random_state", random_state, 0, math.inf)
+    return np.random.default_rng(random_state)

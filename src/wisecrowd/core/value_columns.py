@@ -1,0 +1,187 @@
+"""Columns that are measured rather than named: weights, costs, durations, times."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import as_arrow
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import Encoded, encode
+from wisecrowd.core.messages.descriptions import Places
+
+Floats = NDArray[np.float64]
+# Beyond these a posterior is decided by rounding.
+LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
+_CURRENCY = "$€£¥ \t"
+_PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+def as_weights(values: Any, places: Places) -> Floats:
+    """Return weights as floats; each must be finite and at least 0."""
+    weights = _numbers(values, "weight", places)
+    bad = ~np.isfinite(weights) | (weights < 0)
+    if bad.any():
+        raise DataError(
+            f"The {places.column('weight')} column is negative, infinite or missing in "
+            f"{places.where(bad)}; weights must be finite and at least 0."
+        )
+    with np.errstate(over="ignore"):
+        total, largest = weights.sum(), weights.max(initial=0.0)
+    if len(weights) and not (total <= LARGEST_TOTAL and largest >= SMALLEST_WEIGHT):
+        size = "all zero" if largest == 0 else f"all at most {largest:.3g}, {total:.3g} in total"
+        raise DataError(
+            f"The {places.column('weight')} values are {size}: they say how often a row counts; "
+            "scale them to numbers around 1."
+        )
+    return weights
+
+
+def as_numbers(values: Any, role: str, places: Places) -> Floats:
+    """Return a column of numbers, or of text such as ``$0.05``, as floats; NaN where missing."""
+    return _finite(_numbers(values, role, places), role, places)
+
+
+def _finite(numbers: Floats, role: str, places: Places) -> Floats:
+    """Refuse infinite numbers: the latest of all times would decide which repeat counts."""
+    bad = np.isinf(numbers)
+    if bad.any():
+        raise DataError(
+            f"The {places.column(role)} column is infinite in {places.where(bad)}; correct it or "
+            "leave it empty."
+        )
+    return numbers
+
+
+def _numbers(values: Any, role: str, places: Places) -> Floats:
+    import pyarrow as pa
+
+    array = _one_array(values, places.column(role))
+    if pa.types.is_duration(array.type):
+        return _floats(array.cast(pa.int64())) / _PER_SECOND[array.type.unit]
+    if not _is_text(array.type):
+        try:
+            return _floats(array)
+        except pa.ArrowException:
+            raise DataError(
+                f"The {places.column(role)} column has values of type {array.type}; it must hold "
+                "numbers."
+            ) from None
+    return _parse_text(array, role, places)
+
+
+def _parse_text(array: Any, role: str, places: Places) -> Floats:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    text = pc.utf8_trim(array.cast(pa.large_string()), _CURRENCY)
+    text = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.large_string()), text)
+    try:
+        return _floats(text)
+    except pa.ArrowInvalid:
+        bad = np.array([not _is_number(x) for x in text.to_pylist()], dtype=bool)
+    row = int(np.argmax(bad))
+    raise DataError(
+        f"The {places.column(role)} column holds {array[row].as_py()!r}, which is not a number, in "
+        f"{places.where(bad)}; correct it or leave it empty."
+    )
+
+
+def _is_number(text: str | None) -> bool:
+    import pyarrow as pa
+
+    try:
+        pa.scalar(text, pa.large_string()).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _floats(array: Any) -> Floats:
+    import pyarrow as pa
+
+    # Nanoseconds since 1970 have more digits than a float: the nearest one will do.
+    numbers = array.cast(pa.float64(), safe=not pa.types.is_integer(array.type))
+    return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def as_timestamps(values: Any, places: Places) -> NDArray[Any]:
+    """Return times as ``datetime64[us]`` (in UTC), or as floats if they are plain numbers.
+
+    Missing times are NaT or NaN.
+    """
+    import pyarrow as pa
+
+    array = _one_array(values, places.column("timestamp"))
+    if pa.types.is_timestamp(array.type) or pa.types.is_date(array.type):
+        return _times(array)
+    if not _is_text(array.type):
+        return as_numbers(array, "timestamp", places)
+    array = array.cast(pa.large_string())
+    try:
+        numbers = _numbers(array, "timestamp", places)
+    except DataError:
+        pass  # not plain numbers: dates
+    else:
+        return _finite(numbers, "timestamp", places)
+    for zone in (None, "UTC"):
+        try:
+            return _times(array.cast(pa.timestamp("us", tz=zone)))
+        except pa.ArrowInvalid:
+            continue
+    return _parse_times(encode(array, "timestamp"), places)
+
+
+def _times(array: Any) -> NDArray[Any]:
+    import pyarrow as pa
+
+    zone = getattr(array.type, "tz", None)
+    times = array.cast(pa.timestamp("us", tz=zone), safe=False)
+    return np.array(times.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
+
+
+def _parse_times(column: Encoded, places: Places) -> NDArray[Any]:
+    times = np.full(len(column.vocabulary) + 1, np.datetime64("NaT", "us"))
+    for code, text in enumerate(column.vocabulary.tolist()):
+        try:
+            moment = datetime.datetime.fromisoformat(text.strip())
+        except ValueError:
+            raise DataError(
+                f"The {places.column('timestamp')} column holds {text!r} in "
+                f"{places.where(column.codes == code)}; write times like 2024-05-31T14:00:00Z or "
+                "as numbers."
+            ) from None
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+        times[code] = np.datetime64(moment, "us")
+    return times[column.codes]
+
+
+def as_texts(values: Any, role: str, places: Places) -> NDArray[Any]:
+    """Return a column of names, one shared object per distinct value, None where missing."""
+    column = encode(values, places.column(role))
+    vocabulary = np.array([*column.vocabulary.tolist(), None], dtype=object)
+    return np.asarray(vocabulary[column.codes])
+
+
+def _one_array(values: Any, called: str) -> Any:
+    import pyarrow as pa
+
+    array = as_arrow(values, called)
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+        if isinstance(array, pa.ChunkedArray):  # no chunk, or too large for one
+            array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    return array
+
+
+def _is_text(arrow_type: Any) -> bool:
+    import pyarrow as pa
+
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(arrow_type) for check in checks)

@@ -1,0 +1,209 @@
+"""From the records of an export to columns: one driver for every platform that writes JSON or XML.
+
+A platform's file says what a record means, as a stream of `LabelRecord`, `Gold` and `Dropped`; the
+question, the counts and the columns are the same for all and are made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from typing import Any, NamedTuple
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.formats import Request
+from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
+from wisecrowd.io.platforms.values import as_numbers, as_text, as_times, pick_question
+from wisecrowd.io.sources import Source, opened
+from wisecrowd.io.untrusted import json_records
+
+_ROWS = 1 << 16
+_FIELDS = ("task", "worker", "label", "worker_kind", "timestamp", "duration", "cost")
+SEPARATOR = "/"  # between a group of questions (a project, a workflow) and the question
+
+
+class LabelRecord(NamedTuple):
+    """A worker's label of a task."""
+
+    task: Any
+    worker: Any
+    label: Any
+    question: str = ""
+    timestamp: Any = None
+    duration: Any = None
+    cost: Any = None
+    kind: str = HUMAN
+
+
+class Gold(NamedTuple):
+    """A class that the export marks as true."""
+
+    task: Any
+    label: Any
+    question: str = ""
+
+
+class Dropped(NamedTuple):
+    """A judgement that is not a label, and the reason."""
+
+    reason: str
+    times: int = 1
+
+
+Event = LabelRecord | Gold | Dropped
+
+
+def model_worker(name: Any) -> str:
+    """Return the worker id of a model: never that of a person with the same number.
+
+    Examples
+    --------
+    >>> model_worker("bert-2"), model_worker(None)
+    ('model:bert-2', 'model:unnamed')
+    """
+    return f"model:{as_text(name) or 'unnamed'}"
+
+
+def batches(events: Iterable[Event], source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield columns, batch by batch, of the judgements about one question."""
+    collector = _Collector(source, request)
+    for event in events:
+        if isinstance(event, Dropped):
+            request.inventory.drop(*event)
+        elif collector.is_wanted(event):
+            collector.add(event)
+        if len(collector.rows) == _ROWS:
+            yield collector.take()
+    collector.check()
+    if collector.rows:
+        yield collector.take()
+
+
+def reader(
+    events: Callable[[Source, Request], Iterator[Event]],
+) -> Callable[[Source, Request], Iterator[dict[str, Any]]]:
+    """Make a reader of a function that yields what the records of an export mean."""
+
+    @wraps(events)
+    def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
+        return batches(events(source, request), source, request)
+
+    return read
+
+
+class _Collector:
+    def __init__(self, source: Source, request: Request) -> None:
+        self._source = source
+        self._inventory = request.inventory
+        self._asked = request.question
+        self._counts: dict[str, int] = {}
+        self._matches: dict[str, bool] = {}
+        self._n_matched = 0
+        self.rows: list[tuple[Any, ...]] = []  # those of _FIELDS
+
+    def is_wanted(self, event: LabelRecord | Gold) -> bool:
+        """Count a judgement for its question, and tell whether it is kept."""
+        question = event.question
+        self._counts[question] = self._counts.get(question, 0) + isinstance(event, LabelRecord)
+        if question not in self._matches:
+            self._matches[question] = self._asked in (
+                None, question, question.rpartition(SEPARATOR)[2]
+            )  # fmt: skip
+            self._n_matched += self._matches[question]
+        # Once a second question has come up the file is refused: only the names still matter.
+        return self._matches[question] and self._n_matched == 1
+
+    def add(self, event: LabelRecord | Gold) -> None:
+        task, label = as_text(event.task), as_text(event.label)
+        if isinstance(event, Gold):
+            if task and label:
+                self._inventory.add_gold(task, label)
+            return
+        worker = as_text(event.worker)
+        if not (task and worker and label):
+            missing = "a task id" if not task else "a worker id" if not worker else "a label"
+            self._inventory.drop(f"without {missing}")
+            return
+        if event.kind == MODEL:
+            self._inventory.models.add(worker)
+        self.rows.append(
+            (task, worker, label, event.kind, event.timestamp, event.duration, event.cost)
+        )
+
+    def take(self) -> dict[str, Any]:
+        """Return the rows as Arrow columns and forget them."""
+        import pyarrow as pa
+
+        columns = dict(zip(_FIELDS, zip(*self.rows, strict=True), strict=True))
+        self.rows = []
+        try:
+            texts = {role: pa.array(columns[role], pa.large_string()) for role in _FIELDS[:4]}
+        except UnicodeEncodeError:
+            raise half_a_character(self._source) from None
+        return {
+            **texts,
+            "timestamp": as_times(columns["timestamp"]),
+            "duration": as_numbers(columns["duration"]),
+            "cost": as_numbers(columns["cost"]),
+        }
+
+    def check(self) -> None:
+        """Refuse several questions, and one that is not there."""
+        matched = [question for question, matches in self._matches.items() if matches]
+        if self._asked is not None and self._counts and not matched:
+            pick_question(self._asked, list(self._counts), self._source)
+        if len(matched) > 1:
+            raise SeveralQuestionsError(self._source.name, matched)
+        self._inventory.settle(matched[0] if matched and matched[0] else None, self._source.name)
+        for question, count in self._counts.items():
+            if question not in matched:
+                self._inventory.others[question] += count
+
+
+def half_a_character(source: Source) -> DataError:
+    """Return the error for text that cannot be encoded."""
+    return DataError(
+        f"{source.name} has an id or label with half a character (a lone surrogate); "
+        "correct the text and export it again."
+    )
+
+
+def refuse_without_workers(source: Source, remedy: str) -> DataError:
+    """Return the error for an export that does not say who gave which label."""
+    return DataError(
+        f"{source.name} does not say which worker gave which label, so nothing can be learnt about "
+        f"workers; {remedy}."
+    )
+
+
+def json_objects(source: Source, encoding: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of an export, or say which record is not one."""
+    with opened(source) as stream:
+        yield from objects_in(stream, source, encoding)
+
+
+def objects_in(stream: Any, source: Source, encoding: str = "utf-8") -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a part of an export, which is open."""
+    for key, value in json_records(stream, source, encoding):
+        if not isinstance(value, dict):
+            raise DataError(
+                f"{source.name}: record {key} is not a JSON object; export it again, or give the "
+                "format of the file."
+            )
+        yield value
+
+
+def mappings(value: Any) -> list[dict[str, Any]]:
+    """Return the objects in a list from an export; other values give an empty list.
+
+    Examples
+    --------
+    >>> mappings([{"a": 1}, None]), mappings("text")
+    ([{'a': 1}], [])
+    """
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return an object from an export; other values give an empty one."""
+    return value if isinstance(value, dict) else {}
