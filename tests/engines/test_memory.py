@@ -97,6 +97,16 @@ def test_prior_rows_in_the_order_of_tasks_are_not_copied(small_shards):
         assert np.shares_memory(shard.prior_rows, prior.rows) or shard.n_tasks == 0
 
 
+def test_an_empty_shard_has_a_prior_row(small_shards):
+    task = np.repeat([0, 1, 2], [1, 300, 1]).astype(np.int32)
+    labels = CrowdLabels(task, np.arange(302, dtype=np.int32), np.zeros(302, np.int32),
+                         np.arange(3), np.arange(302), np.arange(2))  # fmt: skip
+    prior = TaskPrior(np.zeros((2, 2)), np.array([1, 0, 1], dtype=np.int32))
+    shards = shards_of(labels, prior=prior)._shards
+    assert min(shard.n_tasks for shard in shards) == 0
+    assert all(len(shard.prior_rows) >= 1 for shard in shards)
+
+
 def test_shards_have_about_equally_many_annotations(small_shards):
     labels = ragged_labels(2000)
     sizes = [shard.indptr[-1] for shard in shards_of(labels)._shards]

@@ -135,10 +135,16 @@ def _own_prior(
     """Return the prior rows that a range of tasks uses, and their index."""
     if prior.index is None or last - first == len(prior.index):
         return prior.rows, prior.index
-    used, index = np.unique(prior.index[first:last], return_inverse=True)
-    contiguous = len(used) > 0 and used[-1] - used[0] + 1 == len(used)
-    rows = prior.rows[used[0] : used[-1] + 1] if contiguous else prior.rows[used]
-    return rows, index.astype(np.int32)
+    index = prior.index[first:last]
+    if not len(index):
+        return prior.rows[:1], index
+    lowest = int(index.min())
+    rows = prior.rows[lowest : int(index.max()) + 1]
+    used = np.bincount(index - lowest, minlength=len(rows)) > 0
+    if used.all():
+        return rows, index - np.int32(lowest)
+    new_index = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    return rows[used], new_index[index - lowest]
 
 
 class MemoryShards:
