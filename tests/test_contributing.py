@@ -5,9 +5,12 @@ import importlib
 import re
 from pathlib import Path
 
+import pytest
+
 from wisecrowd.cli.main import run
+from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.kinds import with_kind
-from wisecrowd.testing import CHECKS, check_aggregator, maker
+from wisecrowd.testing import check_aggregator
 
 PAGE = Path(__file__).parents[1] / "CONTRIBUTING.md"
 
@@ -17,15 +20,13 @@ def block(number: int) -> str:
     return blocks[number]
 
 
-def test_the_example_is_a_method():
-    names: dict[str, object] = {}
-    exec(block(0), names)
-    make = maker(names["SharedConfusion"])
-    wanted = {"row_order", "objective_monotone", "predict_repeats_fit", "gold", "integer_weights"}
-    chosen = [check for check in CHECKS if check.__name__.removeprefix("check_") in wanted]
-    assert len(chosen) == len(wanted)
-    for check in chosen:
-        check(make)
+def test_the_example_is_a_method(tmp_path, monkeypatch):
+    (tmp_path / "symmetric_confusion.py").write_text(block(0))
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("symmetric_confusion")
+    assert doctest.testmod(module).failed == 0
+    with pytest.warns(WisecrowdWarning, match="check_save_and_load was left out"):
+        check_aggregator(module.SymmetricConfusion)
 
 
 def test_the_example_is_a_kind(tmp_path, monkeypatch, capfd):

@@ -1,6 +1,7 @@
 """Write stored results again: ``python -m tests.golden.write [crowd or command ...]``.
 
-Do this only when results are meant to change, and say in the commit which and why.
+Do this only when results are meant to change, and say in the commit which and why; or when a
+method is new, whose results are then added.
 """
 
 from __future__ import annotations

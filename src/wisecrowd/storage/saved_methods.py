@@ -114,11 +114,17 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 # ----------------------------------------------------------------------------------------- to state
 
 
+def can_be_loaded(cls: type[Estimator]) -> bool:
+    """Return whether a class is found again by its name, as loading needs it."""
+    name = kebab_case(cls.__name__)
+    return _package_of(name) is not None and _class_of(name) is cls
+
+
 def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a method's name, parameters and learned attributes as storable values."""
     cls = type(method)
     name = kebab_case(cls.__name__)
-    if _package_of(name) is None or _class_of(name) is not cls:
+    if not can_be_loaded(cls):
         raise ParameterError(
             f"Cannot save {cls.__name__}: only the methods that wisecrowd.methods() lists can be "
             "found again when loading."
