@@ -48,9 +48,9 @@ from wisecrowd.inference.worker_prior import WorkerPrior, coin_matrices
 
 Floats = NDArray[np.float64]
 
-RULE_ERROR = 1e-3  # nats of a worker's log evidence to which twice the nodes must agree
+RULE_ERROR = 1e-3  # largest change of a worker's log evidence, in nats, with twice the nodes
 MOST_REFINEMENTS = 3
-NOTABLE_ERROR = 0.05  # above this, in nats, the user is told
+NOTABLE_ERROR = 0.05  # nats above which the fit warns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -62,24 +62,26 @@ class BeliefPropagation(Aggregator):
         \prod_{i' \neq i} \langle \theta_j[\cdot, y_{i'j}], m_{i' \to j} \rangle\Big], \qquad
         q_i(k) \propto h_i(k) \prod_j \mu_{j \to i}(k)
 
-    Use it when workers have few labels each, or when some label very much and at random: it weighs
-    what is not known about a worker instead of fixing an estimate. Cost per iteration:
-    O(annotations × nodes), where a worker with r one-coin labels needs (r + 2) / 2 nodes.
+    Use it when workers have few labels each, or when some label very much and at random: it
+    integrates over the uncertainty about a worker instead of fixing an estimate. Cost per
+    iteration: O(annotations × nodes), where a worker with r one-coin labels needs (r + 2) / 2
+    nodes.
 
     Parameters
     ----------
     prior : prior object, (a, b) or (n_classes, n_classes) array
         ``OneCoinPrior(2, 1)`` by default; any of :mod:`wisecrowd.inference.priors`.
     fit_prior : bool
-        Empirical Bayes: choose the prior's parameters so that the log evidence is highest, which
-        takes a few dozen fits.
+        Empirical Bayes: fit the prior's parameters by maximising the log evidence, which takes a
+        few dozen fits.
     class_prior : "uniform", "estimate", "auto" or (n_classes,) probabilities
     max_iter, tol : int, float
-        Stop after so many rounds, or when no message moved by more than ``tol`` as probabilities.
+        Maximum number of iterations; largest change of a message, as a probability, that counts as
+        converged.
     damping : "auto" or float
-        Share of the old message that is kept; "auto" is 0, and 1/2 if messages do not settle.
+        Weight of the old message in each update; "auto" is 0, and 1/2 if messages do not converge.
     n_nodes : int
-        Points of quasi-Monte Carlo rules, where no exact rule is affordable.
+        Number of points of quasi-Monte Carlo rules, used where an exact rule is too expensive.
     rule : "best" or "monte-carlo"
         "monte-carlo" draws ``n_nodes`` matrices from the prior, as the paper does.
     random_state : int, Generator or None, used by "monte-carlo" only
@@ -90,14 +92,14 @@ class BeliefPropagation(Aggregator):
         Posterior mean.
     prior_ : the prior, fitted or as given
     log_evidence_ : float
-        Bethe approximation, exact on trees: compare priors by it.
+        Bethe approximation, exact on trees; use it to compare priors.
 
     Notes
     -----
     The paper draws new samples in every iteration; a fixed rule makes the messages deterministic,
-    and for one-coin and two-coin workers exact. Its equation (20) must leave out the task itself.
-    The prior settles label switching: it says whether most workers are better than chance. Messages
-    always start uniform, so that ``init`` has no effect.
+    and exact for one-coin and two-coin workers. The product in the paper's equation (20) must leave
+    out the task itself. The prior prevents label switching: it states whether most workers are
+    better than chance. Messages always start uniform, so ``init`` has no effect.
 
     References
     ----------
@@ -144,7 +146,7 @@ class BeliefPropagation(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         K = labels.n_classes
-        size = 16 * K * (labels.n_tasks + labels.n_workers * K)  # results, and as much for work
+        size = 16 * K * (labels.n_tasks + labels.n_workers * K)  # results and work area
         instead = "use one-coin or majority-vote, which need a few bytes per annotation"
         require_memory(size, f"BeliefPropagation with {K} classes would", instead)
         workers = as_worker_prior(self.prior)
@@ -189,7 +191,7 @@ class BeliefPropagation(Aggregator):
             share, _ = done.params.nodes.per_worker(done.stats.node_sums)
             params = replace(done.params, share=share)
         else:
-            # Moments of a worker are polynomials of two degrees more than its messages.
+            # The moments of a worker are polynomials of two degrees more than its messages.
             nodes = Nodes.build(*self._rules(workers, degrees + 2, K, coin, problem.rng))
             _, params = log_evidence(model, shards, done, nodes)
         shards.collect(model, "answer", done.states, done.params, rows_into(probas))
@@ -219,10 +221,10 @@ class BeliefPropagation(Aggregator):
         params: MessageParams,
         states: list[MessageState],
     ) -> LoopResult:
-        """Run rounds until messages settle; if they do not and may, damp them and go on."""
+        """Iterate until messages converge; if they do not, damp them (if allowed) and continue."""
         automatic = is_auto(self.damping)
         model = replace(model, damping=0.0 if automatic else float(self.damping))
-        look = 0 if params.update else 1  # a first pass that only sums is no round
+        look = 0 if params.update else 1  # a first pass that only sums does not count
         half = (self.max_iter + 1) // 2 if automatic else self.max_iter
         first = iterate(
             model, shards, params, states,
@@ -251,10 +253,10 @@ class BeliefPropagation(Aggregator):
         rule_of: NDArray[np.intp],
         inexact: NDArray[np.intp],
     ) -> tuple[LoopResult, float]:
-        """Centre the rules of active workers on their posteriors until twice the nodes agree.
+        """Centre the rules of active workers on their posteriors until doubling the nodes agrees.
 
-        Nodes are fixed within a run of messages and move between runs, so that sums still add up.
-        Returns the last run, and by how many nats of a worker's log evidence the rules disagreed.
+        Nodes are fixed within a run of messages and move between runs, so that sums stay
+        consistent. Returns the last run and the largest change of a worker's log evidence, in nats.
         """
         size, error = self.n_nodes, np.inf
         probas = np.empty((labels.n_tasks, labels.n_classes))

@@ -30,7 +30,7 @@ from wisecrowd.kernels.posteriors import soft_votes, sum_by
 
 Floats = NDArray[np.float64]
 
-LEAST = 1e-5  # variance of labels that everybody agrees on: no precision is infinite
+LEAST = 1e-5  # least variance of labels, so that no precision is infinite
 
 
 class BWAStats(NamedTuple):
@@ -48,7 +48,7 @@ class BWAStats(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BWAParams:
-    """Worker precisions (J, K), and what the class means have beyond the prior's, (K,)."""
+    """Worker precisions (J, K), and the class means minus the prior's means, (K,)."""
 
     precision: Floats
     shift: Floats
@@ -80,7 +80,7 @@ class Truths:
             means[0] if shard.prior_index is None else means[shard.prior_index],
             (shard.n_tasks, means.shape[1]),
         )
-        # Impossible classes and gold stay what they are.
+        # Impossible classes and gold labels stay fixed.
         self.free = (self.mean > 0) & (self.mean < 1)
         self.x = np.array(self.mean)
 
@@ -102,7 +102,7 @@ class Truths:
         counted = self.free & self.labelled[:, None]
         excess = np.where(counted, self.x - self.mean, 0.0)
         distance = (np.where(counted, excess - shift, 0.0) ** 2).sum()
-        # The sum of squares may come out below zero by rounding.
+        # Rounding may make the sum of squares negative.
         return BWAStats(np.maximum(errors, 0), excess.sum(0), counted.sum(0) * 1.0, float(distance))
 
 
@@ -124,7 +124,7 @@ class BWAModel:
     total : (n_workers,) total weight of each worker's labels
     fixed_class : (n_classes,) log class prior, or None where it is estimated
     rate : (n_classes,)
-        Prior sum of squared errors of a worker; zeros until it is known.
+        Prior sum of squared errors of a worker; zeros until it is estimated.
     """
 
     strength: float
@@ -138,7 +138,7 @@ class BWAModel:
         return Truths(shard, len(self.total), self.fixed_class)
 
     def spread(self, shard: Shard, state: Truths, params: None) -> tuple[Truths, VoteSpread]:
-        """Return how far one-hot labels are from the soft vote."""
+        """Return the squared distance of one-hot labels from the soft vote."""
         votes = soft_votes(shard.indptr, shard.label, shard.weight, len(self.rate))
         weight = np.diff(shard.indptr).astype(np.float64)
         if shard.weight is not None:
@@ -193,21 +193,21 @@ class BWA(Aggregator):
         v_{jk} = \frac{a + n_j}{b_k + \sum_i (1\{y_{ij} = k\} - x_{ik})^2}, \qquad
         x_{ik} = \frac{\lambda\mu_k + \sum_j v_{jk} 1\{y_{ij} = k\}}{\lambda + \sum_j v_{jk}}
 
-    Use it when every task has many labels, most workers are good, and the vote is hard to beat: it
-    weighs workers, and never turns against the majority. Cost per iteration: O(annotations ×
+    Use it when every task has many labels, most workers are good, and the vote is hard to beat:
+    workers get different weights, but never negative ones. Cost per iteration: O(annotations ×
     classes); memory: (tasks + workers) × classes.
 
     Parameters
     ----------
     strength : float
-        :math:`a`, how many labels the prior of a worker's precision is worth.
+        :math:`a`, the weight of the precision prior, in labels per worker.
     task_strength : float
-        :math:`\lambda`, how much the class means weigh in a task's average.
+        :math:`\lambda`, the weight of the class means in a task's average.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        The means :math:`\mu`. "auto" estimates them unless a task prior is given, which is then
-        the mean of each task.
+        The means :math:`\mu`. "auto" estimates them unless a task prior is given; then each task's
+        mean is its prior.
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
     n_init : int
         Number of starts: the given one or the soft vote, then random ones; the best objective wins.
     random_state : int, Generator or None
@@ -227,9 +227,9 @@ class BWA(Aggregator):
 
     Notes
     -----
-    Each class is a regression of its own. As in the paper :math:`b_k / a` is the variance of the
-    labels around the vote, times :math:`4 (1 - 1 / K)`. Classes that are impossible for a task have
-    a truth of exactly 0, and gold one of 1.
+    Each class is a separate regression. As in the paper :math:`b_k / a` is the variance of the
+    labels around the vote, times :math:`4 (1 - 1 / K)`. The truth of a class that is impossible for
+    a task is exactly 0, and that of a gold label is 1.
 
     References
     ----------
@@ -325,7 +325,7 @@ class BWA(Aggregator):
 
     def _predict(self, problem: Problem) -> Floats:
         labels, precision = problem.data, self.precision_
-        if labels.n_workers > len(precision):  # one more: a worker like any other beforehand
+        if labels.n_workers > len(precision):  # unknown workers have the prior's
             precision = np.vstack([precision, self.prior_precision_])
         model, shards = self._model(problem)
         known = np.full(labels.n_classes, 1 / labels.n_classes)

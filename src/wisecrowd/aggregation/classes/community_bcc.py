@@ -26,7 +26,7 @@ from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 
-INNER_ROUNDS = 3  # memberships and matrices, updated on the same counts; no pass over the labels
+INNER_ROUNDS = 3  # updates of memberships and matrices per pass, from the same counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class CommunityModel(VariationalModel):
     community_alpha : float
         Dirichlet parameter of every community's share.
     membership : (J, C) or None
-        Memberships to start from; by default those that agreement with the vote suggests.
+        Memberships to start from; by default grouped by agreement with the vote.
     """
 
     n_communities: int
@@ -71,7 +71,7 @@ class CommunityModel(VariationalModel):
             logs, log_share = expected_log(beta), expected_log(eta)
             scores = log_share + flat @ logs.reshape(len(logs), -1).T
             membership, log_norm = log_normalise(scores)
-        # log_norm has the labels' terms as well, which the local step counts: take them out again.
+        # log_norm includes the terms of the labels, which the local step counts too: subtract them.
         table = np.tensordot(membership, logs, axes=1)  # (J, K, L)
         bound = float(log_norm[active].sum() - (counts * table).sum())
         bound -= divergence(eta, share_prior, log_share) + divergence(beta, self.beta, logs)
@@ -80,9 +80,9 @@ class CommunityModel(VariationalModel):
         return np.tensordot(membership, logs, axes=1), bound, extra
 
     def _start_of(self, counts: Floats, active: NDArray[np.bool_]) -> Floats:
-        """Return first memberships (J, C): random ones, or by agreement with the vote, smoothly.
+        """Return first memberships (J, C): random ones, or soft ones by agreement with the vote.
 
-        Smoothly, because a hard cut would let rounding decide between workers who agree equally.
+        A hard cut would let rounding decide between workers who agree equally often.
         """
         if self.membership is not None:
             return self.membership
@@ -104,42 +104,42 @@ class CommunityBCC(VariationalConfusion):
         m_j \sim Cat(h), \qquad y_{ij} \mid z_i = k, m_j = c \sim Cat(\theta_{ck\cdot}), \qquad
         h \sim Dir(a, \dots, a), \quad \theta_{ck\cdot} \sim Dir(\beta_k)
 
-    Use it when workers have too few labels for a matrix each, or the kinds of worker in the crowd
-    are themselves the question. Cost per iteration: O(annotations × classes); memory: workers ×
+    Use it when workers have too few labels for a matrix each, or when you want to know which kinds
+    of worker the crowd has. Cost per iteration: O(annotations × classes); memory: workers ×
     classes².
 
     Parameters
     ----------
     n_communities : int
-        The most communities; those that the crowd does not need stay small. The last value of
-        ``history_`` may be compared between numbers of communities.
+        Maximum number of communities; unused ones stay small. The last value of ``history_`` may be
+        compared between numbers of communities.
     community_alpha : float
-        :math:`a`; the smaller, the fewer communities are used.
+        :math:`a`; smaller values use fewer communities.
     prior : "weak", number, (n_classes, n_classes) or (n_communities, n_classes, n_classes) array
         Dirichlet parameters :math:`\beta` of a community's confusion rows; "weak" has 4 on the
         diagonal and 1 elsewhere.
     class_prior, class_alpha, max_iter, tol, n_init, random_state
         See :class:`~wisecrowd.families.variational.VariationalConfusion`. The first start groups
-        workers by how often they agree with the vote, the others at random.
+        workers by how often they agree with the vote; the others are random.
 
     Attributes
     ----------
     community_ : (n_workers, n_communities)
-        Probability that a worker belongs to a community; the most accurate community first.
+        Probability that a worker belongs to a community; communities are sorted by accuracy.
     community_confusion_ : (n_communities, n_classes, n_classes)
     community_share_ : (n_communities,)
         Expected share of the workers, :math:`E\,h`.
     community_posterior_, class_posterior_ : (n_communities, n_classes, n_classes), (n_classes,)
-        Dirichlet parameters; the latter where the class frequencies are inferred.
+        Dirichlet parameters; ``class_posterior_`` only where the class frequencies are inferred.
     confusion_ : (n_workers, n_classes, n_classes)
-        The communities' matrices, averaged by the worker's memberships.
+        Mean of the communities' matrices, weighted by the worker's memberships.
     history_ : the evidence lower bound, exact, after each pass; it never decreases
 
     Notes
     -----
     In the paper a worker's matrix is a perturbation of the community's: softmax of Gaussian scores
     around the community's scores. Here a worker has the community's matrix itself, which keeps all
-    updates in closed form. Workers without labels take no part in the shares.
+    updates in closed form. Workers without labels do not count in the shares.
 
     References
     ----------
@@ -199,7 +199,7 @@ class CommunityBCC(VariationalConfusion):
         )
 
     def _start(self, problem: Problem, rng: np.random.Generator | None) -> Start:
-        """Return the given start or the soft vote; with ``rng`` random memberships, too."""
+        """Return the given start or the soft vote; with ``rng``, with random memberships."""
         if rng is None:
             return super()._start(problem, None)
         membership = rng.dirichlet(np.ones(self.n_communities), problem.data.n_workers)
@@ -233,7 +233,7 @@ class CommunityBCC(VariationalConfusion):
         beta, eta = params.extra["community_posterior"], params.extra["share_posterior"]
         mean = expectation(beta)
         accuracy = np.diagonal(mean, axis1=1, axis2=2) @ class_prior
-        order = np.argsort(-accuracy, kind="stable")  # the most accurate first
+        order = np.argsort(-accuracy, kind="stable")  # sort by accuracy
         of_class = {k: v for k, v in params.extra.items() if k == "class_posterior"}
         return of_class | {
             "community": params.extra["community"][:, order],

@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConfusionVectorModel(ConfusionModel):
-    """One accuracy per worker and class, with a Beta prior ``coin``; wrong labels are alike."""
+    """One accuracy per worker and class, with a Beta prior ``coin``."""
 
     coin: OneCoinPrior
 
@@ -39,7 +39,7 @@ class ConfusionVectorModel(ConfusionModel):
         if n_classes == 1:  # there is no wrong label
             return np.zeros(counts.shape), 0.0, {"class_accuracy": np.ones(counts.shape[:2])}
         right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
-        # Summed, not subtracted from the total: 1 - w would lose what a good worker got wrong.
+        # Summed, not subtracted from the total: 1 - w would lose the errors of a good worker.
         wrong = (counts * (1 - np.eye(n_classes))).sum(axis=2)
         total = right + wrong + self.coin.a + self.coin.b
         divisor = np.where(total > 0, total, 1.0)
@@ -50,7 +50,7 @@ class ConfusionVectorModel(ConfusionModel):
 
     def _log_prior(self, log_confusion: Floats) -> float:
         log_right = np.diagonal(log_confusion, axis1=1, axis2=2)
-        log_wrong = log_confusion[:, :, 0].copy()  # all wrong labels of a row are alike
+        log_wrong = log_confusion[:, :, 0].copy()  # all wrong labels of a row are equally likely
         log_wrong[:, 0] = log_confusion[:, 0, 1]
         log_wrong += np.log(log_confusion.shape[1] - 1)
         return float((self.coin.a * log_right + self.coin.b * log_wrong).sum())
@@ -58,7 +58,7 @@ class ConfusionVectorModel(ConfusionModel):
     def extrapolate(
         self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
     ) -> ConfusionParams | None:
-        """Extrapolate in the log domain, where rows whose wrong labels are alike stay so."""
+        """Extrapolate in the log domain, which keeps wrong labels of a row equally likely."""
         moved = extrapolate_tables(first, second, third, self.fixed_class)
         if moved is None or len(moved.log_class) == 1:
             return None
@@ -81,13 +81,13 @@ class ConfusionVector(ConfusionEM):
         w_{jk} = \frac{\sum_{i: y_{ij} = k} q_i(k) + a}{\sum_{i \in N_j} q_i(k) + a + b}
 
     Use it when workers know some classes better than others but have too few labels for a full
-    confusion matrix: K numbers each instead of K². Cost per iteration: O(annotations × classes);
+    confusion matrix: K parameters each instead of K². Cost per iteration: O(annotations × classes);
     memory: workers × classes².
 
     Parameters
     ----------
     prior : "weak", None, (a, b) or OneCoinPrior
-        Pseudo-counts of right and wrong labels on each class. "weak" is (1, 0.5); None is maximum
+        Pseudo-counts of right and wrong labels of each class. "weak" is (1, 0.5); None is maximum
         likelihood.
     class_prior, max_iter, tol, n_init, accelerate, random_state
         See :class:`~wisecrowd.families.confusion.ConfusionEM`.
@@ -95,7 +95,7 @@ class ConfusionVector(ConfusionEM):
     Attributes
     ----------
     class_accuracy_ : (n_workers, n_classes)
-        :math:`w_{jk}`; 1 / n_classes for a class that a worker never met, without a prior.
+        :math:`w_{jk}`; 1 / n_classes for a class that the worker never saw, if there is no prior.
     confusion_ : (n_workers, n_classes, n_classes)
     class_prior_ : (n_classes,)
 
@@ -144,7 +144,7 @@ class ConfusionVector(ConfusionEM):
 
 
 def vector_log_confusion(accuracy: Floats, error: Floats) -> Floats:
-    """(J, K) shares of right and wrong labels → (J, K, K) log confusion, wrong labels alike."""
+    """Return the log confusion (J, K, K) of shares (J, K) of right and of wrong labels."""
     n_classes = accuracy.shape[1]
     log_wrong = safe_log(error / (n_classes - 1))
     table = np.repeat(log_wrong[:, :, None], n_classes, axis=2)

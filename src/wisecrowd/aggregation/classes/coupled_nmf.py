@@ -4,8 +4,8 @@ r"""Coupled factorisation of all pair tables under the Kullback-Leibler divergen
     \min_{\theta, \pi} \sum_{jj'} c_{jj'} KL\big( R_{jj'} \,\|\, \theta_j^T diag(\pi) \theta_{j'}
     \big)
 
-With :math:`c` the number of shared tasks this is the composite likelihood of all pairs of labels.
-Its EM, in which the class of each pair is hidden, needs no step size and never gets worse.
+With :math:`c` the number of shared tasks, this is the composite likelihood of all pairs of labels.
+Its EM algorithm, in which the class of each pair is latent, needs no step size and is monotone.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]
 
-FLOOR = 1e-300  # a probability of zero whose logarithm and inverse are finite
-RESOLUTION = 2.0**-52  # gains below this, in nats, are lost in rounding: an exact fit has settled
+FLOOR = 1e-300  # stands for a probability of zero; its logarithm and inverse are finite
+RESOLUTION = 2.0**-52  # gains below this, in nats, are rounding: an exact fit has converged
 
 
 class PairFit(NamedTuple):
-    """Confusion (J, K, K), class prior (K,), divergence after each step, whether it settled."""
+    """Confusion (J, K, K), class prior (K,), divergence after each step, whether it converged."""
 
     confusion: Floats
     class_prior: Floats
@@ -54,19 +54,19 @@ def fit_pairs(
     max_iter: int = 500,
     tol: float = 1e-6,
 ) -> PairFit:
-    """Return the fit of all pair tables from a start.
+    """Fit all pair tables from a start.
 
     Parameters
     ----------
     pairs : PairMoments
-        Of samples or of a population.
+        Moments of samples or of a population.
     confusion, class_prior : (n_workers, K, K), (K,)
-        The start. What is zero stays zero. Workers without pairs keep theirs.
+        The start. Zeros stay zero. Workers without pairs keep their matrix.
     weight : (n_pairs,), optional
-        The weight of each pair's table; by default the number of shared tasks.
+        Weight of each pair's table; by default the number of shared tasks.
     max_iter, tol : int, float
-        Stop after so many steps, or when a step lowers the divergence by less than this share of
-        it or by less than a number close to one can show.
+        Maximum number of steps; relative decrease of the divergence that counts as converged. A
+        decrease below floating-point resolution also counts.
     """
     weight = pairs.n_shared if weight is None else weight
     total = float(weight.sum())
@@ -94,7 +94,7 @@ def _model(pairs: PairMoments, confusion: Floats, class_prior: Floats) -> Floats
 
 
 def _divergence(tables: Floats, model: Floats, share: Floats) -> float:
-    """Return the weighted mean divergence; without cancellation where the fit is nearly exact."""
+    """Return the weighted mean divergence, without cancellation where the fit is nearly exact."""
     seen = tables > 0
     apart = np.where(seen, model / np.where(seen, tables, 1.0) - 1.0, 0.0)
     cells = np.where(seen, tables * (apart - np.log1p(apart)), model)
@@ -126,7 +126,7 @@ class CoupledNMF(PairMethod):
         \theta_j^T diag(\pi) \theta_{j'} \big)
 
     Use it when each task has few labels but pairs of workers share many tasks, or as a start for
-    EM that a poor vote does not spoil. Cost per step: O(p K³) for p pairs of workers who share
+    EM that does not depend on the vote. Cost per step: O(p K³) for p pairs of workers who share
     tasks.
 
     Parameters
@@ -135,7 +135,7 @@ class CoupledNMF(PairMethod):
         :math:`c`: the number of shared tasks, which makes this a composite likelihood, or 1 as in
         the paper.
     max_iter, tol : int, float
-        Stop after so many steps, or when one lowers the divergence by less than this share of it.
+        Maximum number of steps; relative decrease of the divergence that counts as converged.
     class_prior, min_shared, max_pairs, random_state
         See :class:`~wisecrowd.families.moments.moment_method.PairMethod`.
 
@@ -144,20 +144,20 @@ class CoupledNMF(PairMethod):
     confusion_ : (n_workers, n_classes, n_classes)
     class_prior_ : (n_classes,)
     identified_ : (n_workers,) bool
-        Whether the worker has tables at all.
+        Whether the worker shares tasks with any other worker.
     history_ : tuple of float
-        Minus the divergence per pair of labels, which never falls.
+        Minus the divergence per pair of labels; it never decreases.
 
     Notes
     -----
-    Starts from :class:`~wisecrowd.aggregation.MultiSPA`'s estimate, or from the given
-    start, mixed with a little of everything since what is zero stays zero. Updates are those of EM
-    with a hidden class for every pair: monotone, without a step size, where the paper has mirror
-    descent. Identifiable if two disjoint groups of workers have class experts. A divergence of
-    nearly zero is no proof that the matrices are the true ones: without strict experts many fit.
+    The start is :class:`~wisecrowd.aggregation.MultiSPA`'s estimate, or the given one, smoothed
+    slightly because zeros stay zero. The paper uses mirror descent; here the updates are those of
+    EM with a latent class for every pair, which are monotone and need no step size. The model is
+    identifiable if two disjoint groups of workers have class experts. A divergence of nearly zero
+    does not prove that the matrices are right: without strict experts, many matrices fit.
 
-    The classes are named so that the workers are right most often. How gold labels, unidentified
-    workers and zeros are treated: see :mod:`wisecrowd.families.moments.moment_method`.
+    The classes are named so that the workers are right most often. For gold labels, unidentified
+    workers and zeros, see :mod:`wisecrowd.families.moments.moment_method`.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Confusion matrices that fit marginals, pairs and triples of labels at once.
 
-In each worker's matrix, and in the class prior, this is least squares with the simplex as
-constraint: solved in closed form where no probability is zero, else improved by steps of ADMM.
+In each worker's matrix, and in the class prior, this is least squares on the simplex: solved in
+closed form where no probability is zero, otherwise improved by ADMM steps.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ Ints = NDArray[np.integer[Any]]
 
 INNER = 10  # steps of ADMM on each block
 PROXIMAL = 1e-7  # keeps singular blocks solvable
-SINGULAR = 1e-12  # the least eigenvalue of a block, as a share of the largest, that is not zero
+SINGULAR = 1e-12  # least relative eigenvalue of a block that counts as nonzero
 
 
 @dataclass(frozen=True, eq=False)
 class JointTables:
     """Shares of labels of every worker (J, K), of every pair (P, K, K) and triple (T, K, K, K).
 
-    ``weights`` (J,), (P,) and (T,) are what each counts, such as the tasks it was seen on.
+    ``weights`` (J,), (P,) and (T,) are the weights of the tables, such as their numbers of tasks.
     """
 
     single: Floats
@@ -59,10 +59,10 @@ class JointTables:
 
 
 def joint_tables(pairs: PairMoments, triples: TripleMoments, total: Floats) -> JointTables:
-    """Return all tables, each with the weight of what it was counted on.
+    """Return all tables, each weighted by the tasks it was counted on.
 
-    ``total`` (J,) is the weight of each worker's labels. The largest weight is one, so that where
-    everybody labels everything all tables count the same.
+    ``total`` (J,) is the weight of each worker's labels. The largest weight is one, so all tables
+    have the same weight where everybody labels everything.
     """
     scale = max(float(total.max(initial=0.0)), 1e-300)
     return JointTables(
@@ -87,7 +87,7 @@ class Quadratic(NamedTuple):
 
 
 class CoupledFit(NamedTuple):
-    """Confusion matrices (J, K, K), class prior (K,), the objective after each round, the end."""
+    """Confusion (J, K, K), class prior (K,), objective after each round, whether it converged."""
 
     confusion: Floats
     class_prior: Floats
@@ -124,14 +124,14 @@ def coupled_cpd(
     tol: float,
     order: Ints | None = None,
 ) -> CoupledFit:
-    """Improve ``confusion`` (J, K, K) and ``prior`` (K,) until no entry moves by over ``tol``.
+    """Improve ``confusion`` (J, K, K) and ``prior`` (K,) until no entry moves by more than ``tol``.
 
-    Workers take turns, in the given order. The objective never rises: a step of ADMM, or an
-    extrapolation of three rounds (SQUAREM), that would raise it is not taken.
+    Workers are updated in the given order. The objective never rises: an ADMM step, or an
+    extrapolation of three rounds (SQUAREM), is rejected if it would raise it.
     """
     state = _Solution(confusion.copy(), prior.copy())
     turns = np.arange(len(confusion)) if order is None else order
-    met = np.zeros(len(confusion), dtype=bool)  # who is in no table with others stays as they are
+    met = np.zeros(len(confusion), dtype=bool)  # workers who are in no table with others stay fixed
     met[moments.pair_workers.ravel()] = met[moments.triple_workers.ravel()] = True
     shares = [_own_tables(moments, int(worker)) for worker in turns[met[turns]]]
     constant = _constant(moments, met)
@@ -155,7 +155,7 @@ def coupled_cpd(
 
 
 def _leap(shares: list[_OwnTables], state: _Solution, path: list[Floats], reached: float) -> float:
-    """Move on along the path of three rounds if that is better; return the objective."""
+    """Extrapolate the path of three rounds if that is better; return the objective."""
     further = squarem(*path)
     if further is None:
         return reached
@@ -172,8 +172,8 @@ def _leap(shares: list[_OwnTables], state: _Solution, path: list[Floats], reache
 class _OwnTables:
     """The pairs and triples of one worker, with their weights, laid out for one product each.
 
-    Those in which the worker comes first are at the beginning: over all workers, these are all
-    pairs and triples, once.
+    Those in which the worker comes first are at the beginning. Over all workers, these parts
+    contain every pair and triple exactly once.
     """
 
     worker: int
@@ -188,7 +188,7 @@ class _OwnTables:
     n_first: tuple[int, int]
 
     def sums(self, state: _Solution, first_only: bool) -> tuple[Floats, Floats]:
-        """Return the Gram matrix (K, K) and the right side (K, L), both without the class prior."""
+        """Return the Gram matrix (K, K) and the right-hand side (K, L), without the class prior."""
         K = len(state.prior)
         n_pairs, n_triples = self.n_first if first_only else (None, None)
         other, (one, two) = self.partners[:n_pairs], self.company[:, :n_triples]
@@ -239,7 +239,7 @@ def _flat(tables: Floats, weight: Floats) -> Floats:
 
 
 def _improve_worker(share: _OwnTables, state: _Solution) -> None:
-    """Improve one worker's matrix, the others as they are."""
+    """Improve one worker's matrix, with the other workers fixed."""
     gram, right = share.sums(state, first_only=False)
     pi = state.prior
     block = Quadratic(gram * np.outer(pi, pi), right * pi[:, None])
@@ -272,7 +272,7 @@ def _prior_block(shares: list[_OwnTables], state: _Solution) -> Quadratic:
 
 
 def _constant(moments: JointTables, met: NDArray[np.bool_]) -> float:
-    """Return half the weighted sum of squares of all tables that take part."""
+    """Return half the weighted sum of squares of all tables that count."""
     single, *others = moments.weights
     weights = (np.where(met, single, 0.0), *others)
     total = 0.0
@@ -286,7 +286,7 @@ def _constant(moments: JointTables, met: NDArray[np.bool_]) -> float:
 def _solve(block: Quadratic, start: Floats, dual: Floats, rows: bool) -> tuple[Floats, Floats]:
     """Return a better point of the block than ``start``, and the multipliers.
 
-    ``rows`` says whether the rows or the columns are probabilities.
+    ``rows`` tells whether the rows or the columns are probabilities.
     """
     inside = _interior(block, rows)
     if inside is not None:
@@ -297,7 +297,7 @@ def _solve(block: Quadratic, start: Floats, dual: Floats, rows: bool) -> tuple[F
 def _interior(block: Quadratic, rows: bool) -> Floats | None:
     """Return the optimum where no probability is zero, in closed form; None if there is none.
 
-    With multipliers for the sums alone, gram x = right - sums, and those follow from the sums.
+    With multipliers for the sums only, gram x = right - sums, which determines the multipliers.
     """
     values, vectors = np.linalg.eigh(block.gram)
     if not values[0] > SINGULAR * values[-1]:
@@ -340,17 +340,17 @@ class CoupledTensor(PairMethod):
     with rows of :math:`\theta` and :math:`\pi` probabilities, by alternating ADMM.
 
     Use it when a few dozen workers share many tasks: triples identify any three workers of full
-    rank, with no class expert among them. Cost per round: O(triples × classes⁴).
+    rank, without class experts. Cost per round: O(triples × classes⁴).
 
     Parameters
     ----------
     max_iter : int
-        The most rounds over all workers.
+        Maximum number of rounds over all workers.
     tol : float
-        Stop when no probability moves by more than this in a round.
+        Largest change of a probability in a round that counts as converged.
     max_triples : int
-        The most triples; see :func:`~wisecrowd.families.triples.triple_moments`. Those count that
-        share ``min_shared`` tasks.
+        Maximum number of triples; see :func:`~wisecrowd.families.triples.triple_moments`. Only
+        triples that share ``min_shared`` tasks count.
     class_prior, min_shared, max_pairs, random_state
         See :class:`~wisecrowd.families.moments.moment_method.PairMethod`; triples are drawn at
         random where there are too many.
@@ -366,11 +366,11 @@ class CoupledTensor(PairMethod):
 
     Notes
     -----
-    A table counts with :math:`c`, the weight of the tasks it was counted on; in the paper all count
-    the same, as here if everybody labels everything. It starts from the confusion matrices of the
-    soft vote, or of ``init``. Classes are named so that workers are right as often as possible.
-    Without any triple that counts the pairs are fitted alone, which need not determine the
-    matrices, and a warning says so.
+    A table has the weight :math:`c` of the tasks it was counted on. In the paper all tables have
+    the same weight, as they do here if everybody labels everything. The fit starts from the
+    confusion matrices of the soft vote, or of ``init``. Classes are named so that workers are right
+    as often as possible. Without triples that count, only the pairs are fitted. They need not
+    determine the matrices, so the fit warns.
 
     References
     ----------
@@ -433,7 +433,7 @@ class CoupledTensor(PairMethod):
         )
 
     def _triples(self, labels: CrowdLabels, rng: np.random.Generator) -> TripleMoments:
-        """Return the triples that share enough tasks or, by default, all if none shares enough."""
+        """Return the triples that share enough tasks; by default all, if none shares enough."""
         n = min(self.max_triples, labels.n_workers**3 // 6 + 1)
         require_memory(
             48 * n * labels.n_classes**3,

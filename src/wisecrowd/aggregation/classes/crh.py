@@ -16,8 +16,8 @@ from wisecrowd.families.iterative_vote import IterativeVote, Votes
 
 Floats = NDArray[np.float64]
 
-HALF = 0.5  # wrong labels that everybody has from the start: nobody's loss is zero
-LEAST = 1e-9  # the weight of a lone worker, whose loss is all the loss there is
+HALF = 0.5  # pseudo-count of wrong labels, so that no loss is zero
+LEAST = 1e-9  # weight of the only worker, whose share of the loss is one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -29,18 +29,18 @@ class CRH(IterativeVote):
         \qquad u_j = -\log\frac{\ell_j}{\sum_{j'} \ell_{j'}}, \quad
         \hat z_i = \arg\max_k \sum_{j: y_{ij} = k} u_j
 
-    Use it when workers differ and the classic of truth discovery, without a probability model, is
-    wanted for comparison. Cost per round: O(annotations) for any number of classes.
+    Use it when workers differ and you want the classic truth-discovery method, without a
+    probability model, for comparison. Cost per round: O(annotations) for any number of classes.
 
     Parameters
     ----------
     max_iter : int
-        The most rounds.
+        Maximum number of rounds.
     tol : float
-        Stop when no weight changes by more than this; with 0, when no label does.
+        Largest change of a weight that counts as converged; with 0, the labels must not change.
     normalize : bool
-        Whether the loss :math:`\ell_j` is a worker's *share* of wrong labels, as the paper has it
-        for sources that leave tasks out, or their *number*, which favours workers with few labels.
+        Whether the loss :math:`\ell_j` is a worker's *share* of wrong labels, as in the paper for
+        sources that leave tasks out, or their *number*, which favours workers with few labels.
 
     Attributes
     ----------
@@ -50,18 +50,18 @@ class CRH(IterativeVote):
         Agreement with the final labels.
     history_ : tuple of float
         The objective :math:`\sum_j u_j \ell_j` before each round and after the last one. It never
-        increases with ``normalize=False``; with shares, the vote does not weigh a worker's label by
-        :math:`1 / n_j` as exact descent would ask.
+        increases with ``normalize=False``. With shares it may, because the vote does not weight a
+        worker's label by :math:`1 / n_j`, as exact descent would.
     probas_ : (n_tasks, n_classes)
         Shares of the weighted votes, times the task prior if there is one; sparse (CSR) over the
         received labels beyond 5·10⁷ numbers.
 
     Notes
     -----
-    The loss of a label is 0 if it wins and 1 if not; where classes tie, they share the win. Half a
-    wrong label is added for everybody, lest the weight of a worker who was never wrong, perhaps in
-    one label, be infinite. A worker without labels, and one not known in a prediction, weighs as
-    little as the worst of the others.
+    The loss of a label is 0 if it wins and 1 if not; tied classes share the win. Every worker has
+    half a wrong label as a pseudo-count, so that the weight of a worker who was never wrong stays
+    finite. Workers without labels, and unknown workers in a prediction, get the lowest weight of
+    the other workers.
 
     References
     ----------
@@ -91,7 +91,7 @@ class CRH(IterativeVote):
         check_flag("normalize", self.normalize)
 
     def _loss(self, agreement: Floats, votes: Votes) -> Floats:
-        """Return the loss (J,); that of workers without labels is zero and means nothing."""
+        """Return the loss (J,); it is zero, and has no meaning, for workers without labels."""
         wrong = np.maximum(votes.total - agreement, 0.0) + HALF
         loss = wrong / (votes.total + 2 * HALF) if self.normalize else wrong
         return np.where(votes.total > 0, loss, 0.0)

@@ -32,7 +32,7 @@ class DawidSkene(ConfusionEM):
     ----------
     prior : "weak", None, number, (n_classes, n_classes) array or prior object
         Pseudo-counts :math:`\alpha`. "weak" has 2 on the diagonal and 2 / n_classes elsewhere; None
-        is maximum likelihood; :class:`~wisecrowd.inference.priors.History` uses a former fit.
+        is maximum likelihood; :class:`~wisecrowd.inference.priors.History` uses a previous fit.
     class_prior, max_iter, tol, n_init, accelerate, random_state
         See :class:`~wisecrowd.families.confusion.ConfusionEM`.
 
@@ -44,8 +44,8 @@ class DawidSkene(ConfusionEM):
 
     Notes
     -----
-    The paper maximises the likelihood; on sparse crowds with many classes that collapses, hence the
-    weak default prior.
+    The paper maximises the likelihood. On sparse crowds with many classes maximum likelihood
+    degenerates, hence the weak default prior.
 
     References
     ----------

@@ -31,8 +31,8 @@ from wisecrowd.inference.start_posterior import Start
 
 Floats = NDArray[np.float64]
 
-TASKS_PER_SUBTYPE = 5  # that a class has at least when it starts with several
-STRETCH = 1 << 21  # numbers in the random split of the tasks that are handled at once
+TASKS_PER_SUBTYPE = 5  # minimum at the start of a class with several subtypes
+STRETCH = 1 << 21  # numbers of the random split that are processed at once
 
 
 class ClassMass(NamedTuple):
@@ -67,7 +67,7 @@ class EBCCModel(VariationalModel):
     subtype_strength : float
         Sum of the Dirichlet parameters of a class's subtypes.
     beta : (1 or J, L, K, 1)
-        Dirichlet parameters of the confusion rows, as the counts lie.
+        Dirichlet parameters of the confusion rows, in the layout of the counts.
     """
 
     n_subtypes: int
@@ -75,7 +75,7 @@ class EBCCModel(VariationalModel):
     beta: Floats
 
     def begin(self, shard: Shard) -> Floats:
-        """Return the log prior (R, K·G) of the pairs: subtypes share what their class has."""
+        """Return the log prior (R, K·G) of the pairs: subtypes share their class's probability."""
         return np.repeat(shard.prior_rows, self.n_subtypes, axis=1)
 
     def class_mass(self, shard: Shard, state: Floats, start: Start) -> tuple[Floats, ClassMass]:
@@ -105,7 +105,7 @@ class EBCCModel(VariationalModel):
     def local_step(
         self, shard: Shard, state: Floats, params: ConfusionParams
     ) -> tuple[Floats, ConfusionStats]:
-        """E-step over (class, subtype) pairs, so many that compiled kernels pay sooner."""
+        """Run the E-step over (class, subtype) pairs; compiled kernels pay off sooner here."""
         pairs = replace(shard, prior_rows=state, work=shard.work * self.n_subtypes)
         return super().local_step(pairs, state, params)
 
@@ -141,16 +141,16 @@ class EBCC(VariationalConfusion):
         y_{ij} \mid z_i = k, g_i = g \sim Cat(\theta_{jkg\cdot}), \\
         \tau_k \sim Dir(a / G, \dots, a / G), \qquad \theta_{jkg\cdot} \sim Dir(\beta_k)
 
-    Use it when workers make the same mistakes on the same tasks: some tasks of a class are easy and
-    others mislead everybody, and independent errors are too simple a story. Cost per iteration:
+    Use it when workers make the same mistakes on the same tasks: some tasks of a class are easy,
+    others mislead everybody, and errors are not independent. Cost per iteration:
     O(annotations × classes × subtypes); memory: workers × classes² × subtypes.
 
     Parameters
     ----------
     n_subtypes : int
-        :math:`G`, of every class. Those that the data do not need stay empty.
+        :math:`G`, the maximum number of subtypes of every class. Unused ones stay empty.
     subtype_strength : float
-        :math:`a`; the smaller, the fewer subtypes are used.
+        :math:`a`; smaller values use fewer subtypes.
     prior : "weak", number, (n_classes, n_classes) array or prior object
         Dirichlet parameters :math:`\beta` of a worker's confusion rows; "weak" has 4 on the
         diagonal and 1 elsewhere.
@@ -166,12 +166,12 @@ class EBCC(VariationalConfusion):
         Expected :math:`\tau`, the largest subtype of each class first.
     confusion_posterior_ : (n_workers, n_classes, n_subtypes, n_classes)
     subtype_posterior_, class_posterior_ : (n_classes, n_subtypes), (n_classes,)
-        Dirichlet parameters; the last where the class frequencies are inferred.
+        Dirichlet parameters; ``class_posterior_`` only where the class frequencies are inferred.
     history_ : the evidence lower bound, exact, after each pass; it never decreases
 
     Notes
     -----
-    With one subtype this is Bayesian Dawid-Skene (IBCC). The bound has all constants, so that it
+    With one subtype this is Bayesian Dawid-Skene (IBCC). The bound includes all constants, so it
     may be compared between numbers of subtypes. Classes of few tasks start with fewer subtypes.
 
     References
@@ -240,7 +240,7 @@ class EBCC(VariationalConfusion):
             split = problem.rng.standard_exponential((labels.n_tasks, K, G))
             start = SplitStart(problem.start, split=split, n_used=n_used)
             params, states = first_params(model, shards, start)
-            del split, start  # as large as the posterior of all pairs
+            del split, start  # these are as large as the posterior of all pairs
             return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
@@ -251,11 +251,10 @@ class EBCC(VariationalConfusion):
     def _subtypes_used(self, model: EBCCModel, shards: MemoryShards, start: Start) -> Floats:
         """Return the number of subtypes (K,) that each class starts with.
 
-        Between subtypes of few tasks the split would decide by chance: small classes start with
-        fewer.
+        Small classes start with fewer, because chance would decide between subtypes of few tasks.
         """
         _, found = shards.map_reduce(model, "class_mass", shards.begin(model), start)
-        # Sums of soft votes are often whole numbers, give or take rounding.
+        # Sums of soft votes are often whole numbers, up to rounding.
         n_used = np.ceil(np.round(found.mass / TASKS_PER_SUBTYPE, 9))
         return np.asarray(np.clip(n_used, 1, self.n_subtypes))
 
@@ -274,7 +273,7 @@ class EBCC(VariationalConfusion):
 
     def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
         eta, beta = params.extra["subtype_posterior"], params.extra["confusion_posterior"]
-        order = np.argsort(-eta, axis=1, kind="stable")  # the largest subtype first
+        order = np.argsort(-eta, axis=1, kind="stable")  # sort by size
         eta = np.take_along_axis(eta, order, axis=1)
         beta = np.take_along_axis(beta, order[None, None], axis=3).transpose(0, 2, 3, 1)
         return params.extra | {
@@ -302,9 +301,9 @@ def _latent_posterior(problem: Problem, logs: Floats, log_latent: Floats) -> tup
     """Return the posterior (n_tasks, K·G) under known log confusion rows, and its evidence."""
     K, G = log_latent.shape
     table = np.ascontiguousarray(logs.transpose(0, 3, 1, 2)).reshape(-1, K * G)
-    if problem.data.n_workers * K > len(table):  # one more: the worker of whom nothing is known
+    if problem.data.n_workers * K > len(table):  # one more row, for unknown workers
         table = np.concatenate([table, np.full((K, K * G), -np.log(K))])
-    rows = np.repeat(problem.prior.rows, G, axis=1)  # subtypes share what their class has
+    rows = np.repeat(problem.prior.rows, G, axis=1)  # subtypes share their class's probability
     of_pairs = replace(problem, prior=replace(problem.prior, rows=rows))
     return posterior(of_pairs, table, log_latent.ravel())
 

@@ -1,4 +1,4 @@
-"""Worker skills from leading eigenvectors of who agrees with whom, for two classes."""
+"""Worker skills from leading eigenvectors of the agreement matrix, for two classes."""
 
 from __future__ import annotations
 
@@ -42,46 +42,47 @@ class EigenRatio(SkillVote):
         \sqrt{\frac{\lambda_R}{\lambda_B}} \frac{v^R_j}{v^B_j}, \qquad
         \hat z_i = \mathrm{sign} \sum_j y_{ij} s_j
 
-    with :math:`R` the mean product of two workers' ±1 labels over the tasks they share, and
-    :math:`B` which pairs share any.
+    with :math:`R_{jk}` the mean product of two workers' ±1 labels on the tasks they share, and
+    :math:`B_{jk}` 1 if they share any task, else 0.
 
-    Use it when two classes are labelled by workers of very different activity, spammers among them:
-    a pair counts once, however much it labelled. Cost: O(pairs of workers who share a task) per
-    round, after their agreement is counted in O(sum of squared labels per task).
+    Use it when two classes are labelled by workers of very different activity, including spammers:
+    each pair of workers counts once, however many tasks they share. Cost per round: O(pairs of
+    workers who share a task), after counting their agreement in O(sum of squared labels per task).
 
     Parameters
     ----------
     variant : "eigen-ratio" or "ghosh-svd"
         "ghosh-svd" votes with the leading singular vector of the ±1 matrix itself.
     max_iter : int
-        The most rounds of power iteration.
+        Maximum number of power iterations.
     tol : float
-        Stop when no entry of the unit eigenvectors changes by more than this.
+        Largest change of an entry of the unit eigenvectors that counts as converged.
 
     Attributes
     ----------
     skill_ : (n_workers,)
         :math:`s_j`, 1 for always right and -1 for always wrong; with "ghosh-svd" the weights.
     identified_ : (n_workers,) bool
-        Whether the worker shares a task with anybody; the others have the mean skill.
+        Whether the worker shares a task with another worker; the others get the mean skill.
     worker_accuracy_ : (n_workers,)
-        :math:`(1 + s_j) / 2`; with "ghosh-svd" the share of labels that the posterior has right.
+        :math:`(1 + s_j) / 2`; with "ghosh-svd" the expected share of correct labels.
     vote_weight_ : (n_workers,)
         The skills times the scale of the probabilities.
     history_ : tuple of float
-        The leading eigenvalue of the agreement (the largest, if the crowd falls apart).
+        The leading eigenvalue of the agreement (the largest, if the crowd is not connected).
 
     Notes
     -----
-    Every connected part of the crowd has eigenvectors of its own. A worker agrees perfectly with
-    itself, which says nothing; the diagonal of :math:`R` is therefore :math:`s_j^2`, settled along
-    with the eigenvector. The paper leaves it at 1, which matters in small crowds only; with this
-    diagonal, exact agreements of workers who all share tasks give exact skills. Sign: the weighted
-    vote agrees with the plain vote in total, so most workers are taken to be better than chance.
+    Every connected component of the crowd has its own eigenvectors. A worker's agreement with
+    itself is not informative, so the diagonal of :math:`R` is :math:`s_j^2`, estimated together
+    with the eigenvector. The paper leaves it at 1, which matters in small crowds only. With this
+    diagonal, exact agreements of workers who all share tasks give exact skills. The sign is chosen
+    so that the weighted vote agrees with the plain vote in total, which assumes that most workers
+    are better than chance.
 
-    Probabilities: the linear votes of the paper, which are the log-odds to first order, times the
-    one scale under which the labels are most likely for one-coin workers. Gold labels are those of
-    one more worker; a task prior counts in the posterior. More classes:
+    The probabilities come from the paper's linear votes, which are the log-odds to first order. One
+    scale factor for all votes is fitted by maximum likelihood under one-coin workers. Gold labels
+    act as one more worker; a task prior enters the posterior. For more classes, use
     ``OneVsRest(EigenRatio())``.
 
     References
@@ -169,7 +170,7 @@ class EigenRatio(SkillVote):
 
 
 def _first_skills(problem: Problem) -> Floats:
-    """Return where the iteration starts: all equal or by a given start, and one for gold."""
+    """Return the start of the iteration: equal or given skills, and 1 for the gold labels."""
     labels, given = problem.data, problem.start
     skill = np.full(labels.n_workers + 1, 0.5)
     if given is not None and labels.n_classes == 2:
@@ -181,10 +182,10 @@ def _first_skills(problem: Problem) -> Floats:
 def eigen_ratio(
     pairs: Pairs, start: Floats, max_iter: int, tol: float
 ) -> tuple[Floats, list[float], bool]:
-    """Return the skills (J,), the eigenvalue after each round, and whether the vectors settled.
+    """Return skills (J,), the eigenvalue after each round, and whether the vectors converged.
 
-    Lazy power iteration, in every connected part for itself: adding the eigenvalue to the diagonal
-    keeps an eigenvalue of the opposite sign from taking turns with the leading one.
+    Lazy power iteration in every connected component. Adding the eigenvalue to the diagonal
+    prevents oscillation between the leading eigenvalue and one of the opposite sign.
     """
     part, n_parts = pairs.parts()
     skill = start

@@ -31,7 +31,7 @@ class FastDawidSkene(ConfusionEM):
         \hat z_i = \arg\max_k \Bigl[ \log\pi_k + \sum_j \log\theta_{jk y_{ij}} \Bigr], \qquad
         \theta_{jkl} \propto \#\{i : \hat z_i = k, y_{ij} = l\} + \alpha_{kl}
 
-    Use it when a Dawid-Skene fit is to take a handful of iterations, and the labels matter more
+    Use it when a Dawid-Skene fit must take only a handful of iterations, and the labels matter more
     than the confidence. Cost per iteration: O(annotations × classes); memory: workers × classes².
 
     Parameters
@@ -53,12 +53,12 @@ class FastDawidSkene(ConfusionEM):
     -----
     The objective is the classification likelihood: the joint log-probability of all labels and the
     most probable classes, plus the log prior :math:`\sum \alpha \log\theta`. It never decreases,
-    and the iteration stops for good once no task changes its class. Classes that tie share the
-    task evenly, which leaves the objective as it is and keeps row order out of the result.
+    and the iteration stops once no task changes its class. Tied classes share the task evenly,
+    which does not change the objective and makes the result independent of row order.
 
-    The paper returns the hard classes alone. Parameters fitted to hard classes are too sure of
-    themselves, and so, somewhat, are the probabilities here. The paper starts from the majority
-    vote, this from the soft vote, which needs no rule for ties.
+    The paper returns only the hard classes. Parameters fitted to hard classes are overconfident,
+    and so, to some degree, are the probabilities here. The paper starts from the majority vote;
+    this class starts from the soft vote, which needs no rule for ties.
 
     References
     ----------

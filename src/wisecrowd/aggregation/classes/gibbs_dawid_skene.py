@@ -40,15 +40,15 @@ from wisecrowd.kernels.gibbs.reference import ChainCounts, EarlierLabels, TaskWe
 
 Floats = NDArray[np.float64]
 
-RECOUNT = 50  # sweeps after which counts are taken again: adding and subtracting leaves rounding
-KEPT_DRAWS = 1000  # of each worker's accuracy, over all chains
+RECOUNT = 50  # sweeps between recounts, which remove accumulated rounding errors
+KEPT_DRAWS = 1000  # draws of each worker's accuracy, over all chains
 MOST_KEPT = 20_000_000  # numbers
-MIXED = 1.05  # R-hat above which the user is told
-VISIT = 10  # annotations' worth of time that NumPy needs to visit a task
+MIXED = 1.05  # R-hat above which the fit warns
+VISIT = 10  # NumPy's cost of visiting a task, in annotations
 
 
 class Collapsible(NamedTuple):
-    """A conjugate prior: a coin's parameters (2,), or those of rows (J or 1, K, K)."""
+    """Conjugate prior: Beta parameters (2,) of one coin, or Dirichlet rows (J or 1, K, K)."""
 
     coin: bool
     parameters: Floats
@@ -88,9 +88,9 @@ class CollapsedChains:
     Attributes
     ----------
     now : ChainCounts
-        The classes, and the counts that go with them.
+        The classes and their counts.
     probas : (N, K)
-        Sum of the conditional probabilities over the sweeps that count.
+        Sum of the conditional probabilities over the kept sweeps.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class CollapsedChains:
         self._n_sweeps = 0
 
     def counted(self, state: NDArray[np.int32]) -> ChainCounts:
-        """Return the counts of a state, the prior's parameters included."""
+        """Return the counts of a state, including the prior's parameters."""
         labels, C, coin = self.labels, self.n_chains, self.workers.coin
         J, K = labels.n_workers, labels.n_classes
         alpha = self.workers.parameters
@@ -138,7 +138,7 @@ class CollapsedChains:
         return ChainCounts(class_counts, counts, totals, state)
 
     def sweep(self, kernel: ModuleType, rng: np.random.Generator, keep: bool) -> None:
-        """Draw all classes again; with ``keep`` their conditional probabilities are added up."""
+        """Draw all classes again; with ``keep``, add up their conditional probabilities."""
         if self._n_sweeps % RECOUNT == RECOUNT - 1:
             self.now = self.counted(self.now.state)
         self._n_sweeps += 1
@@ -165,23 +165,23 @@ class CollapsedChains:
 
 
 def draw_classes(probas: Floats, n_chains: int, rng: np.random.Generator) -> NDArray[np.int32]:
-    """Return a class of every task in every chain (N, C), drawn from ``probas`` (N, K)."""
+    """Draw a class of every task in every chain (N, C) from ``probas`` (N, K)."""
     reached = np.cumsum(probas, axis=1)
     reached[:, -1] = np.inf
     uniform = rng.random((n_chains, len(probas)))
     state = np.empty((len(probas), n_chains), dtype=np.int32)
     for c in range(n_chains):
         state[:, c] = (reached > uniform[c][:, None]).argmax(axis=1)
-    # Rounding must not choose a class that is ruled out.
+    # Rounding must not choose an impossible class.
     best = probas.argmax(axis=1)[:, None]
     possible = np.take_along_axis(probas, state.astype(np.intp), axis=1) > 0
     return np.where(possible, state, best).astype(np.int32)
 
 
 def earlier_labels(labels: CrowdLabels, coin: bool) -> EarlierLabels | None:
-    """Return what a worker's earlier labels on the same task add to an annotation's counts.
+    """Return the counts that a worker's earlier labels on the same task add to an annotation.
 
-    None where all annotations count once and no worker labels a task twice, as is usual.
+    None, the usual case, if all weights are one and no worker labels a task twice.
     """
     task, worker = labels.task, labels.worker
     again = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
@@ -191,7 +191,7 @@ def earlier_labels(labels: CrowdLabels, coin: bool) -> EarlierLabels | None:
     at = cells(worker, labels.label, labels.n_classes, coin)
     earlier, total = np.zeros(at.shape), np.zeros(len(at))
     lag = 1
-    while again.any():  # as often as one worker labels one task
+    while again.any():  # once per repeated label of a worker on a task
         total[lag:] += np.where(again, weight[:-lag], 0.0)
         same = again[:, None] & (at[lag:] == at[:-lag])
         earlier[lag:] += np.where(same, weight[:-lag, None], 0.0)
@@ -201,7 +201,7 @@ def earlier_labels(labels: CrowdLabels, coin: bool) -> EarlierLabels | None:
 
 
 def kept_sweeps(n_sweeps: int, n_chains: int, n_workers: int) -> range:
-    """Return the sweeps whose draws are kept: evenly spaced, and the last one always."""
+    """Return the sweeps whose draws are kept: evenly spaced, including the last one."""
     most = max(min(KEPT_DRAWS // n_chains, MOST_KEPT // max(n_workers * n_chains, 1)), 1)
     stride = -(-n_sweeps // most)
     return range((n_sweeps - 1) % stride, n_sweeps, stride)
@@ -220,9 +220,9 @@ class PosteriorDraws:
         self._class = np.zeros(K)
 
     def add(self, sweep: int) -> tuple[Floats, Floats]:
-        """Add the chains as they are; returns accuracies (C, J) and class frequencies (C, K).
+        """Add the current state of the chains; return accuracies (C, J), class frequencies (C, K).
 
-        Both are means given the classes of all tasks, which vary less than draws would.
+        Both are means given the classes of all tasks, which have less variance than draws.
         """
         chains, now = self._chains, self._chains.now
         J, K = chains.labels.n_workers, chains.labels.n_classes
@@ -293,21 +293,21 @@ class GibbsDawidSkene(Aggregator):
         \frac{n_{jk y_{ij}} + \beta_{k y_{ij}}}{n_{jk} + \sum_l \beta_{kl}}
 
     where the counts leave out task i, and the workers' matrices and the class prior are integrated
-    out. Use it when a posterior must be right rather than quick: for small crowds, for intervals of
-    worker accuracy, and to check the approximations of the other methods. Cost per sweep:
-    O(annotations × classes × chains).
+    out. Use it when accuracy of the posterior matters more than speed: for small crowds, for
+    intervals of worker accuracy, and to check the approximations of the other methods. Cost per
+    sweep: O(annotations × classes × chains).
 
     Parameters
     ----------
     prior : "weak", OneCoinPrior, TwoCoin, DirichletRows, (a, b) or (n_classes, n_classes) array
-        Density of the workers' matrices. "weak" are Dirichlet rows with 4 on the diagonal and 1
-        elsewhere; a pair is a one-coin Beta(a, b).
+        Density of the workers' matrices. "weak" means Dirichlet rows with 4 on the diagonal and 1
+        elsewhere; a pair means a one-coin Beta(a, b).
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" learns the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given.
     class_alpha : float
-        Parameter of the symmetric Dirichlet prior of the class frequencies, where learned.
+        Parameter of the symmetric Dirichlet prior of the class frequencies, if they are estimated.
     n_chains, n_sweeps, n_burn_in : int
-        Chains, sweeps that are kept of each, and sweeps before those.
+        Number of chains, of kept sweeps per chain, and of burn-in sweeps before them.
     random_state : int, Generator or None
 
     Attributes
@@ -319,16 +319,15 @@ class GibbsDawidSkene(Aggregator):
     accuracy_interval_ : (n_workers, 2)
         Central 95% credible interval of the worker's accuracy.
     accuracy_draws_ : (n_kept, n_chains, n_workers)
-        Draws from the posterior of the workers' accuracies, evenly over the sweeps.
+        Draws from the posterior of the workers' accuracies, evenly spaced over the sweeps.
     r_hat_, effective_size_ : (n_workers + n_classes,)
         Split R-hat and effective sample size of worker accuracies, then of the class frequencies.
 
     Notes
     -----
-    Which class is which is settled by the prior, which must say that workers are better than
-    chance, and by chains that start from votes; chains that disagree show as a large R-hat, and a
-    warning is given above 1.05. Weights enter as ratios of gamma functions, so that an integer
-    weight is a repeated label.
+    Label switching is prevented by a prior under which workers are better than chance, and by
+    chains that start from votes. Chains that disagree show as a large R-hat; the fit warns above
+    1.05. Weights enter as ratios of gamma functions, so an integer weight equals a repeated label.
 
     References
     ----------

@@ -1,15 +1,15 @@
-r"""GLAD: how able workers are and how hard tasks are, together.
+r"""GLAD: worker abilities and task difficulties, estimated together.
 
 .. math::
     p(y_{ij} = z_i) = \sigma(\alpha_j e^{b_i}), \quad \text{wrong labels spread evenly}, \qquad
     \alpha_j \sim N(\mu_a, s_a^2), \; b_i \sim N(\mu_b, s_b^2)
 
 One pass moves every :math:`b_i` by a Newton step on the task's own log-likelihood, takes the E-step
-there, and collects, per worker, the gradient and a curvature bound. The abilities then move by
+there, and sums, per worker, the gradient and a curvature bound. The abilities then move by
 :math:`\text{gradient} / \text{bound}`. The bound is that of Jaakkola and Jordan,
 :math:`\log\sigma(x) \ge \log\sigma(\xi) + (x - \xi) / 2 - \lambda(\xi) (x^2 - \xi^2)` with
-:math:`\lambda(\xi) = \tanh(\xi / 2) / (4 \xi)`, so this step cannot lose either, and no line search
-over the annotations is needed.
+:math:`\lambda(\xi) = \tanh(\xi / 2) / (4 \xi)`, so this step cannot lower the objective either, and
+no line search over the annotations is needed.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.posteriors import sum_by
 
 Floats = NDArray[np.float64]
-FARTHEST, WIDEST = 100, 1e6  # mean and standard deviation of a prior
-STEPS_PER_PASS = 1  # of the easiness; more would wait for abilities that are still moving
-SETTLING_STEPS = 30  # of the easiness once the abilities stand
-GRID = np.linspace(-4, 4, 9)  # where the search for the best easiness starts, in prior sd
-COMPILE_LATER = 5  # times as many annotations as elsewhere: compiling these kernels takes seconds
-NODES = 21  # of the quadrature over the easiness of new tasks
+FARTHEST, WIDEST = 100, 1e6  # largest mean and standard deviation of a prior
+STEPS_PER_PASS = 1  # Newton steps of the easiness; more do not pay while the abilities still move
+SETTLING_STEPS = 30  # Newton steps of the easiness once the abilities are final
+GRID = np.linspace(-4, 4, 9)  # starting points of the search for the best easiness, in prior sd
+COMPILE_LATER = 5  # factor on the usual limit, because compiling these kernels takes seconds
+NODES = 21  # nodes of the quadrature over the easiness of new tasks
 
 
 class Normal(NamedTuple):
-    """A normal prior; without a precision it is flat, and with an infinite one it is a point."""
+    """A normal prior; without a precision it is flat, with an infinite one it is a point mass."""
 
     mean: float
     precision: float
@@ -72,7 +72,7 @@ class GLADStats(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GLADParams:
-    """Abilities (J,) and log class prior (K,); whether they are a guess that may be taken back."""
+    """Abilities (J,), log class prior (K,), and whether they are a rejectable extrapolation."""
 
     ability: Floats
     log_class: Floats
@@ -88,7 +88,7 @@ class StartStats(NamedTuple):
 
 
 class GLADState(NamedTuple):
-    """Log easiness of a shard's tasks (n,), and the one before a guess at the parameters."""
+    """Log easiness of a shard's tasks (n,), and the one before an extrapolation."""
 
     log_easiness: Floats
     before: Floats | None = None
@@ -135,14 +135,14 @@ class GLADModel:
         """Improve the easiness of one shard and take its E-step."""
         start = state.log_easiness
         if state.before is not None:
-            # The guess may have been taken back: start from what suits these parameters better.
+            # The extrapolation may have been rejected: start from the easiness that fits better.
             now, before = (self._penalised(shard, params, b) for b in (start, state.before))
             start = np.where(before > now, state.before, start)
         moved, stats, _ = self._step(shard, params, start, STEPS_PER_PASS)
         return GLADState(moved, start if params.extrapolated and self._moves else None), stats
 
     def global_step(self, stats: GLADStats | StartStats, params: GLADParams | None) -> GLADParams:
-        """Move the abilities by gradient over curvature bound, and count the classes."""
+        """Move the abilities by gradient over curvature bound, and update the class prior."""
         if isinstance(stats, StartStats):
             ability = self.abilities_from(stats.right, stats.total)
             return GLADParams(ability, self.class_update(stats.mass))
@@ -164,7 +164,7 @@ class GLADModel:
         n_workers = len(first.ability)
         path = [np.concatenate([p.ability, p.log_class]) for p in (first, second, third)]
         if max(np.abs(x[n_workers:]).max() for x in path) > 100:
-            return None  # a class of practically no weight: the log domain no longer extrapolates
+            return None  # a class has almost no weight: do not extrapolate its logarithm
         moved = squarem(*path)
         if moved is None or not np.isfinite(moved).all():
             return None
@@ -183,7 +183,7 @@ class GLADModel:
         return log_shares(mass) if self.fixed_class is None else self.fixed_class
 
     def abilities_from(self, right: Floats, total: Floats) -> Floats:
-        """Return abilities (J,) from expected correct and all labels, on tasks of mean easiness."""
+        """Return abilities (J,) from expected correct and total labels, at mean easiness."""
         prior, easiness = self.ability, float(np.exp(self.easiness.mean))
         ability = np.full(len(right), prior.mean)
         for _ in range(20):  # the same bound as above, on two numbers per worker
@@ -201,8 +201,8 @@ class GLADModel:
     ) -> tuple[tuple[Floats, Floats], GLADStats]:
         """Return the best log easiness (n,) and the posterior there (n, K).
 
-        A function of labels and parameters alone, whatever path led to them: this makes prediction
-        repeat the fit.
+        The result depends only on labels and parameters, not on the path to them, so that
+        prediction repeats the fit.
         """
         start = np.full(shard.n_tasks, self.easiness.mean)
         if self._moves:
@@ -270,14 +270,14 @@ class GLAD(Aggregator):
     Parameters
     ----------
     prior : (mean, sd) or None
-        Of the abilities :math:`\alpha_j`; below zero a worker is adversarial. None is flat.
+        Prior of the abilities :math:`\alpha_j`, which are negative for adversaries. None is flat.
     easiness_prior : (mean, sd)
-        Of the log easiness :math:`b_i`. An sd of 0 fixes it: (0, 0) is the one-coin model with
-        accuracies :math:`\sigma(\alpha_j)`.
+        Prior of the log easiness :math:`b_i`. An sd of 0 fixes it: (0, 0) is the one-coin model
+        with accuracies :math:`\sigma(\alpha_j)`.
     class_prior : "uniform", "auto", "estimate" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
     n_init : int
         Number of starts: abilities at their prior mean (or from ``init``), then random ones; the
         best objective wins.
@@ -290,7 +290,7 @@ class GLAD(Aggregator):
     ability_ : (n_workers,)
         :math:`\alpha_j`.
     difficulty_ : (n_tasks,)
-        :math:`1 / \beta_i`: 0 is a task that everybody able gets right.
+        :math:`1 / \beta_i`; 0 is a task that every worker of positive ability gets right.
     worker_accuracy_ : (n_workers,)
         Mean of :math:`\sigma(\alpha_j \beta_i)` over the worker's own tasks.
     class_prior_ : (n_classes,)
@@ -298,15 +298,15 @@ class GLAD(Aggregator):
     Notes
     -----
     The objective is the log-likelihood plus the log densities of abilities and easiness, zero at
-    their means; it never decreases. The paper runs a gradient method inside each M-step; here
-    every pass is one Newton step per task and one bounded step per worker, none of which can lose.
+    their means; it never decreases. The paper runs a gradient method inside each M-step. Here every
+    pass takes one Newton step per task and one bounded step per worker, which never lower it.
 
-    The easiness of a task is a function of its labels and the abilities: the best one is searched
-    for at the end of the fit, and in the same way for new tasks. Labels by workers that the fit
-    has not seen say nothing. ``score`` without truth integrates over the easiness.
+    The easiness of a task is a function of its labels and the abilities: its optimum is found at
+    the end of the fit, and in the same way for new tasks. Labels by workers unknown to the fit are
+    ignored. ``score`` without truth integrates over the easiness.
 
-    As in the paper the classes are equally probable by default: with estimated frequencies a rare
-    class is soon explained away as a set of hard tasks.
+    As in the paper, the classes are equally probable by default: with estimated frequencies, a rare
+    class is easily mistaken for a set of hard tasks.
 
     References
     ----------
@@ -396,7 +396,7 @@ class GLAD(Aggregator):
         total = np.bincount(labels.worker, labels.weight, minlength=labels.n_workers)
         typical = _sigmoid(params.ability * np.exp(self._priors()[1].mean))
         accuracy = np.where(total > 0, stats.sums[:, 2] / np.where(total > 0, total, 1), typical)
-        # Never claim certainty, and 1/4 at most when there are no labels.
+        # Never claim certainty, and use at most 1/4 when there are no labels.
         spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
         class_prior = np.exp(params.log_class)
         return Fit(
@@ -431,7 +431,7 @@ class GLAD(Aggregator):
     def _known_model(self, problem: Problem) -> tuple[GLADModel, MemoryShards, GLADParams]:
         labels = problem.data
         log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
-        # No ability makes a label say nothing at every easiness, so those of unknown workers go.
+        # No ability makes a label uninformative at every easiness: drop those of unknown workers.
         known = labels.worker < len(self.ability_)
         if not known.all():
             problem = replace(problem, data=labels.select_annotations(known))
@@ -439,7 +439,7 @@ class GLAD(Aggregator):
         return model, problem.cut(3 * labels.n_workers), GLADParams(self.ability_, log_class)
 
     def _label_law(self) -> AbilityLaw:
-        """Return the law at the fitted easiness; that of new tasks is integrated over its prior."""
+        """Return the label law at the fitted easiness; for new tasks, integrated over its prior."""
         mean, precision = self._priors()[1]
         nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
         easiness = np.exp(mean + nodes / np.sqrt(precision))
@@ -448,7 +448,7 @@ class GLAD(Aggregator):
 
 
 def _kernels(shard: Shard, params: GLADParams) -> ModuleType:
-    # By annotations × classes: the reference makes tables of that size.
+    # The choice depends on annotations × classes, the table size of the reference.
     return kernels_for("glad", shard.work * len(params.log_class) // 2 // COMPILE_LATER)
 
 
@@ -465,7 +465,7 @@ def _as_normal(name: str, value: Any) -> Normal:
         mean, sd = (float(number) for number in value)
     except (TypeError, ValueError, OverflowError):
         mean = sd = np.nan
-    # exp(700) overflows, and 1 / sd² must not.
+    # exp(700) overflows; 1 / sd² must not.
     if not -FARTHEST <= mean <= FARTHEST or not (sd == 0 or 1 / WIDEST <= sd <= WIDEST):
         raise ParameterError(
             f"{name} is {value!r}; give a pair of finite numbers: a mean between -{FARTHEST} and "

@@ -39,8 +39,8 @@ Codes = NDArray[np.int32]
 class GroupStats(NamedTuple):
     """Additive statistics of a pass over the labels.
 
-    Counts (J·K, K) by the opinion that a worker reports, transfer (G, K, K) from classes to
-    opinions, class mass (K,) and the log-likelihood.
+    Counts (J·K, K) by reported opinion, transfer counts (G, K, K) from classes to opinions, class
+    mass (K,) and the log-likelihood.
     """
 
     counts: Floats
@@ -67,17 +67,17 @@ class GroupParams(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GroupModel:
-    """Groups that hold one opinion per task, and workers who report it; a state is the opinions.
+    """Groups that hold one opinion per task, and workers who report it; the state is the opinions.
 
-    A worker on their own reports the class itself. Opinions are a sparse list: one per task and
-    group that meet.
+    An ungrouped worker reports the class itself. Opinions are a sparse list, with one entry per
+    group and task that the group labelled.
 
     Attributes
     ----------
     n_workers, n_classes : int
     fixed_class : (K,) log class prior, or None where it is estimated
     groups : (J,)
-        Group of each worker, -1 for workers on their own.
+        Group of each worker, -1 for ungrouped workers.
     alpha : (K, L) or (J, K, L)
         Pseudo-counts of the workers' confusion rows.
     group_alpha : (K, K)
@@ -96,7 +96,7 @@ class GroupModel:
         return Opinions.of(shard, self.groups, self.n_classes)
 
     def first(self, shard: Shard, state: Opinions, start: Start) -> tuple[Opinions, GroupStats]:
-        """Return the expected counts of a start; a group's opinion starts as its own soft vote."""
+        """Return the expected counts of a start; each group's opinion starts as its soft vote."""
         votes = state.fused_votes(hard=False)
         labelled = votes.sum(axis=1) > 0
         votes[~labelled] = 1.0
@@ -115,10 +115,10 @@ class GroupModel:
     def local_step(
         self, shard: Shard, state: Opinions, params: GroupParams
     ) -> tuple[Opinions, GroupStats]:
-        """E-step and expected counts of one shard."""
+        """Run the E-step of one shard and return its expected counts."""
         said, message = _messages(shard, state, params)
         probas, value = _posterior(shard, state, message, params.log_class)
-        belief, rows = probas[state.task], state.shared  # (n_opinions, K): of what the group says
+        belief, rows = probas[state.task], state.shared  # (n_opinions, K)
         group, transfer = state.group[rows], self._no_transfer()
         q, heard = belief[rows], np.zeros((len(rows), self.n_classes))
         for k in range(self.n_classes):
@@ -131,7 +131,7 @@ class GroupModel:
         return state, GroupStats(counts, transfer, probas[shard.labelled].sum(axis=0), value)
 
     def global_step(self, stats: GroupStats, params: GroupParams | None) -> GroupParams:
-        """M-step."""
+        """Run the M-step."""
         log_confusion, log_prior = dirichlet_update(as_confusion(stats.counts), self.alpha)
         log_transfer, more = dirichlet_update(stats.transfer, self.group_alpha)
         log_class = log_shares(stats.mass) if self.fixed_class is None else self.fixed_class
@@ -142,7 +142,7 @@ class GroupModel:
         return stats.log_likelihood + params.log_prior
 
     def extrapolate(self, first: GroupParams, second: GroupParams, third: GroupParams) -> None:
-        """Return None: this model is not accelerated."""
+        """Return None: there is no acceleration."""
 
     def answer(
         self, shard: Shard, state: Opinions, params: GroupParams
@@ -160,7 +160,7 @@ class GroupModel:
         return np.zeros((int(self.groups.max(initial=-1)) + 1, self.n_classes, self.n_classes))
 
     def _counts(self, shard: Shard, opinions: Opinions, belief: Floats) -> Floats:
-        """Return expected counts (J·K, K) of beliefs (n_opinions, K) in what the workers report."""
+        """Return expected counts (J·K, K) from posteriors (n_opinions, K) of the opinions."""
         counts = np.empty((self.n_workers * self.n_classes, self.n_classes))
         for c in range(self.n_classes):
             values = belief[opinions.of_annotation, c]
@@ -200,7 +200,7 @@ def _add_rows(total: Floats, index: NDArray[np.int64], values: Floats) -> None:
 
 
 def _marginal(member: Floats, of_group: Floats, groups: Codes) -> Floats:
-    """Return p(label | class) (J, K, K): through the group's opinion for its members."""
+    """Return p(label | class) (J, K, K); for group members, through the group's opinion."""
     confusion, inside = member.copy(), groups >= 0
     confusion[inside] = np.matmul(of_group[groups[inside]], member[inside])
     return confusion
@@ -215,38 +215,39 @@ class GroupAwareDawidSkene(ConfusionEM):
         y_{ij} \mid w_{ig(j)} = c \sim Cat(\theta_{jc\cdot})
 
     Use it when some workers copy, talk to each other, or are models of one kind: a group counts as
-    one opinion, however large. Workers on their own are as in Dawid-Skene. Cost per iteration:
+    one opinion, however large it is. Ungrouped workers are as in Dawid-Skene. Cost per iteration:
     O(annotations × classes + opinions of groups × classes²).
 
     Parameters
     ----------
     groups : "auto", int, mapping or (n_workers,) array
         "auto" finds groups of workers who agree more than their skills explain and leaves all
-        others on their own; an integer divides all workers into so many groups; a mapping from
-        worker to group, or an array, gives them.
+        others ungrouped; an integer divides all workers into that many groups; a mapping from
+        worker to group, or an array, gives the groups.
     prior : "weak", None, number, (n_classes, n_classes) array or prior object
-        Pseudo-counts of all confusion rows, as in Dawid-Skene. Groups have "weak" where workers
-        have a prior each.
+        Pseudo-counts of all confusion rows, as in Dawid-Skene. If each worker has its own prior,
+        groups use "weak".
     class_prior, max_iter, tol, n_init, random_state
-        See :class:`~wisecrowd.families.confusion.ConfusionEM`. The start is a soft vote in which a
-        group has one vote.
+        See :class:`~wisecrowd.families.confusion.ConfusionEM`. The start is a soft vote in which
+        each group has one vote.
 
     Attributes
     ----------
     group_ : (n_workers,)
-        Number of each worker's group, -1 for workers on their own.
+        Number of each worker's group, -1 for ungrouped workers.
     group_confusion_ : (n_groups, n_classes, n_classes)
-        :math:`\Xi`: what a group says, by class.
+        :math:`\Xi`: distribution of a group's opinion given the class.
     member_confusion_ : (n_workers, n_classes, n_classes)
-        :math:`\theta`: what a worker makes of the group's opinion, or of the class if alone.
+        :math:`\theta`: distribution of a worker's label given the group's opinion, or given the
+        class for ungrouped workers.
     confusion_ : (n_workers, n_classes, n_classes)
         p(label | class) of each worker: :math:`\Xi_{g(j)} \theta_j` for members.
     class_prior_ : (n_classes,)
 
     Notes
     -----
-    Without groups this is :class:`~wisecrowd.aggregation.DawidSkene`. Groups are found
-    once, before the fit, from pairs of workers alone.
+    Without groups this is :class:`~wisecrowd.aggregation.DawidSkene`. Groups are found once, before
+    the fit, from pairwise agreement only.
 
     References
     ----------
@@ -289,13 +290,13 @@ class GroupAwareDawidSkene(ConfusionEM):
     # --------------------------------------------------------------------------------------- fit
 
     def _model(self, problem: Problem) -> DirichletModel:
-        """Return the model of workers on their own."""
+        """Return the model of ungrouped workers."""
         alpha = pseudo_counts(self.prior, problem.data)
         return DirichletModel(**self._shape(problem), alpha=alpha)
 
     def _group_model(self, problem: Problem, groups: Codes) -> GroupModel:
         alpha = group_alpha = pseudo_counts(self.prior, problem.data)
-        if alpha.ndim > 2:  # one for every worker, and none for groups
+        if alpha.ndim > 2:  # one for every worker, but none for groups
             group_alpha = as_row_prior("weak").pseudo_counts((), problem.data.n_classes)
         return GroupModel(
             **self._shape(problem), groups=groups, alpha=alpha, group_alpha=group_alpha

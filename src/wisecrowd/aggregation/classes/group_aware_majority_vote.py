@@ -25,19 +25,19 @@ Codes = NDArray[np.int32]
 
 
 class NoStats(NamedTuple):
-    """Statistics of a vote: there are none."""
+    """Statistics of a vote, which has none."""
 
 
 @dataclass(frozen=True, eq=False)
 class GroupVoteModel:
-    """One vote for each group, one per label for everybody else, and ``smoothing`` votes more."""
+    """One vote for each group, one per label of ungrouped workers, and ``smoothing`` votes."""
 
     groups: Codes
     n_classes: int
     smoothing: float
 
     def begin(self, shard: Shard) -> None:
-        """Return the state of a shard: there is none."""
+        """Return None: a shard has no state."""
 
     def answer(self, shard: Shard, state: Any, params: Any) -> tuple[Floats, NoStats]:
         """Return the shares (n, K) of the votes, times the task prior."""
@@ -55,31 +55,31 @@ class GroupAwareMajorityVote(Aggregator):
         + \sum_{j \text{ alone}: y_{ij} = k} w_{ij} + \alpha \Bigr)
 
     Use it when some workers copy, talk to each other, or are models of one kind, so that their
-    agreement is worth less than it seems. Cost: O(annotations) and, where groups are to be found,
+    agreement is weaker evidence than it seems. Cost: O(annotations) and, with ``groups="auto"``,
     that of comparing all pairs of workers who share tasks.
 
     Parameters
     ----------
     groups : "auto", int, mapping or (n_workers,) array
         "auto" finds groups of workers who agree more than their skills explain and leaves all
-        others on their own; an integer divides all workers into so many groups; a mapping from
-        worker to group, or an array, gives them.
+        others ungrouped; an integer divides all workers into that many groups; a mapping from
+        worker to group, or an array, gives the groups.
     smoothing : float
-        Votes :math:`\alpha` that every class of every task has from the start.
+        Pseudo-count :math:`\alpha` of votes for every class of every task.
 
     Attributes
     ----------
     group_ : (n_workers,)
-        Number of each worker's group, -1 for workers on their own.
+        Number of each worker's group, -1 for ungrouped workers.
     probas_ : (n_tasks, n_classes)
-        Shares of the votes; a task without labels has its prior.
+        Shares of the votes; tasks without labels have their prior.
     worker_accuracy_ : (n_workers,)
         Expected agreement with the vote.
 
     Notes
     -----
-    Without groups this is :class:`~wisecrowd.aggregation.MajorityVote`. Within a
-    group ties are shared. A start (``init``) changes nothing.
+    Without groups this is :class:`~wisecrowd.aggregation.MajorityVote`. Tied classes share a
+    group's vote. A start (``init``) has no effect.
 
     References
     ----------
@@ -137,7 +137,7 @@ class GroupAwareMajorityVote(Aggregator):
 
 
 def _with_prior(votes: Floats, shard: Shard) -> Floats:
-    """Multiply votes (n, K) by the prior; where nothing is left of them, the prior decides."""
+    """Multiply votes (n, K) by the prior; where the product is zero, return the prior."""
     rows = shard.prior_rows[0] if shard.prior_index is None else shard.prior_rows[shard.prior_index]
     rows = np.broadcast_to(rows, votes.shape)
     prior = np.exp(rows - rows.max(axis=1, keepdims=True))

@@ -23,33 +23,33 @@ class IWMV(IterativeVote):
         u_j = K \hat p_j - 1, \quad \hat p_j = \frac{1}{n_j} \sum_i 1[y_{ij} = \hat z_i], \qquad
         \hat z_i = \arg\max_k \sum_{j: y_{ij} = k} u_j
 
-    Use it when spammers label a lot and a fast method with a guarantee is wanted. Cost per round:
-    O(annotations) for any number of classes; a handful of rounds as a rule.
+    Use it when spammers label a lot and you want a fast method with a guarantee. Cost per round:
+    O(annotations) for any number of classes; usually a handful of rounds.
 
     Parameters
     ----------
     max_iter : int
-        The most rounds.
+        Maximum number of rounds.
     tol : float
-        Stop when no weight changes by more than this; with 0, when no label does.
+        Largest change of a weight that counts as converged; with 0, the labels must not change.
 
     Attributes
     ----------
     vote_weight_ : (n_workers,)
-        :math:`u_j`; zero for a worker without labels and for one who is not known in a prediction.
+        :math:`u_j`; zero for workers without labels and for unknown workers in a prediction.
     worker_accuracy_ : (n_workers,)
         Agreement :math:`\hat p_j` with the final labels.
     probas_ : (n_tasks, n_classes)
-        Shares of the weighted votes, times the task prior if there is one. Where a class has
-        negative votes all classes of the task are moved up until none has; the order of the classes
-        is that of the votes. Sparse (CSR) over the received labels beyond 5·10⁷ numbers.
+        Shares of the weighted votes, times the task prior if there is one. If a class has negative
+        votes, all classes of the task are shifted until none has, which keeps their order. Sparse
+        (CSR) over the received labels beyond 5·10⁷ numbers.
 
     Notes
     -----
     The weights are the first-order expansion around chance of the log-odds
-    :math:`\log\frac{(K - 1) p_j}{1 - p_j}`, which are optimal when the accuracies are known, and
-    stay bounded when they are badly estimated. The paper breaks ties at random; here tied classes
-    share the agreement, so that the result is the same every time.
+    :math:`\log\frac{(K - 1) p_j}{1 - p_j}`. The log-odds are optimal when the accuracies are known;
+    their expansion stays bounded when accuracies are badly estimated. The paper breaks ties at
+    random; here tied classes share the agreement, so the result is deterministic.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Karger, Oh and Shah's message passing for two classes, and its spectral relative."""
+"""Karger, Oh and Shah's message passing for two classes, and its spectral variant."""
 
 from __future__ import annotations
 
@@ -37,48 +37,49 @@ class KOS(SkillVote):
         m_{j \to i} = \sum_{i' \neq i} y_{i'j} x_{i' \to j}, \qquad
         \hat z_i = \mathrm{sign} \sum_j y_{ij} m_{j \to i}, \qquad y_{ij} = \pm 1
 
-    Use it when two classes are about equally common and everybody labels about as many tasks: there
-    it is near the best that is possible, without any prior. Cost per round: O(annotations).
+    Use it when two classes are about equally common and all workers label about as many tasks: it
+    is then near-optimal, without any prior. Cost per round: O(annotations).
 
     Parameters
     ----------
     variant : "messages" or "svd"
-        "svd" takes the leading singular vector of the ±1 matrix after every worker's mean is
-        subtracted, which forgives workers who prefer one class; it has worker weights and so
-        repeats its fit in a prediction.
+        "svd" takes the leading singular vector of the ±1 matrix after subtracting every worker's
+        mean, which tolerates workers who prefer one class. It has worker weights, so prediction
+        repeats the fit.
     start : "ones" or "normal"
         First messages: all one, or drawn from N(1, 1) as in the paper.
     max_iter : int
-        The most rounds; the paper takes 10 to 100.
+        Maximum number of rounds; the paper uses 10 to 100.
     tol : float
-        Stop when no message, scaled to a largest one of 1, changes by more than this.
+        Largest change of a message, relative to the largest message, that counts as converged.
     random_state : int, Generator or None
         Used by ``start="normal"`` only.
 
     Attributes
     ----------
     vote_weight_ : (n_workers,)
-        Log-odds of each worker's labels: with "messages" the mean of the worker's messages.
+        Log-odds of each worker's labels; with "messages", the mean of the worker's messages.
     vote_offset_ : (n_classes,)
-        Log-probabilities that a vote starts from: equal with "messages", and with "svd" what is
-        left of the subtracted means, averaged over the parts of a crowd that falls apart.
+        Log-probabilities added to each vote: equal with "messages"; with "svd", the effect of the
+        subtracted means, averaged over the connected components of the crowd.
     history_ : tuple of float
         Growth of the largest message in each round, which tends to the leading eigenvalue.
 
     Notes
     -----
-    Messages are scaled in every round, and in each connected part of the crowd for itself, else the
-    larger part would drown the smaller. Where no two workers share a task, and for tasks whose
-    messages are all zero, everybody counts the same. Sign: the weighted vote agrees with the plain
-    vote in total, so most workers are taken to be better than chance.
+    Messages are rescaled in every round, in each connected component of the crowd separately;
+    otherwise a larger component would dominate. Where no two workers share a task, and for tasks
+    whose messages are all zero, all workers have the same weight. The sign is chosen so that the
+    weighted vote agrees with the plain vote in total, which assumes that most workers are better
+    than chance.
 
-    Probabilities: the votes times the one scale under which the labels are most likely for one-coin
-    workers, each with 1 right and 1/2 wrong pseudo-labels. The labels are those of the paper's
-    rule, which has no probabilities. A gold task sends its class as if it were the surest of all;
-    a task prior counts in the posterior. New tasks are voted on with the weights.
+    The labels follow the paper's rule, which has no probabilities. Here the votes are multiplied by
+    one scale factor, fitted by maximum likelihood under one-coin workers, each with 1 right and 1/2
+    wrong pseudo-labels. A gold task sends its class with the largest message of all; a task prior
+    enters the posterior. New tasks are decided by a vote with the worker weights.
 
-    Workers who label much get large messages, good or not: with a few very active spammers, take
-    ``EigenRatio`` or ``OneCoin``. More than two classes: ``OneVsRest(KOS())``.
+    Workers with many labels get large messages, good or not: with a few very active spammers, use
+    ``EigenRatio`` or ``OneCoin``. For more than two classes, use ``OneVsRest(KOS())``.
 
     References
     ----------
@@ -106,7 +107,7 @@ class KOS(SkillVote):
     footprint = Footprint(label=124.0, task=38.3)
 
     def tags(self) -> Tags:
-        """Return the tags; only the variant without messages has worker weights."""
+        """Return the tags; only the "svd" variant has worker weights."""
         svd, normal = self.variant == "svd", self.start == "normal"
         return replace(self.promises, inductive=svd, stochastic=normal)
 
@@ -160,7 +161,7 @@ class KOS(SkillVote):
         plain = np.where(known != 0, known, matrix.by_task(signed))
         agrees = sum_by(matrix.task_part, matrix.by_task(signed * message) * plain, matrix.n_parts)
         message = np.where(agrees[part] < 0, -message, message)
-        # Where every message is zero the vote of equals is all there is.
+        # Where every message is zero, use the unweighted vote.
         lost = matrix.by_task(np.abs(message))[matrix.task] == 0
         message[lost] = np.abs(message).mean() or 1.0
         count = np.maximum(matrix.by_worker(np.ones(len(signed))), 1.0)
@@ -176,7 +177,7 @@ class KOS(SkillVote):
         part, n_parts, n_workers = matrix.worker_part, matrix.n_parts, len(agreement)
         labelled = sum_by(matrix.task_part, matrix.by_task(np.ones(len(matrix.task))) > 0, n_parts)
         mean = matrix.by_worker(matrix.signed) / np.maximum(labelled, 1.0)[part]
-        # Where all labels are equal nothing is left but who labelled what, and that says nothing.
+        # Where all labels are equal, the centred matrix is zero and not informative.
         sums = sum_by(part, matrix.by_worker(matrix.signed), n_parts)
         sizes = sum_by(part, matrix.by_worker(np.abs(matrix.signed)), n_parts)
         plain = np.abs(sums) >= (1 - 1e-12) * sizes
@@ -210,7 +211,7 @@ class KOS(SkillVote):
 
 
 def _largest_one(values: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:
-    """Return the values with a largest size of one in each part, and the sizes before."""
+    """Scale the values to a maximum size of one in each component; return them and the scales."""
     top = np.zeros(n_parts)
     np.maximum.at(top, part, np.abs(values))
     return values / np.where(top > 0, top, 1.0)[part], top

@@ -1,4 +1,4 @@
-"""MACE: workers who know the class or guess from a habit of their own."""
+"""MACE: workers who know the class or guess from a distribution of their own."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, ConfusionP
 from wisecrowd.inference.priors import OneCoinPrior, as_coin_prior
 
 Floats = NDArray[np.float64]
-INNER_ROUNDS = 5  # who knew and who guessed, re-split on the same counts; costs no pass over labels
+INNER_ROUNDS = 5  # splits into known and guessed per pass, from the same counts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MACEModel(ConfusionModel):
-    """Workers who know, with a Beta prior ``coin``, or guess by a habit with a Dirichlet prior."""
+    """Workers who know (Beta prior ``coin``) or guess from a habit (Dirichlet prior)."""
 
     variational: bool
     coin: OneCoinPrior
@@ -42,7 +42,7 @@ class MACEModel(ConfusionModel):
         return log_table, self._log_prior(previous), previous
 
     def _neutral(self, n_workers: int, n_classes: int) -> dict[str, Any]:
-        """Return where the splitting starts: workers who know as often as not, without a habit."""
+        """Return the start of the splitting: workers who know half the time and guess uniformly."""
         if self.variational:
             return _from_posterior(np.ones((n_workers, 2)), np.ones((n_workers, n_classes)))
         return {
@@ -51,12 +51,12 @@ class MACEModel(ConfusionModel):
         }
 
     def _split_update(self, counts: Floats, current: dict[str, Any]) -> dict[str, Any]:
-        """Split the counts into known and guessed under ``current``, and update from the parts."""
+        """Split the counts into known and guessed under ``current``; update from the parts."""
         log_know, log_guess, log_habit = _logs(current)
         right = np.diagonal(counts, axis1=1, axis2=2)  # (J, K)
         guess_odds = (log_guess - log_know)[:, None] + log_habit
         known = right / (1 + np.exp(np.minimum(guess_odds, 700)))
-        guessed = np.maximum(counts.sum(axis=1) - known, 0)  # (J, L); never below zero by rounding
+        guessed = np.maximum(counts.sum(axis=1) - known, 0)  # (J, L); not below zero by rounding
         n_known, n_guessed = known.sum(axis=1), guessed.sum(axis=1)
         if self.variational:
             coin = np.stack([n_known + self.coin.a, n_guessed + self.coin.b], axis=1)
@@ -67,7 +67,7 @@ class MACEModel(ConfusionModel):
         return {"knowing": self.coin.map_accuracy(n_known, n_known + n_guessed), "habit": habit}
 
     def _log_prior(self, current: dict[str, Any]) -> float:
-        """Return what the objective adds: the log prior, or minus the divergence from the prior."""
+        """Return the term of the objective: the log prior, or minus the divergence from it."""
         a, b, c = self.coin.a, self.coin.b, float(self.habit_prior)
         if self.variational:
             coin, habit = current["knowing_posterior"], current["habit_posterior"]
@@ -86,8 +86,8 @@ class MACE(ConfusionEM):
         p(y_{ij} = l \mid z_i = k) = \theta_j 1\{l = k\} + (1 - \theta_j) \xi_{jl}, \qquad
         \theta_j \sim Beta(a, b), \; \xi_j \sim Dir(c, \dots, c)
 
-    Use it when some workers do not look at the task: it tells those who always click the same from
-    those who know, and ranks workers by how much they know. Cost per iteration:
+    Use it when some workers do not look at the task: it separates workers who always give the same
+    label from those who know, and ranks workers by how much they know. Cost per iteration:
     O(annotations × classes); memory: workers × classes².
 
     Parameters
@@ -95,20 +95,22 @@ class MACE(ConfusionEM):
     method : "vb" or "em"
         Variational Bayes, with the priors as densities, or EM, with the priors as pseudo-counts.
     prior : (a, b), OneCoinPrior, "weak" or None
-        Of knowing, :math:`\theta_j`. "weak" is (1, 0.5); None, for EM only, is no prior.
+        Prior of the knowing probability :math:`\theta_j`. "weak" is (1, 0.5); None (EM only) is no
+        prior.
     habit_prior : float
-        :math:`c`, of each label in a worker's habit :math:`\xi_j`; 0, for EM only, is no prior.
+        :math:`c`, the prior count of each label in a worker's habit :math:`\xi_j`; 0 (EM only) is
+        no prior.
     class_prior, max_iter, tol, n_init, random_state
-        See :class:`~wisecrowd.families.confusion.ConfusionEM`. Of several starts, the best after 50
-        passes goes on until it converges.
+        See :class:`~wisecrowd.families.confusion.ConfusionEM`. With several starts, only the best
+        after 50 passes continues until it converges.
 
     Attributes
     ----------
     knowing_ : (n_workers,)
-        :math:`\theta_j`, which the paper calls competence: the posterior mean, or with "em" the
-        most probable value.
+        :math:`\theta_j`, which the paper calls competence: the posterior mean or, with "em", the
+        posterior mode.
     habit_ : (n_workers, n_classes)
-        :math:`\xi_j`, likewise.
+        :math:`\xi_j`, estimated in the same way.
     knowing_posterior_, habit_posterior_ : (n_workers, 2), (n_workers, n_classes)
         Beta and Dirichlet parameters; with "vb" only.
     confusion_ : (n_workers, n_classes, n_classes)
@@ -116,14 +118,14 @@ class MACE(ConfusionEM):
 
     Notes
     -----
-    The model is a confusion matrix, and who knew is a function of its counts: a label :math:`l` on
-    class :math:`l` was known with probability
-    :math:`\theta_j / (\theta_j + (1 - \theta_j) \xi_{jl})`, any other was guessed. The objective
+    The model is a confusion matrix, and the known labels are a function of its counts: a label
+    :math:`l` on class :math:`l` was known with probability
+    :math:`\theta_j / (\theta_j + (1 - \theta_j) \xi_{jl})`; any other was guessed. The objective
     is exact: the log-likelihood plus log prior with "em", the evidence lower bound with "vb".
 
-    Every restart is a new random start, and the best objective after 50 passes, the paper's number,
-    wins. In the paper the classes are equally probable, which is ``class_prior="uniform"``; where
-    they are not, estimating them helps a lot, and is the default.
+    Every restart is a new random start; the best objective after 50 passes, the paper's number,
+    wins. In the paper the classes are equally probable, which is ``class_prior="uniform"``. The
+    default estimates the frequencies, which helps a lot where classes are unbalanced.
 
     References
     ----------
@@ -211,7 +213,7 @@ def _logs(current: dict[str, Any]) -> tuple[Floats, Floats, Floats]:
 
 
 def mixture_log_confusion(log_know: Floats, log_guess: Floats, log_habit: Floats) -> Floats:
-    """(J,), (J,), (J, K) → (J, K, K) log of knowing on the diagonal plus guessing everywhere."""
+    """Return the log confusion (J, K, K): knowing on the diagonal plus guessing everywhere."""
     n_classes = log_habit.shape[1]
     guessed = log_guess[:, None] + log_habit  # (J, L)
     table = np.repeat(guessed[:, None, :], n_classes, axis=1)

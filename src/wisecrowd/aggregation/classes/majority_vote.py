@@ -24,32 +24,32 @@ class MajorityVote(Aggregator):
     .. math::
         q_i(k) \propto h_i(k) \Bigl( \sum_{j: y_{ij} = k} w_{ij} + \alpha \Bigr)
 
-    Use it when workers are about equally good, or as the yardstick for everything else. Cost:
+    Use it when workers are about equally good, or as the baseline for other methods. Cost:
     O(annotations), once, for any number of classes; memory: 20 to 50 bytes per annotation.
 
     Parameters
     ----------
     smoothing : float
-        Votes :math:`\alpha` that every class of every task has from the start. With 1, three votes
-        to none in two classes are 0.8, not certainty.
+        Pseudo-count :math:`\alpha` of votes for every class of every task. With 1 and two classes,
+        three votes to none give 0.8, not certainty.
 
     Attributes
     ----------
     probas_ : (n_tasks, n_classes)
-        Shares of the votes; a task without labels has its prior. Dense up to 5·10⁷ numbers. Beyond,
-        sparse (CSR) over the labels that a task received, its gold label, and two tied classes
-        where it received none; rows then sum to one minus what all other classes share.
+        Shares of the votes; tasks without labels have their prior. Dense up to 5·10⁷ numbers.
+        Beyond that, sparse (CSR) over the received labels of a task, its gold label, and two tied
+        classes if it received none; rows then sum to one minus the share of all other classes.
     worker_accuracy_ : (n_workers,)
-        Expected agreement with the vote, :math:`\sum_i q_i(y_{ij}) / n_j`, the worker's own vote
-        included: optimistic where tasks have few labels, pessimistic where they have many.
+        Expected agreement with the vote, :math:`\sum_i q_i(y_{ij}) / n_j`, which includes the
+        worker's own vote: optimistic where tasks have few labels, pessimistic where they have many.
 
     Notes
     -----
-    Shares of votes are no posterior of a model: three of five workers are 0.6 however good they
+    Shares of votes are not a model's posterior: three of five workers give 0.6, however good they
     are. A task prior :math:`h` multiplies them, so that gold labels and impossible classes are
     respected; where all labels of a task are impossible, the prior decides. A tie goes to the class
     that is more common overall, then to the first in class order, and is marked in ``ties_``. A
-    start (``init``) changes nothing: there is nothing to iterate.
+    start (``init``) has no effect, because nothing is iterated.
 
     References
     ----------
@@ -75,7 +75,7 @@ class MajorityVote(Aggregator):
     footprint = Footprint(label=21.6, task=34.8, dense=10.4)
 
     def memory_needed(self, labels: Any) -> int:
-        """Return about how many bytes a fit takes; nothing is compared with the vote itself."""
+        """Return roughly how many bytes a fit takes; the vote is not compared with itself."""
         assert self.footprint is not None
         return bytes_needed(self.footprint, as_crowd_labels(labels), checked=False)
 

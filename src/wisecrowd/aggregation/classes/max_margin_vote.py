@@ -6,11 +6,11 @@ For fixed classes of the tasks the weights are those of a support vector machine
     \min_\eta \frac12 \|\eta\|^2 + C \sum_i \max\Big(0, \max_{c \neq z_i}
     \big(1 + s_{ic} - s_{i z_i}\big)\Big), \qquad s_{ic} = \sum_{e \in i: y_e = c} w_e \eta_{j(e)}
 
-A task's choices are the classes that it received, and one more for all the others, whose votes are
-equal: none. The dual has a number :math:`\alpha_{ic} \ge 0` per losing choice, at most :math:`C`
-for all of a task, and :math:`\eta = \sum_{ic} \alpha_{ic} (g_i(z_i) - g_i(c))`. It is solved by
-accelerated projected gradients; the step length of a task comes from the row sums of the dual's
-matrix, which bound its curvature, so neither line search nor random order is needed.
+The choices of a task are the classes that it received, and one more for all other classes, which
+have no votes. The dual has a variable :math:`\alpha_{ic} \ge 0` per losing choice, at most
+:math:`C` in total per task, and :math:`\eta = \sum_{ic} \alpha_{ic} (g_i(z_i) - g_i(c))`. It is
+solved by accelerated projected gradients. The step length of a task comes from the row sums of
+the dual's matrix, which bound its curvature, so neither line search nor random order is needed.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 MOST_STEPS = 300
-LOOK_EVERY = 10  # steps between two looks at the duality gap
+LOOK_EVERY = 10  # steps between checks of the duality gap
 GAP = 2e-5  # relative duality gap at which the problem counts as solved
 TIE = 1e-9  # votes closer than this are equal
-EVEN = 1e-3  # what everybody's vote counts beyond the weights, as a share of the greatest
+EVEN = 1e-3  # extra weight of every vote, relative to the largest weight
 
 
 @dataclass(frozen=True, eq=False)
 class MarginMachine:
-    """Choices of all tasks, and the machine over them.
+    """Choices of all tasks, and the support vector machine over them.
 
     Attributes
     ----------
     choice : (n_annotations,)
-        The choice that each annotation speaks for.
+        The choice that each annotation votes for.
     task, label, rank : (n_choices,)
-        ``label`` is -1 for "another class"; among equal votes the lowest rank is taken.
+        ``label`` is -1 for "another class"; ties go to the lowest rank.
     worker, weight : (n_annotations,)
     active : (n_choices,) bool
         Choices of tasks that have labels; the others cost nothing.
@@ -75,7 +75,7 @@ class MarginMachine:
         """List the choices of every task."""
         K, N = labels.n_classes, labels.n_tasks
         choice, indptr, task, label = received_labels(labels.indptr, labels.label, K)
-        rank = np.empty(K, dtype=np.int64)  # as everywhere: the more common class, then the first
+        rank = np.empty(K, dtype=np.int64)  # the usual order: the more common class, then the first
         rank[np.argsort(-labels.class_totals, kind="stable")] = np.arange(K)
         others = np.flatnonzero(np.diff(indptr) < K)
         weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
@@ -99,7 +99,7 @@ class MarginMachine:
     def choose(self, score: Floats, known: Ints, former: Ints | None = None) -> Ints:
         """Return the best choice (n_tasks,) by ``score``; known classes (≥ 0) are kept.
 
-        Among equals the former choice stays, so that classes cannot go round in circles.
+        Ties keep the previous choice, so that the classes cannot cycle.
         """
         top = np.full(self.n_tasks, -np.inf)
         np.maximum.at(top, self.task, score)
@@ -140,7 +140,7 @@ class MarginMachine:
     def solve(self, chosen: Ints, start: Floats, dual: Floats | None) -> tuple[Floats, Floats]:
         """Return the best weights (J,) for the chosen classes, never worse than ``start``.
 
-        Also returns the dual numbers (n_choices,), from which a similar problem is soon solved.
+        Also returns the dual variables (n_choices,), a warm start for similar problems.
         """
         best, value = start, self.objective(start, chosen)
         rivals = self.active.copy()
@@ -154,7 +154,7 @@ class MarginMachine:
             slope = 1.0 + votes - votes[chosen][self.task]
             moved = self._project(np.where(rivals, ahead + step * slope, 0.0), rivals)
             if float(((ahead - moved) / step * (moved - dual)).sum()) > 0:
-                speed = 1.0  # the momentum points downhill: begin anew
+                speed = 1.0  # the momentum points downhill: restart it
             faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * speed**2))
             ahead = moved + (speed - 1.0) / faster * (moved - dual)
             dual, speed = moved, faster
@@ -168,13 +168,13 @@ class MarginMachine:
         return best, dual
 
     def _kept(self, dual: Floats, chosen: Ints) -> Floats:
-        """Return the dual numbers of the tasks whose class is the one that they were found for."""
+        """Return the dual variables, zero for the tasks whose class has changed."""
         changed = np.zeros(self.n_tasks, dtype=bool)
-        changed[self.task[chosen]] = dual[chosen] > 0  # a losing choice that has won meanwhile
+        changed[self.task[chosen]] = dual[chosen] > 0  # a previously losing choice now wins
         return np.where(changed[self.task], 0.0, dual)
 
     def _weights(self, dual: Floats, chosen: Ints) -> Floats:
-        """Return the worker weights (J,) of dual numbers."""
+        """Return the worker weights (J,) of dual variables."""
         speaks = -dual
         speaks[chosen] = np.bincount(self.task, weights=dual, minlength=self.n_tasks)[
             self.task[chosen]
@@ -186,7 +186,7 @@ class MarginMachine:
         """Return one step length per choice, equal within a task."""
         n_rivals = np.bincount(self.task, weights=rivals, minlength=self.n_tasks)
         often = np.where(rivals, 1.0, 0.0)
-        often[chosen] = n_rivals[self.task[chosen]]  # dual numbers that each choice's voters feel
+        often[chosen] = n_rivals[self.task[chosen]]  # dual variables per choice's voters
         by_worker = np.bincount(
             self.worker, weights=self.weight * often[self.choice], minlength=self.n_workers
         )
@@ -199,7 +199,7 @@ class MarginMachine:
         return np.asarray(1.0 / np.maximum(bound, 1e-12))[self.task]
 
     def _project(self, dual: Floats, rivals: NDArray[np.bool_]) -> Floats:
-        """Return the nearest dual numbers that are not negative and sum to C at most, per task."""
+        """Project onto the dual variables that are not negative and sum to at most C per task."""
         dual = np.maximum(dual, 0.0)
         for _ in range(int(self.rank.max(initial=0)) + 2):  # each round drops a choice or is done
             total = np.bincount(self.task, weights=dual, minlength=self.n_tasks)
@@ -220,47 +220,47 @@ class MaxMarginVote(SkillVote):
         \min_{\eta, z} \frac12 \|\eta\|^2 + C \sum_i \max_k \big(1[k \neq z_i] + \eta^\top
         (g_i(k) - g_i(z_i))\big), \qquad g_i(k)_j = 1[y_{ij} = k]
 
-    Use it when no model of how workers err is wanted: it asks only that the vote be decisive. Cost
-    per step of the inner solver: O(annotations) for any number of classes.
+    Use it when you want no model of worker errors, only a decisive vote. Cost per step of the inner
+    solver: O(annotations) for any number of classes.
 
     Parameters
     ----------
     C : "auto" or float
-        What a missing margin costs. "auto" is 16 / (labels per worker × labels per task): a task's
-        workers, each of whom earns at most C per label, can together reach several margins of 1.
-        Large values come close to the majority vote, small ones weigh workers by the number of
+        Cost of a missing margin. "auto" is 16 / (labels per worker × labels per task). A worker
+        earns at most C per label, so a task's workers can then reach several margins of 1 together.
+        Large values come close to the majority vote; small ones weight workers by the number of
         labels that agree with it.
     max_iter : int
-        The most rounds of new weights and new classes.
+        Maximum number of rounds of new weights and new classes.
     tol : float
-        Stop when the objective falls by less than this share of it; in any case when no class
-        changes.
+        Relative decrease of the objective that counts as converged. The fit also stops when no
+        class changes.
 
     Attributes
     ----------
     margin_weight_ : (n_workers,)
-        :math:`\eta_j`; the classes are those of the vote with these weights.
+        :math:`\eta_j`; the labels are those of the vote with these weights.
     vote_weight_ : (n_workers,)
-        The same plus a thousandth of the greatest one, times the scale of the probabilities.
+        The same plus a thousandth of the largest one, times the scale of the probabilities.
     C_ : float
     history_ : tuple of float
         Minus the objective after each round; it never decreases.
 
     Notes
     -----
-    Rounds alternate between the weights, a linear support vector machine for fixed classes, and the
-    classes, the vote for fixed weights; neither can raise the objective. They start at the majority
-    vote. The machine is solved in the dual by accelerated projected gradients with one step length
-    per task, and the best weights so far are kept.
+    Rounds alternate between the weights (a linear support vector machine for fixed classes) and the
+    classes (the vote for fixed weights). Neither step raises the objective. The start is the
+    majority vote. The machine is solved in the dual by accelerated projected gradients with one
+    step length per task, and the best weights so far are kept.
 
-    The machine gives workers whom it does not need no weight at all. So that their labels decide
-    where those of the others balance, each vote counts a thousandth of the greatest weight more,
-    which is about how closely the weights are known.
+    The machine gives weight zero to workers whom it does not need. Each vote therefore has an extra
+    thousandth of the largest weight, so that these workers decide ties between the others. The
+    weights are known to about that precision.
 
-    A margin is no probability. Probabilities are those of the weighted vote times the one scale
-    under which the labels are most likely for one-coin workers. Gold tasks keep their class in
-    every round; a task prior counts in the posterior. There is no symmetry to break: the start
-    decides. Worker accuracy is the share of labels that the posterior has right.
+    A margin is not a probability. Probabilities are those of the weighted vote, times one scale
+    factor fitted by maximum likelihood under one-coin workers. Gold tasks keep their class in every
+    round; a task prior enters the posterior. No sign is chosen afterwards: the start determines the
+    solution. Worker accuracy is the expected share of correct labels.
 
     References
     ----------
@@ -296,7 +296,7 @@ class MaxMarginVote(SkillVote):
 
     def _skills(self, problem: Problem, gold: Ints) -> Skills:
         labels = problem.data
-        if labels.weight is not None:  # what does not count must not offer a choice either
+        if labels.weight is not None:  # labels of zero weight must not add a choice
             labels = labels.select_annotations(labels.weight > 0)
         total = worker_weights(labels)
         cost = _cost(labels, total) if is_auto(self.C) else float(self.C)

@@ -45,7 +45,7 @@ class MeanFieldParams(ConfusionParams):
     mass: Floats
     prior: WorkerPrior
     mean: Floats
-    refit: bool = False  # whether the prior's parameters are fitted from here on
+    refit: bool = False  # whether to fit the prior's parameters from this pass on
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -102,23 +102,23 @@ class MeanField(ConfusionEM):
         q(\theta_j) \propto p(\theta_j) \prod_{kl} \theta_{jkl}^{c_{jkl}}, \qquad
         c_{jkl} = \sum_{i: y_{ij} = l} q_i(k)
 
-    Use it when workers have few labels each, or the evidence of several models is to be compared:
-    it is Dawid-Skene with a worker's uncertainty, at nearly the same cost. Cost per iteration:
+    Use it when workers have few labels each, or when you compare the evidence of several models: it
+    is Dawid-Skene with each worker's uncertainty, at nearly the same cost. Cost per iteration:
     O(annotations × classes); memory: workers × classes².
 
     Parameters
     ----------
     prior : "weak", prior object, (a, b) or (n_classes, n_classes) array
-        Density of the workers' matrices. "weak" are Dirichlet rows with 4 on the diagonal and 1
-        elsewhere; a pair is a one-coin Beta(a, b), an array are Dirichlet rows, and any of
-        :mod:`wisecrowd.inference.priors` will do.
+        Density of the workers' matrices. "weak" means Dirichlet rows with 4 on the diagonal and 1
+        elsewhere; a pair means a one-coin Beta(a, b); an array means Dirichlet rows. Any prior of
+        :mod:`wisecrowd.inference.priors` is accepted.
     fit_prior : bool
         Fit the prior's parameters to the crowd as well (empirical Bayes), once the fit under the
         given ones has converged.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     class_alpha : float
-        Parameter of the symmetric Dirichlet prior of the class frequencies, where estimated.
+        Parameter of the symmetric Dirichlet prior of the class frequencies, if they are estimated.
     max_iter, tol, n_init, accelerate, random_state
         See :class:`~wisecrowd.families.confusion.ConfusionEM`.
 
@@ -127,7 +127,7 @@ class MeanField(ConfusionEM):
     confusion_ : (n_workers, n_classes, n_classes)
         Posterior mean.
     expected_log_confusion_ : (n_workers, n_classes, n_classes)
-        :math:`E \log\theta`, by which labels weigh.
+        :math:`E \log\theta`, the log weights of labels in the posterior.
     class_prior_, expected_log_class_ : (n_classes,)
         Posterior mean and :math:`E \log\pi`.
     prior_ : the prior, fitted if ``fit_prior``
@@ -136,9 +136,9 @@ class MeanField(ConfusionEM):
     Notes
     -----
     The same model and updates are known as IBCC-VB and BayesGC, and with a one-coin prior as mean
-    field. The posterior is too sure of itself, and there may be several optima: ``n_init`` keeps
-    the one with the best bound. Which class is which is settled by the prior, which must say that
-    workers are better than chance, and by the start from votes.
+    field. The posterior is overconfident, and there may be several optima: ``n_init`` keeps the one
+    with the best bound. Label switching is prevented by a prior under which workers are better than
+    chance, and by the start from votes.
 
     References
     ----------
@@ -193,8 +193,8 @@ class MeanField(ConfusionEM):
         params, states = first_params(model, shards, start)
         if not self.fit_prior:
             return params, states
-        # Converge under the given prior first: votes are soft, workers seem alike in them, and a
-        # prior fitted to that would become certain that they are, and stay so.
+        # Converge under the given prior first. Workers look alike in soft votes; a prior fitted to
+        # that would make them identical, and stay there.
         run = iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
         return replace(run.params, refit=True), run.states
 
@@ -204,7 +204,7 @@ class MeanField(ConfusionEM):
         assert isinstance(model, VariationalModel)
         params: MeanFieldParams = best.params
         class_prior = model.class_mean(params)
-        # A single class: every label is right, whatever a coin's prior says.
+        # With a single class every label is right, whatever the prior of a coin.
         confusion = params.mean if labels.n_classes > 1 else np.ones_like(params.mean)
         counts = as_confusion(best.stats.counts)
         accuracy, error = accuracy_fitted(labels, probas, confusion, class_prior, counts)
@@ -233,7 +233,7 @@ class MeanField(ConfusionEM):
 
 
 def density(prior: Any, workers: NDArray[Any], classes: NDArray[Any]) -> WorkerPrior:
-    """Return a prior on workers as a density, from what a user may give."""
+    """Convert a user's prior on workers to a density."""
     weak = isinstance(prior, str) and prior == "weak"
     if weak or (hasattr(prior, "pseudo_counts") and not isinstance(prior, WorkerPrior)):
         return DirichletRows(row_parameters(prior, workers, len(classes), classes))

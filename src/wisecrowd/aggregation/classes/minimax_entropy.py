@@ -1,4 +1,4 @@
-r"""Minimax conditional entropy: workers and tasks both shape the labels.
+r"""Minimax conditional entropy: worker and task logits shape the labels.
 
 .. math::
     p(y_{ij} = l \mid z_i = k) \propto \exp(\sigma_i[k, l] + \tau_j[k, l]), \qquad
@@ -6,10 +6,11 @@ r"""Minimax conditional entropy: workers and tasks both shape the labels.
     - \frac{\lambda_w}{2} \sum_j \|\tau_j\|^2 - \frac{\lambda_t}{2} \sum_i \|\sigma_i\|^2
 
 One pass takes the E-step and moves all logits at once. The expected log-likelihood is concave in
-them, and the second derivatives of a softmax are at most :math:`(I - 11^\top / K) / 2`. Since
-:math:`(a + b)^2 \le 2 a^2 + 2 b^2`, the quadratic with curvature :math:`n (I - 11^\top / K)` for
-both kinds of logits, ``n`` their expected number of labels on class ``k``, lies below the objective
-and touches it, and its maximum has a closed form: every pass climbs, and no line search is needed.
+them, and the second derivatives of a softmax are at most :math:`(I - 11^\top / K) / 2`. Because
+:math:`(a + b)^2 \le 2 a^2 + 2 b^2`, a quadratic with curvature :math:`n (I - 11^\top / K)` for
+both kinds of logits lies below the objective and touches it; ``n`` is their expected number of
+labels on class ``k``. Its maximum has a closed form, so the objective never decreases and no line
+search is needed.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 
-HELD_PASSES = 20  # from the start, before its posterior is let go
-STRETCH = 1 << 21  # logits that are worked on at once
-SETTLING_STEPS = 40  # of the task logits once the workers' stand
+HELD_PASSES = 20  # passes that keep the starting posterior fixed
+STRETCH = 1 << 21  # logits that are processed at once
+SETTLING_STEPS = 40  # steps of the task logits once the worker logits are final
 
 
 class MinimaxStats(NamedTuple):
-    """Additive statistics: worker gradients (J, K, K), labels per class (J, K), and the rest."""
+    """Additive statistics: worker gradients (J, K, K), labels per class (J, K), and others."""
 
     slope: Floats
     expected: Floats
     right: Floats  # (J,) expected correct labels
     mass: Floats  # (K,)
     log_likelihood: float
-    penalty: float  # of the task logits
+    penalty: float  # penalty of the task logits
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +76,7 @@ class ClassMass(NamedTuple):
 
 
 class MinimaxState(NamedTuple):
-    """Task logits of a shard (n, K, K), or None where they are zero; a posterior to keep to."""
+    """Task logits of a shard (n, K, K), or None where they are zero; a posterior to hold fixed."""
 
     logits: Floats | None
     held: Floats | None = None  # (n, K)
@@ -88,12 +89,13 @@ class MinimaxModel:
     Attributes
     ----------
     worker_penalty, task_penalty : float
-        :math:`\lambda_w` and :math:`\lambda_t`; if infinite, the logits of tasks are zero.
+        :math:`\lambda_w` and :math:`\lambda_t`; if :math:`\lambda_t` is infinite, task logits are
+        zero.
     n_workers, n_classes : int
     fixed_class : (n_classes,), optional
         Log class prior; None estimates it.
     moves_workers : bool
-        Whether the worker logits move too, or only those of the tasks.
+        Whether the worker logits move too, or only the task logits.
     """
 
     worker_penalty: float
@@ -111,14 +113,14 @@ class MinimaxModel:
     def first(
         self, shard: Shard, state: MinimaxState, start: Start
     ) -> tuple[MinimaxState, ClassMass]:
-        """Hold the posterior of a shard at the start."""
+        """Fix the posterior of a shard at the start."""
         held = start.posterior(shard, self.n_classes)
         return state._replace(held=held), ClassMass(held[shard.labelled].sum(axis=0))
 
     def local_step(
         self, shard: Shard, state: MinimaxState, params: MinimaxParams
     ) -> tuple[MinimaxState, MinimaxStats]:
-        """E-step, worker gradients, and new task logits of one shard."""
+        """Compute the E-step, worker gradients and new task logits of one shard."""
         moved = None if state.logits is None else np.empty_like(state.logits)
         stats, _ = self._pass(shard, state, params, moved)
         return MinimaxState(moved, state.held), stats
@@ -126,7 +128,7 @@ class MinimaxModel:
     def global_step(
         self, stats: MinimaxStats | ClassMass, params: MinimaxParams | None
     ) -> MinimaxParams:
-        """Move the worker logits to the maximum of their bound, and count the classes."""
+        """Move the worker logits to the maximum of their bound, and update the class prior."""
         if isinstance(stats, ClassMass):
             logits = np.zeros((self.n_workers, self.n_classes, self.n_classes))
             return MinimaxParams(logits, self.class_update(stats.mass))
@@ -137,7 +139,7 @@ class MinimaxModel:
         return MinimaxParams(moved, self.class_update(stats.mass))
 
     def objective(self, stats: MinimaxStats, params: MinimaxParams) -> float:
-        """Penalised log-likelihood."""
+        """Return the penalised log-likelihood."""
         worker = 0.5 * self.worker_penalty * float((params.logits**2).sum())
         return stats.log_likelihood - stats.penalty - worker
 
@@ -154,10 +156,10 @@ class MinimaxModel:
     def answer(
         self, shard: Shard, state: Any, params: MinimaxParams
     ) -> tuple[tuple[Floats, Floats | None], MinimaxStats]:
-        """Return the posterior (n, K) and the task logits that worker logits alone lead to.
+        """Return the posterior (n, K) and the task logits that follow from the worker logits.
 
-        The task logits start at zero and take a fixed number of steps, so that prediction repeats
-        the fit, whatever path led to the worker logits.
+        The task logits start at zero and take a fixed number of steps. They do not depend on the
+        path of the fit, so that prediction repeats the fit.
         """
         alone, state = replace(self, moves_workers=False), self.begin(shard)
         if state.logits is not None:
@@ -219,13 +221,13 @@ class MinimaxEntropy(Aggregator):
         p(y_{ij} = l \mid z_i = k) \propto \exp(\sigma_i[k, l] + \tau_j[k, l])
 
     maximises the likelihood minus :math:`\frac{\lambda_w}{2} \sum_j \|\tau_j\|^2 +
-    \frac{\lambda_t}{2} \sum_i \|\sigma_i\|^2`. This is the dual of making the labels' entropy,
-    given the classes, as large as the counts of each worker and each task allow, give or take a
-    little, and as small as the choice of classes allows.
+    \frac{\lambda_t}{2} \sum_i \|\sigma_i\|^2`. This is the dual of a minimax problem: the entropy
+    of the labels given the classes is maximised under the approximate counts of each worker and
+    task, and minimised over the classes.
 
-    Use it when tasks differ in what they are mistaken for, and workers have some dozens of labels:
-    with few, the penalty leaves little of them. Cost per iteration: O(annotations × classes²);
-    memory: (tasks + workers) × classes².
+    Use it when tasks differ in what they are mistaken for, and workers have dozens of labels: with
+    few labels, the penalty dominates. Cost per iteration: O(annotations × classes²); memory:
+    (tasks + workers) × classes².
 
     Parameters
     ----------
@@ -233,20 +235,20 @@ class MinimaxEntropy(Aggregator):
         :math:`\lambda_w`; "auto" is 1.
     task_penalty : "auto" or float
         :math:`\lambda_t`; "auto" is :math:`\lambda_w` times labels per worker over labels per task.
-        Infinity leaves the tasks out, which is Dawid and Skene's model with a normal prior on the
-        logits.
+        Infinity removes the task logits, which gives Dawid and Skene's model with a normal prior on
+        the logits.
     class_prior : "uniform", "estimate", "auto" or (n_classes,) probabilities
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
 
     Attributes
     ----------
     worker_logits_ : (n_workers, n_classes, n_classes)
         :math:`\tau_j`.
     task_logits_ : (n_tasks, n_classes, n_classes)
-        :math:`\sigma_i`; not there if ``task_penalty`` is infinite.
+        :math:`\sigma_i`; missing if ``task_penalty`` is infinite.
     confusion_ : (n_workers, n_classes, n_classes)
-        The softmax of :math:`\tau_j`: the worker on a task without a pull of its own.
+        The softmax of :math:`\tau_j`: the worker's confusion on a task whose logits are zero.
     worker_accuracy_ : (n_workers,)
         Expected share of correct labels under the posterior.
     history_ : tuple of float
@@ -254,16 +256,18 @@ class MinimaxEntropy(Aggregator):
 
     Notes
     -----
-    The published solver alternates full optimisations of workers, tasks and classes; here every
-    pass moves all of them to the maximum of a quadratic that lies below the objective, which needs
-    no line search. Its penalty is K² / 4, the same for two classes; with ten classes that leaves
-    next to nothing of the labels, hence 1 throughout. After the last pass the task logits are found
-    anew from the worker logits alone, so that new tasks are treated as the fitted ones were; on
-    real crowds this changes hardly any label. The posterior counts a task's own logits as known, so
-    it is surer than one that would integrate over them. The mirror image of a crowd fits as well:
-    the start, the soft vote, decides between them. Nothing ties a class to the label of its name
-    either, so a class that nobody chose is left out unless a prior or gold names it. Workers who
-    labelled one task only are taken for one worker: alone, each would explain its label by itself.
+    The published solver alternates full optimisations of workers, tasks and classes. Here every
+    pass moves all of them to the maximum of a quadratic that lies below the objective, without a
+    line search. The published penalty is K² / 4, which is also 1 for two classes; with ten classes
+    it outweighs the labels, so the default here is always 1. After the last pass the task logits
+    are computed again from the worker logits, so that new tasks are treated like the fitted ones;
+    on real crowds this changes hardly any label. The posterior treats a task's logits as known, so
+    it is more confident than one that integrates over them.
+
+    Permuted classes fit equally well; the start, the soft vote, decides between them. Nothing ties
+    a class to the label of its name either, so a class that nobody chose is left out unless a prior
+    or gold names it. Workers who labelled only one task are pooled into one worker: separately,
+    each would explain its own label.
 
     References
     ----------
@@ -372,7 +376,7 @@ class MinimaxEntropy(Aggregator):
     def _predict(self, problem: Problem) -> Floats:
         labels, prior = problem.data, problem.prior
         log_class = known_class_prior(self.class_prior, prior, self.class_prior_)
-        # Logits of zero make a label uninformative, but would let it pull at the task's own.
+        # Logits of zero make a label uninformative, but the label would still move the task logits.
         known = labels.worker < len(self.worker_logits_)
         if not known.all():
             problem = replace(problem, data=labels.select_annotations(known))
@@ -384,7 +388,7 @@ class MinimaxEntropy(Aggregator):
 def _begin(
     model: MinimaxModel, shards: MemoryShards, start: Start
 ) -> tuple[MinimaxParams, list[MinimaxState]]:
-    """Return logits that suit the starting posterior, given or the soft vote."""
+    """Return logits that fit the starting posterior: the given one, or the soft vote."""
     params, states = first_params(model, shards, start)
     for _ in range(HELD_PASSES):
         states, stats = shards.map_reduce(model, "local_step", states, params)
@@ -433,7 +437,7 @@ def _softmax(logits: Floats, label: NDArray[np.int32]) -> tuple[Floats, Floats]:
 
 
 def _sum_by(index: NDArray[Any], values: Floats, size: int) -> Floats:
-    """Add up rows of ``values`` (c, ...) by index, in order: a product with a sparse matrix."""
+    """Sum rows of ``values`` (c, ...) by index, in order, as a product with a sparse matrix."""
     from scipy.sparse import csr_array
 
     flat = values.reshape(len(values), int(np.prod(values.shape[1:])))

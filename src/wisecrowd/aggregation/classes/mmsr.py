@@ -33,8 +33,8 @@ from wisecrowd.inference.monitor import Progress, report
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-TRIMMING = 50  # steps that choose which pairs are extreme; in later ones the choice stays
-ENOUGH = 10.0  # tasks in common at which a pair has half the weight of one with very many
+TRIMMING = 50  # steps that choose the extreme pairs; later steps keep the choice
+ENOUGH = 10.0  # common tasks at which a pair has half the maximum weight
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -48,44 +48,43 @@ class MMSR(SkillVote):
 
     with :math:`A_{jk}` the share of equal labels on common tasks, for any number of classes.
 
-    Use it when some workers are adversaries or copy each other: what one of them says of a worker
-    is an extreme among many and is left out. Cost per round: O(p log p) for p pairs of workers who
-    share a task.
+    Use it when some workers are adversaries or copy each other: their ratios are extremes among
+    many and are left out. Cost per round: O(p log p) for p pairs of workers who share a task.
 
     Parameters
     ----------
     trim : float
-        The share of a worker's pairs, on each side, that are left out if they are beyond the
-        worker's current skill; up to this share of the co-workers may be adversaries.
+        Share of a worker's pairs, on each side, that are left out if they are beyond the worker's
+        current skill. Up to this share of the co-workers may be adversaries.
     max_iter : int
-        The most rounds.
+        Maximum number of rounds.
     tol : float
-        Stop when no skill changes by more than this.
+        Largest change of a skill that counts as converged.
 
     Attributes
     ----------
     skill_ : (n_workers,)
         :math:`s_j = (K p_j - 1) / (K - 1)`: 1 for always right, 0 for chance.
     identified_ : (n_workers,) bool
-        Whether the worker shares a task with anybody; the others have the mean skill.
+        Whether the worker shares a task with another worker; the others get the mean skill.
     worker_accuracy_ : (n_workers,)
-        :math:`p_j`, at most as sure as one error in ``n + 2`` labels.
+        :math:`p_j`, limited to one error in ``n + 2`` labels.
     vote_weight_ : (n_workers,)
         Their log-odds :math:`\log\frac{(K - 1) p_j}{1 - p_j}`.
     history_ : tuple of float
-        Mean squared misfit of the pairs that were kept.
+        Mean squared residual of the pairs that were kept.
 
     Notes
     -----
-    The paper completes the absolute values and finds the signs afterwards, which makes spammers of
-    chance agreement into workers of some skill; here the signs stay. It weighs all ratios of a
-    worker the same; here a ratio weighs as much as its variance allows, :math:`s_k^2`, times
-    :math:`c = n / (n + 10)` for ``n`` tasks in common, so that no pair counts much more than
-    another. Only pairs that share tasks are stored. Sign: the weighted vote agrees with the plain
-    vote in total, so most workers are taken to be better than chance.
+    The paper completes the absolute values and finds the signs afterwards, which gives spammers
+    some skill by chance agreement; here the signs are kept. The paper gives all ratios of a worker
+    the same weight. Here the weight is the inverse variance, :math:`s_k^2`, times :math:`c = n / (n
+    + 10)` for ``n`` common tasks, so that no pair dominates. Only pairs that share tasks are
+    stored. The sign is chosen so that the weighted vote agrees with the plain vote in total, which
+    assumes that most workers are better than chance.
 
     Probabilities are the posterior of one-coin workers with these accuracies and a uniform class
-    prior. Gold labels are those of one more worker; a task prior counts in the posterior.
+    prior. Gold labels act as one more worker; a task prior enters the posterior.
 
     References
     ----------
@@ -148,11 +147,11 @@ class MMSR(SkillVote):
 def robust_rank_one(
     pairs: Pairs, start: Floats, trim: float, max_iter: int, tol: float
 ) -> tuple[Floats, list[float], bool]:
-    """Return skills (J,) whose products fit the agreement of all pairs, their extremes left out.
+    """Return skills (J,) whose products fit the agreement of all pairs except the extremes.
 
-    Two copies of the skills take turns, since one copy would swing between too high and too low;
-    both have the same norm in every connected part. After ``TRIMMING`` steps the same pairs stay
-    left out: where two workers' ratios are close, the choice between them can go round in circles.
+    Two copies of the skills are updated in turn, because a single copy would oscillate; both have
+    the same norm in every connected component. After ``TRIMMING`` steps the left-out pairs stay
+    fixed, because the choice between close ratios can cycle.
     """
     part, n_parts = pairs.parts()
     left = right = start
@@ -178,9 +177,9 @@ def robust_rank_one(
 def _trimmed_means(
     pairs: Pairs, other: Floats, own: Floats, trim: float, kept: Mask | None = None
 ) -> tuple[Floats, float, Mask]:
-    """Return each worker's weighted mean ratio, the misfit, and the pairs that counted (P,).
+    """Return each worker's weighted mean ratio, the residual, and the pairs that counted (P,).
 
-    The extremes of each worker's ratios do not count, or all but the ``kept`` pairs.
+    Leaves out the extremes of each worker's ratios or, with ``kept``, all other pairs.
     """
     first, skill = pairs.first, other[pairs.second]
     usable = np.abs(skill) > 1e-9
@@ -214,7 +213,7 @@ def _extremes(pairs: Pairs, ratio: Floats, own: Floats, trim: float) -> Mask:
 
 
 def _balanced(left: Floats, right: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:
-    """Give both copies the same norm in each part; their products stay."""
+    """Give both copies the same norm in each component, without changing their products."""
     unit_left, size_left = unit(left, part, n_parts)
     unit_right, size_right = unit(right, part, n_parts)
     size = np.sqrt(size_left * size_right)[part]

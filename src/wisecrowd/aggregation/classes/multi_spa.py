@@ -22,8 +22,8 @@ class MultiSPA(PairMethod):
         \theta_{jk}
 
     The rows of a worker's confusion matrix are the corners of these points, taken over all partners
-    and their labels, if each class has an expert among the partners: someone with a label that is
-    used for this class alone.
+    and their labels, if each class has an expert among the partners: a worker with a label that is
+    used only for this class.
 
     Use it when EM needs a start that does not depend on the vote, and every class has experts.
     Cost: O(p K³) for p pairs of workers who share tasks.
@@ -31,8 +31,8 @@ class MultiSPA(PairMethod):
     Parameters
     ----------
     noise : float
-        A corner is the mean of the worker's points whose squared distance from it is up to this
-        many times what chance alone makes; at 0 it is the farthest point itself.
+        Noise tolerance. A corner is the mean of the worker's points within this many times the
+        squared distance that chance explains; at 0 it is the farthest point itself.
     class_prior, min_shared, max_pairs, random_state
         See :class:`~wisecrowd.families.moments.moment_method.PairMethod`.
 
@@ -47,10 +47,10 @@ class MultiSPA(PairMethod):
     Notes
     -----
     The order of the classes is found for all workers together: each worker's rows are matched, by
-    assignment, to those that fit the tables with all others best, until nothing changes; the names
-    are those under which the workers are right most often. How gold labels, unidentified workers
-    and zeros are treated: see :mod:`wisecrowd.families.moments.moment_method`. A sole
-    expert of a class is not found exactly: the partners have none.
+    assignment, to the order that fits the tables with all others best, until nothing changes. The
+    classes are named so that the workers are right most often. For gold labels, unidentified
+    workers and zeros, see :mod:`wisecrowd.families.moments.moment_method`. The only expert of a
+    class is not estimated exactly, because its partners include no expert.
 
     References
     ----------

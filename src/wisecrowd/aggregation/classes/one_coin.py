@@ -18,20 +18,20 @@ class OneCoin(OneCoinEM):
         p(y_{ij} = l \mid z_i = k) = p_j \;\text{if}\; l = k, \quad (1 - p_j) / (K - 1)
         \;\text{otherwise}, \qquad p_j = \frac{\sum_{i} q_i(y_{ij}) + a}{n_j + a + b}
 
-    Use it when workers have few labels each, or there are many classes: one number per worker
+    Use it when workers have few labels each, or there are many classes: one parameter per worker
     instead of K². Cost per iteration: O(annotations) for any number of classes; memory: 20 to 50
     bytes per annotation and nothing that grows with tasks × classes.
 
     Parameters
     ----------
     prior : "weak", None, (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
-        Pseudo-counts :math:`a` of correct and :math:`b` of wrong labels. "weak" is (1, 0.5): mildly
-        better than random, so that a worker with two labels is not called an adversary. None is
-        maximum likelihood.
+        Pseudo-counts :math:`a` of correct and :math:`b` of wrong labels. "weak" is (1, 0.5):
+        slightly better than random, so that a worker with two labels is not treated as an
+        adversary. None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
     n_init : int
         Number of starts: the given one or the soft vote, then random accuracies between chance and
         one; the best objective wins.
@@ -44,23 +44,24 @@ class OneCoin(OneCoinEM):
     accuracy_ : (n_workers,)
         :math:`p_j`; a label by worker ``j`` weighs :math:`\log\frac{(K - 1) p_j}{1 - p_j}` votes.
     confusion_ : (n_workers, n_classes, n_classes)
-        The matrices that the accuracies stand for, where they are at most 10⁷ numbers.
+        The confusion matrices given by the accuracies, if they have at most 10⁷ numbers.
     class_prior_ : (n_classes,)
     probas_ : (n_tasks, n_classes)
-        Dense up to 5·10⁷ numbers. Beyond, sparse (CSR) over the labels that a task received, its
-        gold label, and its most probable class if it is neither; rows then sum to one minus what
-        the classes that were not received share among them by their prior.
+        Dense up to 5·10⁷ numbers. Beyond that, sparse (CSR) over the received labels of a task, its
+        gold label and its most probable class; rows then sum to one minus the probability of all
+        other classes, which is spread over them by their prior.
     history_ : tuple of float
         Log-likelihood plus :math:`\sum_j a \log p_j + b \log(1 - p_j)`; it never decreases.
 
     Notes
     -----
-    The same model as Dawid and Skene's with tied parameters, and so the same posterior. With K = 1
+    This is Dawid and Skene's model with tied parameters, and has the same posterior. With K = 1
     every label is right and the accuracies are one. The most probable class is that of a weighted
-    vote with the log-odds as weights and the log class prior added.
+    vote, with the log-odds as weights and the log class prior added.
 
-    Estimated class frequencies can absorb what one number per worker cannot explain: where workers
-    miss one class more often than the others, try ``class_prior="uniform"``, or DawidSkene.
+    Estimated class frequencies can absorb errors that one parameter per worker cannot explain:
+    where workers miss one class more often than the others, try ``class_prior="uniform"`` or
+    DawidSkene.
 
     References
     ----------

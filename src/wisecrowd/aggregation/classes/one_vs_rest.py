@@ -1,4 +1,4 @@
-"""OneVsRest: many classes with a method for two."""
+"""OneVsRest: two-class methods for more classes."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ class OneVsRest(Aggregator):
 
     with :math:`p_k` the method's posterior when every label other than ``k`` counts as "rest".
 
-    Use it when a method handles two classes only, or when workers who tell one class from the rest
-    are not those who tell another. Cost: that of the method, times the number of classes.
+    Use it when a method handles two classes only, or when different workers are good at different
+    classes. Cost: that of the method, times the number of classes.
 
     Parameters
     ----------
     method : method or its name
-        Dawid-Skene by default, which makes two error rates per worker and class. Its own parameters
-        are reached as ``method__tol`` and so on.
+        The two-class method; by default Dawid-Skene, with two error rates per worker and class. Set
+        its own parameters as ``method__tol`` and so on.
     class_prior : "auto", "uniform" or (n_classes,) probabilities
-        Of the classes, not of one against the rest; "auto" leaves it to the method, which sees the
-        share of one class at a time.
+        Prior of all classes, not of one against the rest; "auto" leaves it to the method, which
+        estimates the share of one class at a time.
 
     Attributes
     ----------
     methods_ : list of fitted methods, one per class
-        A single one, fitted to the labels as they are, where there are two classes or fewer.
+        A single one, fitted to the unchanged labels, if there are at most two classes.
     class_prior_ : (n_classes,)
-        From the methods' shares of each class against its rest, if they have them.
+        Computed from the methods' shares of each class against the rest, if they have them.
     worker_accuracy_ : (n_workers,)
         Expected share of correct labels under the posterior, 1 / n_classes for workers without
-        labels; the method's own with two classes.
+        labels; with two classes, the method's own estimate.
 
     Notes
     -----
-    With two classes this is the method itself. Gold, task priors and starts are passed on, with
-    the probabilities of all other classes added up as those of the rest.
+    With two classes this is the method itself. Gold, task priors and starts are passed on; the
+    probabilities of all other classes are summed to that of the rest.
 
     References
     ----------
@@ -93,19 +93,19 @@ class OneVsRest(Aggregator):
             self.method = get_method(self.method)()
 
     def tags(self) -> Tags:
-        """Return the tags of the method inside, less what one against the rest does not keep."""
+        """Return the method's tags, without those that one against the rest does not preserve."""
         inside = self.method.tags() if isinstance(self.method, Aggregator) else self.promises
         return replace(inside, monotone=False, likelihood=False, confusion=False, binary=False)
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; a method may be given by its name as well."""
+        """Set parameters by name; a method may also be given by its name."""
         if "method" in params:
             self.method = params.pop("method")
             self.__post_init__()
         return super().set_params(**params)
 
     def _saved_attributes(self) -> dict[str, Saved]:
-        # With two classes there is one method, whose attributes are those of the whole as well.
+        # With two classes there is one method, and its attributes are also those of the whole.
         inside = self.method._saved_attributes()
         return {name: replace(one, optional=True) for name, one in inside.items()} | (
             super()._saved_attributes()
@@ -138,7 +138,7 @@ class OneVsRest(Aggregator):
             check_choice("class_prior", self.class_prior, ("auto", "uniform"))
 
     def _fresh_method(self) -> Aggregator:
-        """Return an unfitted copy: the given method itself is never touched."""
+        """Return an unfitted copy; the given method itself never changes."""
         copy: Aggregator = type(self.method)(**self.method.get_params(deep=False))
         return copy
 
@@ -212,10 +212,10 @@ def _against_rest(problem: Problem, k: int) -> Problem:
 
 
 def _prior_against_rest(prior: TaskPrior, k: int) -> TaskPrior:
-    """Return the log prior of (rest, class ``k``): that of the rest is added up."""
+    """Return the log prior of (rest, class ``k``), with the rest summed."""
     others = np.delete(prior.rows, k, axis=1)
     rows = np.stack([np.logaddexp.reduce(others, axis=1), prior.rows[:, k]], axis=1)
-    if not prior.given:  # rows that say nothing say nothing of the two either; gold still does
+    if not prior.given:  # uninformative rows stay uninformative; gold rows do not
         rows[np.isfinite(prior.rows).all(axis=1)] = 0.0
     return TaskPrior(rows, prior.index, prior.given)
 
@@ -226,7 +226,7 @@ def _normalised(parts: list[Any], prior: TaskPrior) -> Floats:
     total = scores.sum(axis=1)
     if (total > 0).all():
         return np.asarray(scores / total[:, None])
-    # Every class was certainly "rest": only the prior is left.
+    # Every class was certainly "rest": use the prior.
     log_prior = prior.dense(len(scores))
     fallback = np.exp(log_prior - log_prior.max(axis=1, keepdims=True))
     scores = np.where(total[:, None] > 0, scores, fallback)

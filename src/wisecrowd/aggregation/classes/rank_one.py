@@ -26,7 +26,7 @@ from wisecrowd.families.sparse_posterior import single_task_workers, worker_weig
 Floats = NDArray[np.float64]
 
 ALONE = "share too little with others to compare them", "they have the mean skill"
-LEAST = 1e-9  # the least skill of anybody by which a part of the crowd can be told from chance
+LEAST = 1e-9  # least maximum skill of a component that counts as better than chance
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,50 +42,50 @@ class RankOne(PairMethod):
     the label frequencies of a worker, :math:`s_j = (K p_j - 1) / (K - 1)`, and :math:`t_j`
     proportional to it.
 
-    Use it when workers meet on few tasks and differ in how often they err, not in how: one number
+    Use it when workers share few tasks and differ in how often they err, not in how: one parameter
     per worker needs the fewest labels, and no posterior is iterated. Cost per round: O(pairs of
     workers who share a task).
 
     Parameters
     ----------
     statistic : "covariance" or "agreement"
-        What is fitted: agreement beyond that of the workers' own label frequencies or, as in the
-        paper, beyond 1 / K, :math:`(K A_{jk} - 1) / (K - 1)` with expectation :math:`s_j s_k`.
+        The fitted statistic: agreement beyond that of the workers' own label frequencies or, as in
+        the paper, beyond 1 / K, :math:`(K A_{jk} - 1) / (K - 1)` with expectation :math:`s_j s_k`.
     max_iter : int
-        The most steps of projected gradient.
+        Maximum number of projected-gradient steps.
     tol : float
-        Stop when no skill moves by more than this.
+        Largest change of a skill that counts as converged.
     class_prior, min_shared, max_pairs, random_state
-        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. A pair counts by what
-        it shares, so that by default all may.
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. Pairs are weighted by
+        their shared tasks, so by default all of them count.
 
     Attributes
     ----------
     skill_ : (n_workers,)
         :math:`s_j`: 1 for always right, 0 for chance.
     confusion_ : (n_workers, n_classes, n_classes)
-        The one-coin matrices that the skills stand for, with one pseudo-label per row.
+        The one-coin matrices given by the skills, with one pseudo-label per row.
     class_prior_ : (n_classes,)
-        What makes the workers' label frequencies most plausible, by least squares.
+        Least-squares fit to the workers' label frequencies.
     identified_ : (n_workers,) bool
-        Whether the worker is in a pair that counts, in a part of the crowd where anybody agrees
-        with others beyond chance; the rest have the mean skill, or 1/2 if nobody is.
+        Whether the worker is in a pair that counts, in a component of the crowd where some workers
+        agree beyond chance. The others get the mean skill, or 1/2 if no worker is identified.
     history_ : tuple of float
         The objective after each step; it never rises.
 
     Notes
     -----
     Steps are scaled by the curvature along each skill and shortened until the objective falls. In
-    each connected part of the crowd the skills are found up to a common sign: that one is taken in
-    which the weighted vote agrees with the plain vote in total, so most workers are taken to be
-    better than chance.
+    each connected component of the crowd the skills are determined up to a common sign. The sign is
+    chosen so that the weighted vote agrees with the plain vote in total, which assumes that most
+    workers are better than chance.
 
-    Both statistics are exact for one-coin workers. Under the paper's, spammers who favour the same
-    label agree, and pass for skilled; their covariance is zero. Where a class is rare, the paper's
-    has less noise. Workers who labelled a single task are in no pair: one label, right or wrong by
-    the others, would make them perfect or hopeless. The class prior is the one that fits the
+    Both statistics are exact for one-coin workers. Under the paper's statistic, spammers who favour
+    the same label agree and seem skilled; their covariance is zero. Where a class is rare, the
+    paper's statistic has less noise. Workers who labelled a single task are in no pair: one label,
+    right or wrong, would make them perfect or hopeless. The class prior is the one that fits the
     workers' label frequencies :math:`m_j(l) = s_j \pi_l + (1 - s_j) / K` best. Where some workers
-    are adversaries, MMSR leaves out what they say of others.
+    are adversaries, use MMSR, which leaves out their pairs.
 
     References
     ----------
@@ -126,7 +126,7 @@ class RankOne(PairMethod):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         found = super()._fit(problem)
-        # Gold labels are those of one more worker, who is nobody's concern.
+        # Gold labels act as one more worker, who is not part of the result.
         own = {name: found.extra[name][: labels.n_workers] for name in ("skill", "identified")}
         return replace(found, extra={**found.extra, **own})
 
@@ -156,7 +156,7 @@ class RankOne(PairMethod):
         return MomentEstimate(
             coin_confusion((1 + (K - 1) * skill) / K, K),
             prior,
-            np.ones(J, dtype=bool),  # the mean skill is for those whom no pair identifies
+            np.ones(J, dtype=bool),  # workers whom no pair identifies get the mean skill
             part,
             n_iter=len(fit.history),
             converged=fit.converged,
@@ -168,7 +168,7 @@ class RankOne(PairMethod):
 
 
 def beyond_chance(pairs: PairMoments) -> Floats:
-    """Return the agreement of each pair, scaled so that chance is 0 and always is 1."""
+    """Return the agreement of each pair, scaled so that chance is 0 and full agreement is 1."""
     chance = 1 / max(pairs.n_classes - 1, 1)
     return np.asarray(pairs.agreement * (1 + chance) - chance)
 
@@ -176,7 +176,7 @@ def beyond_chance(pairs: PairMoments) -> Floats:
 def beyond_own(pairs: PairMoments) -> Floats:
     """Return the agreement of each pair beyond that of their own label frequencies.
 
-    These are of all labels of a worker: on the few tasks of a pair they would say little.
+    The frequencies use all labels of a worker, because a pair has too few common tasks.
     """
     own = np.einsum("pl,pl->p", pairs.marginals[pairs.first], pairs.marginals[pairs.second])
     return np.asarray(pairs.agreement - own)
@@ -185,11 +185,11 @@ def beyond_own(pairs: PairMoments) -> Floats:
 def coin_class_prior(
     labels: CrowdLabels, marginals: Floats, factor: Floats, weight: Floats, statistic: str
 ) -> tuple[Floats, float]:
-    r"""Return the class prior that the label frequencies fit best, and what a skill of 1 is here.
+    r"""Return the class prior that fits the label frequencies best, and the scale of the skills.
 
-    The factor is :math:`t = c s` with :math:`c = 1` for agreement and
+    The scaled skill is :math:`t = c s` with :math:`c = 1` for agreement and
     :math:`c^2 = 1 - \sum_l \pi_l^2` for covariance. Regression of
-    :math:`m_j(l) - 1/K = t_j (\pi_l - 1/K) / c` gives :math:`d = (\pi - 1/K) / c`, and thence
+    :math:`m_j(l) - 1/K = t_j (\pi_l - 1/K) / c` gives :math:`d = (\pi - 1/K) / c`, and hence
     :math:`c^2 = (1 - 1/K) / (1 + \sum_l d_l^2)`.
     """
     K = marginals.shape[1]

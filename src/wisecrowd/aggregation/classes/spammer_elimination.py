@@ -1,4 +1,4 @@
-"""EM in the manner of Raykar and Yu, which finds spammers while it fuses the labels."""
+"""Dawid-Skene EM that detects and excludes spammers, after Raykar and Yu."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SpammerEliminationModel(ConfusionModel):
     def worker_update(
         self, counts: Floats, previous: dict[str, Any] | None
     ) -> tuple[Floats, float, dict[str, Any]]:
-        """Return the M-step, with one row for all classes where that explains a worker better."""
+        """Return the M-step, with equal rows for workers whose labels that explains better."""
         pooled = counts.sum(axis=1, keepdims=True)
         pooled_alpha = self.alpha.mean(axis=-2, keepdims=True)
         at_random = dirichlet_evidence(pooled, np.broadcast_to(pooled_alpha, pooled.shape))
@@ -52,10 +52,10 @@ class SpammerElimination(ConfusionEM):
         \theta_{jk\cdot} \sim Dir(\alpha_k) \text{ for each } k, \qquad \text{or} \qquad
         \theta_{j1\cdot} = \dots = \theta_{jK\cdot} \sim Dir(\bar\alpha)
 
-    The rows of a spammer's confusion matrix are equal. In every iteration the evidence for either
-    kind of worker is compared, with the matrix integrated out; who is ``evidence`` times likelier
-    to answer at random is eliminated: the labels weigh nothing in the fusion, until they fit those
-    of the others again.
+    The rows of a spammer's confusion matrix are equal. Every iteration compares the evidence for
+    either kind of worker, with the matrix integrated out. A worker who is ``evidence`` times
+    likelier to answer at random is eliminated: the labels get zero weight, until they fit those of
+    the others again.
 
     Use it when some workers answer at random, and you want to know which. Cost per iteration:
     O(annotations × classes); memory: workers × classes².
@@ -63,10 +63,9 @@ class SpammerElimination(ConfusionEM):
     Parameters
     ----------
     evidence : float
-        How many times likelier a worker's labels must be at random before they are left out; one
-        or more.
+        Bayes factor in favour of random labels above which a worker is left out; at least one.
     prior : "weak", None, number, (n_classes, n_classes) array or prior object
-        Pseudo-counts :math:`\alpha`, as of :class:`DawidSkene`; a spammer's are the mean over the
+        Pseudo-counts :math:`\alpha`, as in :class:`DawidSkene`; a spammer's are the mean over the
         true classes.
     class_prior, max_iter, tol, n_init, random_state
         See :class:`~wisecrowd.families.confusion.ConfusionEM`.
@@ -74,19 +73,18 @@ class SpammerElimination(ConfusionEM):
     Attributes
     ----------
     spammer_ : (n_workers,) bool
-        Whose labels were left out.
+        Whether the worker's labels were left out.
     spammer_evidence_ : (n_workers,)
-        Logarithm of how many times likelier the labels are at random than by a worker who looks at
-        the tasks.
+        Log Bayes factor of random labels against labels that depend on the task.
     confusion_ : (n_workers, n_classes, n_classes)
     class_prior_ : (n_classes,)
 
     Notes
     -----
-    Raykar and Yu draw the rows together by a Gaussian on their distance, whose precision is
-    estimated by Laplace's approximation to the evidence and runs away for spammers, for two
-    classes at a time. This compares the two ends, no and infinite precision, by the exact evidence,
-    which holds for workers with few labels and for any number of classes.
+    Raykar and Yu shrink the rows towards each other by a Gaussian prior on their distance, for two
+    classes at a time. Its precision is estimated by Laplace's approximation to the evidence, and
+    diverges for spammers. This class compares only the two extremes, zero and infinite precision,
+    by the exact evidence, which is valid for workers with few labels and for any number of classes.
 
     References
     ----------
@@ -128,17 +126,17 @@ class SpammerElimination(ConfusionEM):
 
 
 def dirichlet_evidence(counts: Floats, alpha: Floats) -> Floats:
-    r"""(J,): log probability of label sequences, the rows integrated out under their Dirichlet.
+    r"""Return the log probability (J,) of label sequences, with Dirichlet rows integrated out.
 
     .. math::
         \sum_k \log \frac{\Gamma(A_k)}{\Gamma(A_k + n_k)} + \sum_{k, l} \log
         \frac{\Gamma(\alpha_{kl} + c_{kl})}{\Gamma(\alpha_{kl})}
 
-    Rows without any pseudo-counts have one per label here: without a prior there is no evidence.
+    Rows without any pseudo-counts get one per label, because evidence needs a proper prior.
 
     Examples
     --------
-    One label after the other, from a uniform prior over two: 1/2, then 2/3.
+    Two equal labels in a row, from a uniform prior over two: 1/2, then 2/3.
 
     >>> float(np.exp(dirichlet_evidence(np.array([[[2.0, 0.0]]]), np.ones((1, 1, 2)))[0]).round(6))
     0.333333

@@ -48,37 +48,38 @@ class SpectralDawidSkene(MomentMethod):
 
     with :math:`X_g` the labels that group ``g`` of the workers gives to a task.
 
-    Use it when EM may start from a bad place, as where most workers guess: moments have no local
-    optimum to be caught in. It wants hundreds of tasks with labels from all three groups. Cost:
-    O(tasks × classes³), then that of DawidSkene.
+    Use it when EM may start badly, for example where most workers guess: moments have no local
+    optima. It needs hundreds of tasks with labels from all three groups. Cost: O(tasks × classes³),
+    then that of DawidSkene.
 
     Parameters
     ----------
     em : bool
-        Whether EM follows; without it the estimates are those of the moments alone.
+        Whether to run EM afterwards; otherwise the estimates are those of the moments.
     prior, class_prior, max_iter, tol
-        Of the EM; see :class:`~wisecrowd.aggregation.DawidSkene`. ``class_prior`` also
-        counts in the posterior without EM.
+        Parameters of EM; see :class:`~wisecrowd.aggregation.DawidSkene`. ``class_prior`` also
+        enters the posterior without EM.
     random_state : int, Generator or None
-        For the starts of the tensor power method.
+        Seed of the random starts of the tensor power method.
 
     Attributes
     ----------
     confusion_ : (n_workers, n_classes, n_classes)
     class_prior_ : (n_classes,)
     identified_ : (n_workers,) bool
-        Of which workers the moments gave the confusion matrix that EM starts from.
+        Whether the moments determined the worker's confusion matrix, from which EM starts.
     history_ : tuple of float
         The objective of EM.
 
     Notes
     -----
-    Workers are dealt to three groups, the busiest first, each to the group with the fewest labels
-    so far. Each group's means come from whitened third moments by the robust tensor power method,
-    the other groups' from theirs; of the three solutions the one that fits all group moments best
-    is taken. Classes are named so that workers are right as often as possible. Every connected
-    part of the crowd is solved by itself; where its moments have less than full rank (too few
-    common tasks, or fewer than three workers) the soft vote stands in, and a warning says so.
+    Workers are assigned to three groups, the busiest first, each to the group with the fewest
+    labels so far. Each group's means are estimated from whitened third moments by the robust tensor
+    power method, and the means of the other groups follow from them. Of the three solutions, the
+    one that fits all group moments best is used. Classes are named so that workers are right as
+    often as possible. Every connected component of the crowd is solved separately. Where its
+    moments do not have full rank (too few common tasks, or fewer than three workers), the soft vote
+    is used and the fit warns.
 
     References
     ----------
@@ -127,7 +128,7 @@ class SpectralDawidSkene(MomentMethod):
         confusion = np.full((J, K, K), 1 / K)
         identified = np.zeros(J, dtype=bool)
         mass = np.zeros(K)
-        seed = int(rng.integers(2**63))  # the same for every part: equal parts fare the same
+        seed = int(rng.integers(2**63))  # one seed: equal components get equal results
         for workers, given in _parts(labels, part, n_parts):
             found = _solve(workers, given, rank, K, np.random.default_rng(seed))
             if found is not None:
@@ -143,7 +144,7 @@ class SpectralDawidSkene(MomentMethod):
 def _parts(
     labels: CrowdLabels, part: Ints, n_parts: int
 ) -> Iterator[tuple[Ints, tuple[Ints, Ints, Ints, Floats]]]:
-    """Yield the workers and annotations of each connected part of three workers or more."""
+    """Yield the workers and annotations of each connected component of at least three workers."""
     task, worker, label, weight = counted_annotations(labels)
     by_worker = np.argsort(part, kind="stable")
     worker_cut = np.searchsorted(part[by_worker], np.arange(n_parts + 1))
@@ -163,14 +164,14 @@ def _solve(
     n_classes: int,
     rng: np.random.Generator,
 ) -> tuple[Floats, NDArray[np.bool_], Floats] | None:
-    """Return confusion (J, K, K), which are known, and class mass (K,) of one part, or None."""
+    """Return confusion (J, K, K), known workers and class mass (K,) of a component, or None."""
     weight = annotations[3]
     tasks, task = np.unique(annotations[0], return_inverse=True)
     used, label = np.unique(annotations[2], return_inverse=True)
     worker = np.searchsorted(workers, annotations[1])
     N, J, K = len(tasks), len(workers), len(used)
     if N < K:
-        return None  # moments of so few tasks have no full rank
+        return None  # moments of so few tasks do not have full rank
     require_memory(32 * K**3, f"Third moments of {K} classes", "use dawid-skene")
     total = sum_by(worker, weight, J)
     group = balanced_groups(total, np.argsort(rank[workers]))
@@ -182,7 +183,7 @@ def _solve(
     own, known = worker_confusions(tables, group, *found)
     names = best_names(np.einsum("j,jkl->kl", np.where(known, total, 0.0), own))
     confusion = np.full((J, n_classes, n_classes), 1 / n_classes)
-    confusion[:, used] = 0.0  # a class that nobody named is nobody's label, and stays unknown
+    confusion[:, used] = 0.0  # a class that nobody chose stays unknown
     confusion[:, used[:, None], used] = own[:, names]
     mass = np.zeros(n_classes)
     mass[used] = N * found[0][names]

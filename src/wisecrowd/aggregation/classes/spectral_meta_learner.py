@@ -1,4 +1,4 @@
-"""Two classes: sensitivity and specificity of every worker from the covariance of their labels."""
+"""Sensitivity and specificity of every worker from label covariances, for two classes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from wisecrowd.families.sparse_posterior import worker_weights
 
 Floats = NDArray[np.float64]
 
-EQUAL = 1e-12  # relative difference of likelihoods that is rounding
-GRID = np.linspace(-0.98, 0.98, 99)  # class imbalances among which the likelihood chooses
+EQUAL = 1e-12  # relative difference of likelihoods that counts as rounding
+GRID = np.linspace(-0.98, 0.98, 99)  # candidate class imbalances of the likelihood search
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -39,29 +39,28 @@ class SpectralMetaLearner(PairMethod):
         E[\bar y_j \bar y_k \bar y_l] = \frac{-2b}{\sqrt{1 - b^2}} v_j v_k v_l
 
     with :math:`\psi_j` the sensitivity, :math:`\eta_j` the specificity, :math:`\bar y` the labels
-    less their mean, and :math:`b` = p(class 1) - p(class 0).
+    minus their mean, and :math:`b` = p(class 1) - p(class 0).
 
     Use it when two classes are labelled by many workers of unknown quality, such as classifiers,
-    and the classes may be unbalanced: no iteration over tasks, no prior. Cost per round: O(pairs of
-    workers who share tasks).
+    and the classes may be unbalanced: it needs no iteration over tasks and no prior. Cost per
+    round: O(pairs of workers who share tasks).
 
     Parameters
     ----------
     imbalance : "tensor" or "likelihood"
-        How :math:`b` is found: from third moments, or as the one under which the labels are most
-        likely.
+        Estimator of :math:`b`: from third moments, or by maximum likelihood.
     max_iter : int
-        The most steps of the rank-one fit to the covariances.
+        Maximum number of steps of the rank-one fit to the covariances.
     tol : float
-        Stop when no entry of :math:`v` moves by more than this.
+        Largest change of an entry of :math:`v` that counts as converged.
     class_prior, min_shared, max_pairs, random_state
-        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. A pair counts by what
-        it shares, so that by default all may that share two tasks.
+        See :class:`~wisecrowd.families.moments.moment_method.PairMethod`. Pairs are weighted by
+        their shared tasks, so by default all that share two tasks count.
 
     Attributes
     ----------
     sensitivity_, specificity_ : (n_workers,)
-        p(label 1 | class 1) and p(label 0 | class 0) as the moments have them.
+        p(label 1 | class 1) and p(label 0 | class 0), estimated from the moments.
     imbalance_ : float
         :math:`b`.
     confusion_ : (n_workers, 2, 2)
@@ -70,16 +69,16 @@ class SpectralMetaLearner(PairMethod):
     identified_ : (n_workers,) bool
         Whether the worker is in a pair that counts.
     history_ : tuple of float
-        Half the weighted squared misfit of the covariances; it never rises.
+        Half the weighted sum of squared residuals of the covariances; it never rises.
 
     Notes
     -----
-    The papers take the leading eigenvector of the covariance matrix with its diagonal filled in;
-    with labels missing, the same vector is the rank-one fit to those covariances that exist, each
-    with the weight of the common tasks. All triples of workers enter :math:`b`, by least squares
-    with the same weights, in time proportional to the labels. In each connected part of the crowd
-    the sign is the one in which the weighted vote agrees with the plain vote in total. Labels are
-    those of independent workers with these rates (MAP). More classes:
+    The papers take the leading eigenvector of the covariance matrix with its diagonal filled in.
+    With missing labels, the same vector is the rank-one fit to the observed covariances, each
+    weighted by the common tasks. All triples of workers enter :math:`b`, by least squares with the
+    same weights, in time proportional to the labels. In each connected component of the crowd the
+    sign is chosen so that the weighted vote agrees with the plain vote in total. The labels are the
+    MAP classes under independent workers with these rates. For more classes, use
     ``OneVsRest(SpectralMetaLearner())``.
 
     References
@@ -125,8 +124,8 @@ class SpectralMetaLearner(PairMethod):
         rates = {x: found.extra[x][: labels.n_workers] for x in ("sensitivity", "specificity")}
         b = found.extra["imbalance"]
         if np.count_nonzero(labels.class_totals) == 1 < labels.n_classes:
-            b = 1.0 if labels.class_totals[1] > 0 else -1.0  # nothing but one class was ever seen
-        # Gold labels are those of one more worker, who is nobody's concern.
+            b = 1.0 if labels.class_totals[1] > 0 else -1.0  # only one class was observed
+        # Gold labels act as one more worker, who is not part of the result.
         return replace(found, extra={**found.extra, **rates, "imbalance": b})
 
     def _estimate(self, problem: Problem) -> MomentEstimate:
@@ -134,7 +133,7 @@ class SpectralMetaLearner(PairMethod):
         if labels.n_classes == 1:
             return _one_class(labels)
         pairs = self._pairs(labels, rng)
-        pairs = pairs.select(pairs.n_shared >= 2)  # one task has no covariance
+        pairs = pairs.select(pairs.n_shared >= 2)  # a single task has no covariance
         total = worker_weights(labels)
         start = np.full(labels.n_workers, 0.5)
         if problem.start is not None:
@@ -179,14 +178,14 @@ def covariance(pairs: PairMoments) -> Floats:
 def imbalance_of(labels: CrowdLabels, mean: Floats, factor: Floats) -> float:
     r"""Return :math:`b` from all triples of workers; from the soft vote if there are none.
 
-    The least-squares ratio of the third moments to :math:`v_j v_k v_l` is one of two sums over
+    The least-squares ratio of the third moments to :math:`v_j v_k v_l` is a ratio of two sums over
     tasks and triples of their workers, each an elementary symmetric polynomial of degree three:
     :math:`6 e_3 = p_1^3 - 3 p_1 p_2 + 2 p_3` with power sums :math:`p`.
     """
     task, worker, label, weight = counted_annotations(labels)
     key, entry = np.unique(
         task.astype(np.int64) * labels.n_workers + worker, return_inverse=True
-    )  # several labels of one worker on one task are no triple
+    )  # several labels of one worker on one task are not a triple
     task, v = key // labels.n_workers, factor[key % labels.n_workers]
     excess = sum_by(entry, weight * (2.0 * label - 1.0 - mean[worker]), len(key))
 
@@ -199,7 +198,7 @@ def imbalance_of(labels: CrowdLabels, mean: Floats, factor: Floats) -> float:
         return float(np.diff(class_shares(labels, np.zeros(2)))[0])
     ratio = triples(excess * v) / size
     b = -ratio / np.sqrt(4 + ratio**2)
-    most = labels.n_tasks / (labels.n_tasks + 2)  # both classes have been seen once, as it were
+    most = labels.n_tasks / (labels.n_tasks + 2)  # one pseudo-task of each class
     return float(np.clip(b, -most, most))
 
 
@@ -215,8 +214,8 @@ def rates(mean: Floats, factor: Floats, b: float) -> Floats:
 def _likeliest(problem: Problem, mean: Floats, factor: Floats, total: Floats) -> float:
     """Return the imbalance on a grid under which the labels are most likely.
 
-    If several are equally likely, as b and -b are where nothing tells the classes apart, the one
-    nearest to zero is taken, and of these the negative one: rounding must not choose.
+    Ties go to the value nearest to zero, then to the negative one, so that rounding does not
+    decide. For example, b and -b tie where the labels do not separate the classes.
     """
     plain = replace(problem, prior=TaskPrior(np.zeros((1, 2))))
     values = []

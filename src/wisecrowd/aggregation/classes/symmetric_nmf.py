@@ -2,11 +2,11 @@ r"""Symmetric non-negative factorisation of the matrix of all pair tables.
 
 With :math:`H_j = \theta_j^T diag(\sqrt\pi)`, (labels, classes), every table is
 :math:`R_{jj'} = H_j H_{j'}^T`: the tables are blocks of one symmetric matrix of rank K. Its
-diagonal blocks are never seen, others are missing where workers share no tasks.
+diagonal blocks are never observed; others are missing where workers share no tasks.
 
-Two ways to a factor :math:`U = H Q^T`, known up to an orthogonal matrix Q:
+There are two ways to estimate a factor :math:`U = H Q^T`, up to an orthogonal matrix Q:
 
-* :func:`fitted_factor`: least squares over the blocks that were seen. Memory is that of the pairs.
+* :func:`fitted_factor`: least squares over the observed blocks. Memory grows with the pairs.
 * :func:`imputed_factor`: fill in the missing blocks through third workers,
   :math:`R_{mn} = R_{mb} R_{ab}^{-1} R_{an}`, and take the leading eigenvectors.
 
@@ -33,17 +33,17 @@ from wisecrowd.families.moments.pair_moments import PairMoments
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-REFERENCES = 200  # pairs of third workers through which missing blocks are filled in
-FULL_RANK = 1e-3  # least ratio of singular values of a block that is inverted
-SMALL_ROW = 1e-3  # rows shorter than this share of the longest say nothing about directions
-ROTATIONS = 2000  # the most alternations between non-negative and orthogonal
-SETTLED = 1e-12  # change of a rotation that ends them
-EQUAL = 1e-9  # misfits that differ by less than this share are the same
-RIDGE = 1.0  # shared tasks that the start counts for: what sparse tables leave open stays there
+REFERENCES = 200  # pairs of third workers used to impute missing blocks
+FULL_RANK = 1e-3  # smallest ratio of singular values of a block that is inverted
+SMALL_ROW = 1e-3  # rows shorter than this share of the longest are ignored
+ROTATIONS = 2000  # maximum number of alternations
+SETTLED = 1e-12  # change of a rotation that counts as converged
+EQUAL = 1e-9  # relative difference of residuals that counts as a tie
+RIDGE = 1.0  # weight of the start, in shared tasks; it fixes what sparse tables leave open
 
 
 class Factor(NamedTuple):
-    """Blocks (J, L, K) of U, how often it was improved, and whether that settled."""
+    """Blocks (J, L, K) of U, the number of iterations, and whether they converged."""
 
     blocks: Floats
     n_iter: int
@@ -65,9 +65,9 @@ def fitted_factor(
     start : (n_workers, K, K)
         Blocks :math:`U_j` (labels, classes), such as the soft vote's :math:`H_j`.
     max_iter, tol : int, float
-        Of the quasi-Newton method; ``tol`` bounds the gradient.
+        Maximum number of quasi-Newton iterations, and the gradient that counts as converged.
     ridge : float
-        Weight of :math:`\sum_j \| U_j - U_j^{start} \|^2`, which is added, in shared tasks. Without
+        Weight, in shared tasks, of the penalty :math:`\sum_j \| U_j - U_j^{start} \|^2`. Without
         it, tables of few shared tasks leave directions in which the fit drifts without end.
     """
     from scipy.optimize import minimize
@@ -75,7 +75,7 @@ def fitted_factor(
     shape = start.shape
     total = max(float(pairs.n_shared.sum()), 1e-300)
     weight, hold = (pairs.n_shared / total)[:, None, None], ridge / total
-    # Workers with many tables have steep coordinates: in these units all are alike.
+    # Workers with many tables have steep coordinates: rescale them to similar curvature.
     degree = pairs.sum_by_worker(weight[:, 0, 0], weight[:, 0, 0])
     unit = 1 / np.sqrt(np.where(degree > 0, degree, 1.0))[:, None, None]
 
@@ -98,10 +98,10 @@ def fitted_factor(
 
 
 def imputed_factor(pairs: PairMoments) -> Factor:
-    """Return the factor from leading eigenvectors of the matrix with its blocks filled in.
+    """Return the factor from leading eigenvectors of the matrix with missing blocks imputed.
 
-    Each connected part of the crowd has a matrix of its own. Signs of eigenvectors are arbitrary,
-    as is the basis of equal eigenvalues: the factor is rotated so that workers are right most
+    Each connected component of the crowd has its own matrix. Signs of eigenvectors are arbitrary,
+    as is the basis of equal eigenvalues, so the factor is rotated so that workers are right most
     often.
     """
     from scipy.linalg import eigh
@@ -119,19 +119,19 @@ def imputed_factor(pairs: PairMoments) -> Factor:
 
 
 def _groups(part: Ints) -> list[NDArray[np.intp]]:
-    """Return the workers of each part that has more than one."""
+    """Return the workers of each component that has more than one."""
     order = np.argsort(part, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(part[order])) + 1)
     return [members for members in groups if len(members) > 1]
 
 
 def imputed_blocks(pairs: PairMoments) -> Floats:
-    r"""Return all blocks (J, J, K, K), those not seen filled in through third workers.
+    r"""Return all blocks (J, J, K, K), with the missing ones imputed through third workers.
 
     :math:`R_{mn} = R_{mb} R_{ab}^{-1} R_{an}` holds for any full-rank table of workers ``a`` and
-    ``b``. The mean is over the ``REFERENCES`` steadiest of them, that is, with the most shared
-    tasks times squared least singular value; what still lacks is filled in from blocks that were
-    filled in. Blocks that no third workers reach are zero.
+    ``b``. The mean is over the ``REFERENCES`` most stable pairs: those with the largest number of
+    shared tasks times squared smallest singular value. Blocks that are still missing are computed
+    from imputed blocks. Blocks that no third workers reach are zero.
     """
     J, K = pairs.n_workers, pairs.n_classes
     require_memory(
@@ -173,12 +173,12 @@ def imputed_blocks(pairs: PairMoments) -> Floats:
 
 
 def nonnegative_rotation(blocks: Floats, part: Ints | None = None) -> Floats:
-    r"""Return :math:`H = U Q`, clipped at zero, for the orthogonal Q that makes it so best.
+    r"""Return :math:`H = U Q`, clipped at zero, for the best orthogonal Q.
 
-    Each connected ``part`` (J,) of the crowd has a Q of its own; by default there is one.
+    Each connected component ``part`` (J,) of the crowd has its own Q; by default there is one.
     Alternates :math:`H = \max(U Q, 0)` and the Q nearest to it (Procrustes), which never increases
-    :math:`\| H - U Q \|`, from two starts: no rotation, and the rotation that puts the extreme
-    rows of U onto the axes, which is exact if every class has a label used for it alone.
+    :math:`\| H - U Q \|`. There are two starts: no rotation, and the rotation of the extreme rows
+    of U onto the axes, which is exact if every class has a label used only for it.
     """
     if part is not None:
         turned = np.zeros_like(blocks)
@@ -187,13 +187,13 @@ def nonnegative_rotation(blocks: Floats, part: Ints | None = None) -> Floats:
         return turned
     rows = blocks.reshape(-1, blocks.shape[2])
     results = [_alternate(rows, Q) for Q in (np.eye(rows.shape[1]), _extreme_rows(rows))]
-    # Where both are as good, rounding must not choose: the first, which the start's order gives.
+    # Ties go to the first, which keeps the order of the start: rounding must not decide.
     best = results[1] if results[1][1] < (1 - EQUAL) * results[0][1] else results[0]
     return np.maximum(rows @ best[0], 0.0).reshape(blocks.shape)
 
 
 def _alternate(rows: Floats, rotation: Floats) -> tuple[Floats, float]:
-    """Return the rotation where the alternation ends, and its misfit."""
+    """Return the rotation at which the alternation converges, and its residual."""
     for _ in range(ROTATIONS):
         former = rotation
         rotation = _nearest_orthogonal(rows.T @ np.maximum(rows @ rotation, 0.0))
@@ -210,8 +210,8 @@ def _nearest_orthogonal(matrix: Floats) -> Floats:
 def _extreme_rows(rows: Floats) -> Floats:
     """Return the orthogonal matrix nearest to the extreme directions of a cone's rows.
 
-    Scaled to the same component along their mean, the rows fill a simplex whose corners successive
-    projection finds.
+    The rows, scaled to the same component along their mean, fill a simplex. Successive projection
+    finds its corners.
     """
     K = rows.shape[1]
     length = np.sqrt(np.sum(rows**2, axis=1))
@@ -225,7 +225,7 @@ def _extreme_rows(rows: Floats) -> Floats:
     corners = np.empty((K, K))
     for k in range(K):
         size = np.sum(residual**2, axis=1)
-        at = int(np.argmax(size >= (1 - EQUAL) * size.max()))  # the first of equals
+        at = int(np.argmax(size >= (1 - EQUAL) * size.max()))  # ties go to the first
         corners[k] = points[at]
         norm = float(np.sum(residual[at] ** 2))
         if not norm > 0:
@@ -236,9 +236,9 @@ def _extreme_rows(rows: Floats) -> Floats:
 
 
 def parameters_of(blocks: Floats, weight: Any) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-    r"""Return confusion (J, K, K), class prior (K,) and of whom H determines every row.
+    r"""Return confusion (J, K, K), class prior (K,) and the workers whose every row H determines.
 
-    Columns of :math:`H_j` sum to :math:`\sqrt{\pi_k}` for every worker; the class prior is from
+    Columns of :math:`H_j` sum to :math:`\sqrt{\pi_k}` for every worker; the class prior comes from
     their mean, weighted by ``weight`` (J,).
     """
     K = blocks.shape[2]
@@ -257,21 +257,23 @@ class SymmetricNMF(PairMethod):
     .. math::
         R_{jj'} \approx H_j H_{j'}^T, \qquad H_j = \theta_j^T diag(\sqrt\pi) \ge 0
 
-    First a factor :math:`U = H Q^T` of any sign, then the orthogonal Q that makes it non-negative.
+    The fit first finds a factor :math:`U = H Q^T` of any sign, then the Q that makes it
+    non-negative.
 
-    Use it when many pairs of workers share no tasks, or as a start for EM that a poor vote does
-    not spoil. Cost per step: O(p K³) for p pairs of workers who share tasks.
+    Use it when many pairs of workers share no tasks, or as a start for EM that does not depend on
+    the vote. Cost per step: O(p K³) for p pairs of workers who share tasks.
 
     Parameters
     ----------
     impute : bool
-        False fits the factor to the tables that were seen, by least squares weighted with the
-        shared tasks. True fills in the missing ones through third workers and takes eigenvectors:
-        algebra without a start, but it adds up the noise of three tables and needs memory for all
-        pairs of workers. Both are exact in the limit and about as accurate on real crowds; the fit
-        is the default because its memory grows with the pairs that exist only.
+        False fits the factor to the observed tables by least squares, weighted by shared tasks.
+        True imputes the missing tables through third workers and takes eigenvectors. Imputation
+        needs no start, but adds up the noise of three tables and needs memory for all pairs of
+        workers. Both are exact in the limit and about as accurate on real crowds. The fit is the
+        default because its memory grows only with the observed pairs.
     max_iter, tol : int, float
-        Of the least-squares fit: steps of the quasi-Newton method, and the gradient that ends it.
+        Maximum number of quasi-Newton iterations of the least-squares fit, and the gradient that
+        counts as converged.
     class_prior, min_shared, max_pairs, random_state
         See :class:`~wisecrowd.families.moments.moment_method.PairMethod`.
 
@@ -280,19 +282,19 @@ class SymmetricNMF(PairMethod):
     confusion_ : (n_workers, n_classes, n_classes)
     class_prior_ : (n_classes,)
     identified_ : (n_workers,) bool
-        Whether the factor says something of every row of the worker's matrix.
+        Whether the factor determines every row of the worker's matrix.
 
     Notes
     -----
-    The fit starts from the soft vote, or from the given start, and a small ridge (the weight of one
-    shared task) holds it there in the directions that sparse tables do not determine.
+    The fit starts from the soft vote, or from the given start. A small ridge (the weight of one
+    shared task) keeps it there in the directions that sparse tables do not determine.
 
-    The alternation for Q never gets worse; it starts from no rotation and from the extreme rows of
-    the factor, and the better one counts. The rotation is unique if every class has a label that
-    some worker uses for it alone.
+    The alternation for Q never increases the residual. It starts from no rotation and from the
+    extreme rows of the factor; the better result is used. The rotation is unique if every class has
+    a label that some worker uses only for it.
 
-    The classes are named so that the workers are right most often. How gold labels, unidentified
-    workers and zeros are treated: see :mod:`wisecrowd.families.moments.moment_method`.
+    The classes are named so that the workers are right most often. For gold labels, unidentified
+    workers and zeros, see :mod:`wisecrowd.families.moments.moment_method`.
 
     References
     ----------

@@ -29,16 +29,16 @@ class Wawa(IterativeVote):
     Parameters
     ----------
     max_iter : int
-        Rounds of new weights. The method has one, after which it is complete (``converged_``);
-        more of them iterate it until no weight changes.
+        Maximum number of rounds of new weights. The method has one round, after which it is
+        complete (``converged_``); with more, it iterates until no weight changes.
     tol : float
-        Stop when no weight changes by more than this.
+        Largest change of a weight that counts as converged.
 
     Attributes
     ----------
     vote_weight_ : (n_workers,)
-        The agreement :math:`u_j` that the last vote was weighted with; 1 / n_classes, a guesser's,
-        for a worker without labels and for one who is not known in a prediction.
+        The agreement :math:`u_j` used as weight in the last vote; 1 / n_classes, the accuracy of
+        guessing, for workers without labels and for unknown workers in a prediction.
     worker_accuracy_ : (n_workers,)
         Agreement with the final labels.
     probas_ : (n_tasks, n_classes)
@@ -47,9 +47,9 @@ class Wawa(IterativeVote):
 
     Notes
     -----
-    Where classes tie in the vote, each of their voters agrees by an equal share: no worker gains by
-    the order of rows; other software lets one of the classes win. Weights of workers at chance
-    are not zero but 1 / n_classes: see IWMV for weights that are.
+    Where classes tie in the vote, their voters share the agreement equally, so the order of rows
+    has no effect; other software lets one of the classes win. Workers at chance have weight 1 /
+    n_classes, not zero; IWMV gives them zero.
 
     References
     ----------

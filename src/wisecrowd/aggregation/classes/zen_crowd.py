@@ -27,8 +27,8 @@ class ZenCrowd(OneCoinEM):
         \Bigl( \frac{1 - p_j}{K - 1} \Bigr)^{1[y_{ij} \ne k]}, \qquad
         p_j = \frac{1}{n_j} \sum_i q_i(y_{ij}), \qquad p_j = 0.8 \;\text{at first}
 
-    Use it when results are to be compared with the literature's "ZC", or when rare classes must not
-    lose to frequent ones. Cost per iteration: O(annotations) for any number of classes.
+    Use it when you compare results with the literature's "ZC", or when rare classes must not lose
+    to frequent ones. Cost per iteration: O(annotations) for any number of classes.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class ZenCrowd(OneCoinEM):
     prior : None, "weak", (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
         Pseudo-counts of correct and wrong labels; None, the paper's choice, is maximum likelihood.
     max_iter, tol : int, float
-        Stop after so many passes, or when the objective gains less than ``tol`` times its size.
+        Maximum number of iterations; relative gain that counts as converged.
     n_init : int
         Number of starts: the paper's, then random reliabilities; the best objective wins.
     accelerate : bool
@@ -49,23 +49,23 @@ class ZenCrowd(OneCoinEM):
     accuracy_ : (n_workers,)
         The reliabilities :math:`p_j`.
     confusion_ : (n_workers, n_classes, n_classes)
-        The matrices that they stand for, where they are at most 10⁷ numbers.
+        The confusion matrices given by the reliabilities, if they have at most 10⁷ numbers.
     class_prior_ : (n_classes,)
         Uniform.
     probas_ : (n_tasks, n_classes)
-        Dense up to 5·10⁷ numbers; beyond, sparse (CSR) over the labels that a task received, rows
-        summing to one minus what the other classes share equally.
+        Dense up to 5·10⁷ numbers; beyond that, sparse (CSR) over the received labels of a task.
+        Rows then sum to one minus the probability that the other classes share equally.
 
     Notes
     -----
     This is :class:`~wisecrowd.aggregation.OneCoin` with ``prior=None`` and
     ``class_prior="uniform"``, started from equal reliabilities instead of the soft vote, as in the
-    survey of Zheng et al.; from the same start the two agree. The paper's own factor graph also
-    links tasks to each other (two entities may be the same, or exclude one another); that part is
-    for entity linking and is left out. Its prior on links is the task prior here.
+    survey of Zheng et al.; from the same start the two agree. The paper's factor graph also links
+    tasks to each other (two entities may be the same, or exclude one another). That part is for
+    entity linking and is left out. The paper's prior on links corresponds to the task prior here.
 
-    Without pseudo-counts a worker who always agreed with confident labels ends at a reliability of
-    one and overrules all others: on crowds with few labels per worker prefer OneCoin.
+    Without pseudo-counts, a worker who always agrees with confident labels ends at a reliability of
+    one and overrules all others: on crowds with few labels per worker, prefer OneCoin.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Votes weighted by skills that follow the agreement with the vote, in steps that shrink."""
+"""Votes weighted by skills that move towards the agreement with the vote."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ class ZeroBasedSkill(IterativeVote):
         u_j \leftarrow u_j + \eta_t \Bigl( \frac{1}{n_j} \sum_i 1[y_{ij} = \hat z_i] - u_j \Bigr),
         \qquad \hat z_i = \arg\max_k \sum_{j: y_{ij} = k} u_j
 
-    Use it when a weighted vote should go through several rounds without swinging between two
+    Use it when a weighted vote should go through several rounds without oscillating between two
     answers. Cost per round: O(annotations) for any number of classes.
 
     Parameters
     ----------
     max_iter : int
-        The most rounds.
+        Maximum number of rounds.
     tol : float
-        Stop when no skill changes by more than this; 0 stops only where further rounds would
+        Largest change of a skill that counts as converged; 0 stops only where further rounds would
         change nothing.
     learning_rate : float
-        The step :math:`\eta` of the first rounds, between 0 and 1.
+        Initial step size :math:`\eta`, between 0 and 1.
     reduce_every, reduce_factor : int, float
-        Every so many rounds the step is multiplied by the factor.
+        Number of rounds after which the step size is multiplied by the factor.
 
     Attributes
     ----------
     vote_weight_ : (n_workers,)
-        The skills; 1 / n_classes for a worker without labels and for one who is not known in a
+        The skills; 1 / n_classes for workers without labels and for unknown workers in a
         prediction.
     worker_accuracy_ : (n_workers,)
         Agreement with the final labels.
@@ -53,8 +53,8 @@ class ZeroBasedSkill(IterativeVote):
     Notes
     -----
     The step is one of gradient descent on the squared distance between skills and agreement. The
-    defaults are those of crowd-kit. Where classes tie, their voters agree by equal shares, and the
-    iteration stops at a fixed point instead of repeating it.
+    defaults are those of crowd-kit. Where classes tie, their voters share the agreement equally,
+    and the iteration stops at a fixed point instead of repeating it.
 
     References
     ----------
