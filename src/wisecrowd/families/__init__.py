@@ -1,1 +1,1 @@
-"""What several methods share: one module per kind of model."""
+"""Model families: the code that several methods share, one module per kind of model."""

@@ -3,7 +3,7 @@ r"""Methods with a confusion matrix per worker, fitted by EM.
 .. math::
     z_i \sim Cat(\pi), \qquad y_{ij} \mid z_i = k \sim Cat(\theta_{jk\cdot})
 
-A method is one hook of its model: expected counts to log confusion matrices.
+A method implements one hook of its model, which turns expected counts into log confusion matrices.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from wisecrowd.inference.start_posterior import Start, random_start
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # a probability of zero, with a finite logarithm
-CHUNK = 1 << 16  # annotations that are looked at together
+CHUNK = 1 << 16  # annotations processed at once
 
 
 def safe_log(probabilities: Floats) -> Floats:
-    """Return the logarithm, with zero taken as 1e-300: finite, and impossible all the same."""
+    """Return the logarithm, with zero replaced by 1e-300, so that it stays finite."""
     return np.log(np.maximum(probabilities, TINY))
 
 
@@ -62,7 +62,7 @@ class ConfusionParams:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConfusionModel:
-    """A confusion matrix per worker, fitted by EM; subclasses say how counts become matrices.
+    """A confusion matrix per worker, fitted by EM; subclasses turn counts into matrices.
 
     Attributes
     ----------
@@ -81,12 +81,12 @@ class ConfusionModel:
         """Return the M-step: (log confusion (J, K, L), log prior density, extra parameters).
 
         ``counts[j, k, l]`` is the expected number of labels ``l`` by worker ``j`` on class ``k``;
-        ``previous`` holds the extra parameters of the iteration before, None at the start.
+        ``previous`` holds the extra parameters of the previous iteration, None at the start.
         """
         raise TypeError(f"{type(self).__name__} must define worker_update.")
 
     def begin(self, shard: Shard) -> Any:
-        """Return the state of a shard: there is none."""
+        """Return None: a shard has no state."""
         return None
 
     def first(self, shard: Shard, state: Any, start: Start) -> tuple[Any, ConfusionStats]:
@@ -107,7 +107,7 @@ class ConfusionModel:
     def local_step(
         self, shard: Shard, state: Any, params: ConfusionParams
     ) -> tuple[Any, ConfusionStats]:
-        """E-step and expected counts of one shard."""
+        """Run the E-step of one shard and return its expected counts."""
         return state, self._pass(shard, params, None)
 
     def last_step(
@@ -126,7 +126,7 @@ class ConfusionModel:
         return ConfusionStats(counts, mass, value)
 
     def global_step(self, stats: ConfusionStats, params: ConfusionParams | None) -> ConfusionParams:
-        """M-step."""
+        """Run the M-step."""
         by_class = stats.counts.reshape(-1, self.n_classes, self.n_classes).transpose(0, 2, 1)
         previous = None if params is None else params.extra
         log_confusion, log_prior, extra = self.worker_update(by_class, previous)
@@ -134,19 +134,19 @@ class ConfusionModel:
         return ConfusionParams(as_table(log_confusion), log_class, log_prior, extra)
 
     def objective(self, stats: ConfusionStats, params: ConfusionParams) -> float:
-        """Log-likelihood plus log prior density, both at ``params``."""
+        """Return the log-likelihood plus log prior density, both at ``params``."""
         return stats.log_likelihood + params.log_prior
 
     def extrapolate(
         self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
     ) -> ConfusionParams | None:
-        """Return None: subclasses that accelerate say how."""
+        """Return None: subclasses may accelerate."""
         return None
 
     def answer(self, shard: Shard, state: Any, params: ConfusionParams) -> tuple[Floats, Evidence]:
         """Return the posteriors (n, K) of one shard and its log-likelihood.
 
-        Always the soft posterior: a method that takes hard steps still owes honest probabilities.
+        Always the soft posterior, even for methods that take hard steps.
         """
         probas = np.empty((shard.n_tasks, len(params.log_class)))
         value = shard.kernels("confusion").confusion_step(
@@ -171,7 +171,7 @@ class DirichletModel(ConfusionModel):
     def extrapolate(
         self, first: ConfusionParams, second: ConfusionParams, third: ConfusionParams
     ) -> ConfusionParams | None:
-        """Extrapolate in the log domain and make it probabilities again."""
+        """Extrapolate in the log domain and normalise."""
         moved = extrapolate_tables(first, second, third, self.fixed_class)
         if moved is None:
             return None
@@ -201,7 +201,7 @@ class ConfusionEM(Aggregator):
     accelerate: bool = False
     random_state: Any = 0
 
-    _trial: ClassVar[int | None] = None  # passes of several starts before only the best goes on
+    _trial: ClassVar[int | None] = None  # passes of each start before only the best continues
 
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
@@ -233,7 +233,7 @@ class ConfusionEM(Aggregator):
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
         model, shards = self._model(problem), problem.cut(J * K * K)
-        probas = np.empty((labels.n_tasks, K))  # costs nothing until it is written
+        probas = np.empty((labels.n_tasks, K))  # takes no memory until it is written
         sink = rows_into(probas)
         best = self._climb(model, shards, problem, sink)
         if not best.answered:
@@ -243,7 +243,7 @@ class ConfusionEM(Aggregator):
     def _climb(
         self, model: ConfusionModel, shards: MemoryShards, problem: Problem, sink: Sink
     ) -> LoopResult:
-        """Iterate from every start, and return the run with the best objective."""
+        """Iterate from every start and return the run with the best objective."""
         several = self.n_init > 1
         trial = self.max_iter if self._trial is None or not several else self._trial
         trial = min(trial, self.max_iter)
@@ -262,7 +262,7 @@ class ConfusionEM(Aggregator):
         return iterate(model, shards, None, (), max_iter=self.max_iter, after=best, **loop)
 
     def _start(self, problem: Problem, rng: np.random.Generator | None) -> Start:
-        """Return the given start or the soft vote, or with ``rng`` a random one."""
+        """Return the given start or the soft vote; with ``rng``, a random start."""
         if rng is None:
             return Start(problem.start)
         return random_start(problem.start, problem.data.n_tasks, problem.data.n_classes, rng)
@@ -270,7 +270,7 @@ class ConfusionEM(Aggregator):
     def _first(
         self, model: ConfusionModel, shards: MemoryShards, start: Start
     ) -> tuple[ConfusionParams, list[Any]]:
-        """Return the parameters and states that a run begins with."""
+        """Return the initial parameters and states of a run."""
         return first_params(model, shards, start)
 
     def _result(
@@ -312,12 +312,12 @@ class ConfusionEM(Aggregator):
         self, problem: Problem, log_confusion: Floats, log_class: Floats
     ) -> tuple[Floats, float]:
         """Return posteriors and log-likelihood under known parameters."""
-        if problem.data.n_workers > len(log_confusion):  # one more: the unknown worker
+        if problem.data.n_workers > len(log_confusion):  # one more row, for unknown workers
             log_confusion = np.concatenate([log_confusion, safe_log(self._unknown_worker())])
         return posterior(problem, as_table(log_confusion), log_class)
 
     def _known_log_confusion(self) -> Floats:
-        """Return the fitted log confusion (J, K, L) that the E-step of new tasks uses."""
+        """Return the fitted log confusion (J, K, L) for the E-step of new tasks."""
         return safe_log(self.confusion_)
 
     def _unknown_worker(self) -> Floats:
@@ -327,13 +327,13 @@ class ConfusionEM(Aggregator):
 
 
 def as_table(log_confusion: Floats) -> Floats:
-    """(J, K, L) true class second → (J·L, K) true class last, contiguous."""
+    """Move the true class last: (J, K, L) → (J·L, K), contiguous."""
     n_classes = log_confusion.shape[1]
     return np.ascontiguousarray(log_confusion.transpose(0, 2, 1)).reshape(-1, n_classes)
 
 
 def as_confusion(table: Floats) -> Floats:
-    """(J·L, K) → (J, K, L)."""
+    """Move the true class second again: (J·L, K) → (J, K, L)."""
     n_classes = table.shape[1]
     return np.ascontiguousarray(table.reshape(-1, n_classes, n_classes).transpose(0, 2, 1))
 
@@ -352,7 +352,7 @@ def dirichlet_update(counts: Floats, alpha: Floats) -> tuple[Floats, float]:
     r"""Return the log confusion from (pseudo-)counts, and :math:`\sum \alpha \log\theta`."""
     smoothed = counts + alpha
     total = smoothed.sum(axis=2, keepdims=True)
-    # A class that a worker never met, without a prior: nothing is known, so uniform.
+    # Without a prior, a class that a worker never saw has a uniform row.
     confusion = np.where(total > 0, smoothed / np.where(total > 0, total, 1), 1 / counts.shape[1])
     log_confusion = safe_log(confusion)
     return log_confusion, float((alpha * log_confusion).sum())
@@ -361,7 +361,7 @@ def dirichlet_update(counts: Floats, alpha: Floats) -> tuple[Floats, float]:
 def naive_bayes(problem: Problem, confusion: Floats, class_prior: Floats) -> Floats:
     """Return the posterior (n_tasks, n_classes) of new tasks under known confusion matrices.
 
-    Workers beyond those that ``confusion`` (J, K, K) has are unknown, and their labels say nothing.
+    Workers that ``confusion`` (J, K, K) does not contain are unknown, and their labels are ignored.
     """
     return known_mixture(problem, confusion, class_prior)[0]
 
@@ -377,11 +377,11 @@ def known_mixture(problem: Problem, confusion: Floats, class_prior: Floats) -> t
 
 
 def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tuple[Floats, Floats]:
-    r"""Worker accuracy :math:`\sum_k \pi_k \theta_{jkk}` and its standard error (delta method).
+    r"""Return the worker accuracy :math:`\sum_k \pi_k \theta_{jkk}` and its standard error.
 
-    The variance of :math:`\theta_{jkk}` is :math:`\theta (1 - \theta) / (n_{jk} + 1)`, with
-    :math:`n_{jk}` the expected number of labels on class ``k``, and 1/4 at most where there are
-    none.
+    Delta method: the variance of :math:`\theta_{jkk}` is :math:`\theta (1 - \theta) / (n_{jk} +
+    1)`, with :math:`n_{jk}` the expected number of labels on class ``k``; it is at most 1/4 where
+    there are none.
     """
     diagonal = np.diagonal(confusion, axis1=1, axis2=2)  # (J, K)
     spread = np.maximum(diagonal * (1 - diagonal), 1 / (per_class + 4))  # never claim certainty
@@ -393,16 +393,16 @@ def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tu
 def accuracy_fitted(
     labels: CrowdLabels, probas: Floats, confusion: Floats, class_prior: Floats, counts: Floats
 ) -> tuple[Floats, Floats]:
-    r"""Worker accuracy and its standard error where the classes are themselves only believed.
+    r"""Return the worker accuracy and its standard error, for latent classes.
 
-    A label that is right with probability :math:`r` says less of its worker than one whose class is
-    known. Louis' formula for one accuracy :math:`a` per worker: of the information of ``n`` labels
+    A label that is right with probability :math:`r` is less informative about its worker than one
+    whose class is known. By Louis' formula for one accuracy :math:`a` per worker, ``n`` labels keep
     the share
 
     .. math:: 1 - \frac{1}{n} \sum \frac{r (1 - r)}{a (1 - a)}
 
-    is there, and the rest is missing with the classes. To the variance comes the square of what the
-    prior pulls the accuracy away from that of the expected counts alone.
+    of their information; the rest is lost to the latent classes. The variance also includes the
+    squared shrinkage bias: the shift of the accuracy that the prior causes.
 
     Parameters
     ----------
@@ -430,9 +430,9 @@ def accuracy_fitted(
 
 
 def _unsure_labels(labels: CrowdLabels, probas: Floats) -> Floats:
-    """(n_workers,): sum of r (1 - r) over the labels of each worker, r their chance of being right.
+    """Return the sum of r (1 - r) over the labels of each worker; r is the chance of being right.
 
-    In chunks, so that a fit needs no more memory for it.
+    Works in chunks to limit memory.
     """
     found, cells = np.zeros(labels.n_workers), probas.ravel()
     for start in range(0, labels.n_annotations, CHUNK):
@@ -453,12 +453,12 @@ def extrapolate_tables(
 ) -> ConfusionParams | None:
     """Extrapolate log confusion tables and class prior by SQUAREM, then normalise both.
 
-    A class prior that is fixed stays as it is, normalised or not: the objective counts on it.
+    A fixed class prior stays unchanged, normalised or not, because the objective uses it.
     """
     K = len(first.log_class)
     flat = [np.concatenate([p.table.ravel(), p.log_class]) for p in (first, second, third)]
     if max(np.abs(x).max() for x in flat) > 100:
-        return None  # probabilities of practically zero: the log domain no longer extrapolates
+        return None  # some probabilities are almost zero: do not extrapolate logarithms
     moved = squarem(*flat)
     if moved is None or not np.isfinite(moved).all():
         return None

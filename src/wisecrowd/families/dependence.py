@@ -1,4 +1,4 @@
-r"""Which pairs of workers agree more than their skills explain.
+r"""Detection of pairs of workers who agree more than their skills explain.
 
 Labels that are independent given the class have covariances, over the tasks that two workers share,
 
@@ -6,15 +6,15 @@ Labels that are independent given the class have covariances, over the tasks tha
     C_{jj'}[l, l'] = R_{jj'}[l, l'] - R_{jj'}[l, \cdot]\, R_{jj'}[\cdot, l']
         = \theta_j^\top (\operatorname{diag}\pi - \pi\pi^\top)\, \theta_{j'} = F_j F_{j'}^\top
 
-with factors :math:`F_j` of K × (K - 1): off the diagonal, the covariances of the whole crowd are of
-low rank, and so is the matrix of agreements (at most K²). Workers who copy or collude break this
-for the pairs among themselves and for no others. A fit that gives up a minority of the pairs
-therefore finds the skills of everybody, whatever the colluders say, and what it gives up is the
-collusion. There is no posterior in it that the colluders could capture.
+with factors :math:`F_j` of K × (K - 1): off the diagonal, the covariances of the whole crowd have
+low rank, and so has the matrix of agreements (at most K²). Workers who copy or collude break this
+structure only for the pairs among themselves. A robust fit that rejects a minority of the pairs
+therefore estimates the skills of all workers, and the rejected pairs are the collusion. It uses no
+posterior, which colluders could distort.
 
-The fit is robust regression: iteratively reweighted least squares with bounded influence, from
-several starts, because a large group may capture one; of the solutions that one is taken which
-leaves the fewest pairs unexplained.
+The fit is robust regression: iteratively reweighted least squares with bounded influence. It has
+several starts, because a large group may capture one. The solution that leaves the fewest pairs
+unexplained wins.
 """
 
 from __future__ import annotations
@@ -34,39 +34,39 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 SWEEPS = 60
-SCALE = 1.5  # residuals, in standard errors, from which on a pair loses its influence
-MODEL_ERROR = 0.01  # no model of people is more exact than this, however many tasks they share
-SHRINKAGE = 30.0  # tasks' worth of belief that workers differ in how good they are, and no further
-DENSE_UP_TO = 150  # rows of a covariance matrix that is decomposed as a whole
-CERTAIN = 0.02  # an expected agreement is never closer to 0 or 1 than this
-BEYOND = 1.2  # times what is possible, for errors of estimation
+SCALE = 1.5  # residual, in standard errors, above which a pair loses influence
+MODEL_ERROR = 0.01  # standard error of the model itself, however many tasks are shared
+SHRINKAGE = 30.0  # pseudo-tasks in favour of workers who differ only in accuracy
+DENSE_UP_TO = 150  # largest covariance matrix (rows) with a full decomposition
+CERTAIN = 0.02  # least distance of an expected agreement from 0 and 1
+BEYOND = 1.2  # tolerance factor for estimation errors
 UNEXPLAINED = 2.0  # standard errors
-LARGEST_Z = 37.0  # beyond it the normal tail is no number any more
+LARGEST_Z = 37.0  # beyond it the normal tail underflows
 
 
 @dataclass(frozen=True, eq=False)
 class Dependence:
-    """Agreement of pairs beyond what skills explain, tested.
+    """Tests of pairs for agreement beyond what skills explain.
 
     Attributes
     ----------
     first, second : (n_pairs,) int32
         Codes of the two workers.
     n_shared : (n_pairs,)
-        Tasks, by weight, that both labelled.
+        Weight of the tasks that both labelled.
     agreement, expected : (n_pairs,)
-        Share of equal labels, and what the two workers' skills make of it.
+        Share of equal labels, and its expectation given the two workers' skills.
     z, p, q : (n_pairs,)
         Standardised excess, its one-sided p-value, and the p-value adjusted by Benjamini and
-        Hochberg: calling all pairs with ``q <= 0.01`` dependent is wrong for one in a hundred.
+        Hochberg: among pairs with ``q <= 0.01``, one in a hundred is a false discovery.
     skill : (n_workers, K, K - 1)
         The factors; only their products are identified.
     reference : (n_workers,) bool
-        Workers from whose pairs the skills were learned: everybody, or one camp.
+        Workers whose pairs determined the skills: all workers, or one camp.
     unexplained : float
-        Share of a worker's pairs that agree more than they should by two standard errors, before
-        the crowd's own spread is taken into account; the mean over workers, so that the few who
-        labelled most do not decide.
+        Share of a worker's pairs that agree more than expected by two standard errors, before the
+        crowd's own spread is taken into account. The mean over workers, so that the most active
+        workers do not dominate.
     """
 
     first: NDArray[np.int32]
@@ -83,16 +83,16 @@ class Dependence:
 
     @property
     def excess(self) -> Floats:
-        """(n_pairs,) agreement minus what is expected."""
+        """(n_pairs,) agreement minus its expectation."""
         return self.agreement - self.expected
 
     def linked(self, level: float, least_excess: float) -> Bools:
-        """Return which pairs (n_pairs,) are dependent: significantly, and by enough to matter."""
+        """Return whether pairs (n_pairs,) are dependent: significantly, and strongly enough."""
         return np.asarray((self.q <= level) & (self.excess >= least_excess))
 
     @cached_property
     def stance(self) -> Floats:
-        """(n_workers,) position on the main axis of skills: the signs tell two camps apart."""
+        """(n_workers,) position on the main axis of skills; its sign separates two camps."""
         if not self.skill.size:
             return np.zeros(len(self.skill))
         side = self.skill.reshape(len(self.skill), -1) @ main_axis_of(self.skill)
@@ -100,11 +100,11 @@ class Dependence:
 
 
 def explanations(pairs: PairMoments) -> Iterator[Dependence]:
-    """Yield the tested fits from all starts; see the module's text.
+    """Yield the tested fits from all starts; see the module docstring.
 
-    The starts take every worker's typical covariance with a reference, a median that no minority of
-    copies can move. The reference is everybody, then one camp alone: the camps are the two signs on
-    the main axis of all covariances.
+    The starts use every worker's median covariance with a reference, which a minority of copies
+    cannot move. The reference is the whole crowd, then one camp: the camps are the two signs on the
+    main axis of all covariances.
     """
     K = pairs.n_classes
     require_memory(
@@ -125,13 +125,13 @@ def explanations(pairs: PairMoments) -> Iterator[Dependence]:
 
 
 def dependence(pairs: PairMoments, trusted: Bools | None = None) -> Dependence:
-    """Return the explanation that leaves the fewest pairs unexplained.
+    """Return the fit that leaves the fewest pairs unexplained.
 
     At least half of the crowd must be its reference. The pairs among a minority of colluders are
-    few beside those among honest workers, and so are the pairs within several groups beside those
-    between them. But a minority who agree very well may explain more than honest workers who hardly
-    agree: such a fit is refused where it is impossible (:func:`too_wrong`). With ``trusted``
-    workers their camp is the reference, however small it is.
+    fewer than those among honest workers, and the pairs within several groups are fewer than those
+    between them. However, a minority who agree very well may explain more than honest workers who
+    hardly agree; such a fit is rejected where it is impossible (:func:`too_wrong`). With
+    ``trusted`` workers, their camp is the reference, however small it is.
     """
     active = np.zeros(pairs.n_workers, dtype=bool)
     active[pairs.first] = active[pairs.second] = True
@@ -147,13 +147,13 @@ def dependence(pairs: PairMoments, trusted: Bools | None = None) -> Dependence:
 
 
 def too_wrong(stance: Floats, n_classes: int) -> bool:
-    r"""Return whether workers on the smaller side know more than one who is wrong can know.
+    r"""Return whether workers on the smaller side are more informative than wrong workers can be.
 
-    A worker who is always right has a stance of :math:`\sqrt{1 - \sum_k \pi_k^2}`, one who is
-    always wrong minus :math:`1 / (K - 1)` of that: not to give the right label says less than to
-    give it. If the smaller side is further out, it is not wrong about what the larger side is right
-    about. It agreed on something else, and the fit took that for the truth. Two classes are
-    symmetric and tell nothing.
+    A worker who is always right has a stance of :math:`\sqrt{1 - \sum_k \pi_k^2}`. A worker who is
+    always wrong has minus :math:`1 / (K - 1)` of that, because excluding the right label is less
+    informative than giving it. If the smaller side is further out, it is not just wrong: it agreed
+    on something else, and the fit mistook that for the truth. Two classes are symmetric, so the
+    test does not apply to them.
 
     Examples
     --------
@@ -168,7 +168,7 @@ def too_wrong(stance: Floats, n_classes: int) -> bool:
 
 
 class _RobustFactors:
-    """Alternating least squares for the factors, pairs weighted by how well they are explained."""
+    """Alternating least squares for the factors, with robust weights of the pairs."""
 
     def __init__(self, pairs: PairMoments) -> None:
         from scipy.sparse import csr_array
@@ -188,26 +188,26 @@ class _RobustFactors:
     def typical_factors(self, side: Floats, reference: Bools) -> Floats:
         r"""Return factors (J, K, K - 1) that are multiples of one another, by medians.
 
-        If all covariances, summed over classes, are :math:`c_{jj'} = s_j s_{j'}`, then a worker's
-        median over its pairs with the reference is :math:`s_j` times the typical :math:`s` there;
-        ``side`` (J,) has the signs.
+        If all covariances, summed over classes, are :math:`c_{jj'} = s_j s_{j'}`, a worker's median
+        over its pairs with the reference is :math:`s_j` times the median :math:`s` of the
+        reference. ``side`` (J,) has the signs.
         """
         _, K, rank = self.shape
         sign = np.where(side < 0, -1.0, 1.0)
         turned = np.trace(self._covariance, axis1=1, axis2=2) * sign[self._own] * sign[self._other]
         typical = self._medians(turned, reference[self._other])
         scale = np.sqrt(max(float(np.median(typical[reference])), 1e-6))
-        basis = np.linalg.eigh(np.eye(K) - 1 / K)[1][:, 1:]  # what sums to zero over labels
+        basis = np.linalg.eigh(np.eye(K) - 1 / K)[1][:, 1:]  # sums to zero over labels
         return np.asarray((sign * typical / scale)[:, None, None] * basis / np.sqrt(rank))
 
     def main_axis(self) -> Floats:
-        """Return the main axis (J,) of the covariances summed over classes, whatever its sign."""
+        """Return the main axis (J,) of the covariances summed over classes, with arbitrary sign."""
         scalar = np.trace(self._covariance, axis1=1, axis2=2) * np.sqrt(self._n)
         _, vectors = self._eigen(scalar[:, None, None], self._own, self._other, 1)
         return np.asarray(vectors[:, 0])
 
     def _eigen(self, blocks: Floats, row: Any, column: Any, rank: int) -> tuple[Floats, Floats]:
-        """Return the largest eigenvalues of a symmetric matrix of blocks, and their vectors."""
+        """Return the largest eigenvalues of a symmetric block matrix, and their eigenvectors."""
         from scipy.sparse import coo_array
         from scipy.sparse.linalg import eigsh
 
@@ -222,12 +222,12 @@ class _RobustFactors:
         if size <= max(DENSE_UP_TO, 3 * rank):
             values, vectors = np.linalg.eigh(matrix.toarray())
             return values[-rank:], vectors[:, -rank:]
-        start = np.random.default_rng(0).standard_normal(size)  # else ARPACK draws its own
+        start = np.random.default_rng(0).standard_normal(size)  # otherwise ARPACK draws its own
         values, vectors = eigsh(matrix, k=rank, which="LA", v0=start, tol=1e-6)
         return values, vectors
 
     def run(self, factors: Floats, reference: Bools) -> Floats:
-        """Return the factors (J, K, K - 1) of everybody, learned from pairs with the reference."""
+        """Return the factors (J, K, K - 1) of all workers, fitted to pairs with the reference."""
         _, _, rank = self.shape
         information = self._n * reference[self._other]
         for _ in range(SWEEPS):
@@ -238,11 +238,11 @@ class _RobustFactors:
             gram += SHRINKAGE * np.eye(rank)
             right += SHRINKAGE * one_dimensional(factors)
             solved = np.linalg.solve(gram, right.transpose(0, 2, 1)).transpose(0, 2, 1)
-            factors = 0.5 * (factors + solved)  # all at once, so a full step would overshoot
+            factors = 0.5 * (factors + solved)  # all move at once: a full step would overshoot
         return factors
 
     def _medians(self, values: Floats, among: Bools) -> Floats:
-        """Return every worker's median (J,) over some of the pairs, 0 where there are none."""
+        """Return every worker's median (J,) over some of the pairs; 0 without pairs."""
         rows = np.flatnonzero(among)
         rows = rows[np.lexsort((values[rows], self._own[rows]))]
         begin = np.searchsorted(self._own[rows], np.arange(self.shape[0] + 1))
@@ -252,7 +252,7 @@ class _RobustFactors:
         return medians
 
     def _misfit(self, factors: Floats) -> Floats:
-        """Return the size of the residual of every pair in standard errors."""
+        """Return the absolute residual of every pair, in standard errors."""
         model = np.matmul(factors[self._own], factors[self._other].transpose(0, 2, 1))
         return np.asarray(np.sqrt(((self._covariance - model) ** 2).sum(axis=(1, 2)) * self._n))
 
@@ -262,7 +262,7 @@ class _RobustFactors:
 
 
 def main_axis_of(factors: Floats) -> Floats:
-    """Return the direction (K · (K - 1),) along which the factors (J, K, K - 1) differ most."""
+    """Return the direction (K · (K - 1),) in which the factors (J, K, K - 1) differ most."""
     flat = factors.reshape(len(factors), -1)
     if flat.shape[1] <= len(flat):
         return np.asarray(np.linalg.eigh(flat.T @ flat)[1][:, -1])
@@ -271,17 +271,17 @@ def main_axis_of(factors: Floats) -> Floats:
 
 
 def one_dimensional(factors: Floats) -> Floats:
-    """Return the factors' part on their main axis: workers as multiples of one another."""
+    """Project the factors onto their main axis: workers become multiples of one another."""
     flat, axis = factors.reshape(len(factors), -1), main_axis_of(factors)
     return np.asarray(np.outer(flat @ axis, axis).reshape(factors.shape))
 
 
 def _tested(pairs: PairMoments, factors: Floats, reference: Bools) -> Dependence:
-    """Test every pair's agreement against what the factors make of it.
+    """Test every pair's agreement against its expectation under the factors.
 
-    The count of agreements is binomial; its tail as a normal score is then set against the crowd's
-    own spread, where that is wider: tasks that are hard for everybody make everybody dependent a
-    little, and nobody a colluder.
+    The number of agreements is binomial. Its tail, as a normal score, is divided by the crowd's own
+    spread where that is wider: tasks that are hard for all workers make all pairs slightly
+    dependent, without collusion.
     """
     from scipy.special import betainc, ndtri
 
@@ -319,7 +319,7 @@ def upper_tail(z: Floats) -> Floats:
 
 
 def benjamini_hochberg(p: Floats) -> Floats:
-    """Return adjusted p-values: rejecting where they are at most a keeps false discoveries below a.
+    """Return p-values adjusted for the false discovery rate (Benjamini and Hochberg).
 
     Examples
     --------

@@ -1,10 +1,10 @@
-r"""Weighted votes: every worker has a weight, every task the class with the most of it.
+r"""Weighted votes: every worker has a weight; the class with the largest total weight wins.
 
 .. math::
     q_i(k) \propto \pi_{ik} \sum_{j: y_{ij} = k} u_j
 
-A method is one hook: each worker's agreement with the vote to new weights :math:`u`. One round is
-O(annotations) for any number of classes.
+A method implements one hook, which turns each worker's agreement with the vote into new weights
+:math:`u`. One round is O(annotations) for any number of classes.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Floats = NDArray[np.float64]
 
 
 class VoteStats(NamedTuple):
-    """Additive statistics of one pass: the weight of each worker's labels that won, (J,)."""
+    """Additive statistics of one pass: weight of each worker's winning labels, (J,)."""
 
     agreement: Floats
 
@@ -66,9 +66,9 @@ class VoteModel:
     ----------
     n_workers : int
     no_class : (n_classes,) zeros
-        The class prior is part of the task prior.
+        Zeros, because the class prior is part of the task prior.
     smoothing : float
-        Votes that every class of every task has from the start.
+        Pseudo-count of votes for every class of every task.
     by_frequency : (n_classes,) classes by frequency, or None if posteriors are dense
     """
 
@@ -83,7 +83,7 @@ class VoteModel:
         return VoteState(begin_posterior(shard, len(self.no_class)), totals)
 
     def first(self, shard: Shard, state: VoteState, start: Start) -> tuple[VoteState, VoteStats]:
-        """Return how much of each worker's labels a given posterior has right."""
+        """Return the expected correct labels of each worker under a given posterior."""
         assert start.given is not None
         right, _ = given_start(shard, state.posterior, start.given, self.n_workers)
         return state, VoteStats(right)
@@ -91,7 +91,7 @@ class VoteModel:
     def local_step(
         self, shard: Shard, state: VoteState, params: VoteParams
     ) -> tuple[VoteState, VoteStats]:
-        """Vote, and return how much of each worker's labels won."""
+        """Vote, and return the weight of each worker's winning labels."""
         agreement, labels = np.zeros_like(params.weight), state.posterior
         priors = NormalisedPriors(self.no_class, shard.prior_rows, shard.prior_index, state.totals)
         output = VoteOutput(agreement, labels.probas, labels.rest)
@@ -109,13 +109,13 @@ class VoteModel:
 
 
 class Votes:
-    """The votes of one set of labels: ask for a round of them, or for the posterior of the last.
+    """Votes on one set of labels: runs rounds and returns the posterior of the last one.
 
     Parameters
     ----------
     problem : Problem
     smoothing : float
-        Votes that every class of every task has from the start.
+        Pseudo-count of votes for every class of every task.
     """
 
     def __init__(self, problem: Problem, smoothing: float = 0.0) -> None:
@@ -126,19 +126,19 @@ class Votes:
         )
         self._shards = problem.cut(labels.n_workers)
         self._states = self._shards.begin(self._model)
-        self.total = worker_weights(labels)  # (J,) of each worker's labels
+        self.total = worker_weights(labels)  # (J,) total weight of each worker's labels
         self.n_classes = labels.n_classes
 
     def share(self, agreement: Floats) -> Floats:
-        """Return agreement as a share of each worker's labels; chance for workers without any."""
+        """Return agreement as a share of each worker's labels; chance level without labels."""
         return share_of(agreement, self.total, 1 / self.n_classes)
 
     def round(self, vote_weight: Floats, *, hard: bool) -> Floats:
-        """Vote with the given weights (J,); return how much of each worker's labels won, (J,)."""
+        """Vote with weights (J,); return the weight of each worker's winning labels, (J,)."""
         return self._run("local_step", VoteParams(vote_weight, hard))
 
     def agreement_with(self, given: Floats) -> Floats:
-        """Return how much of each worker's labels a posterior (n_tasks, K) has right, (J,)."""
+        """Return the expected correct labels (J,) of the workers under a posterior (n_tasks, K)."""
         return self._run("first", Start(given))
 
     def _run(self, step: str, params: Any) -> Floats:
@@ -153,14 +153,14 @@ class Votes:
 
 
 class IterativeVote(Aggregator):
-    """Alternate votes and worker weights; a method says how agreement becomes weight.
+    """Base of methods that alternate votes and worker weights.
 
     Parameters
     ----------
     max_iter : int
-        The most rounds of new weights.
+        Maximum number of rounds of new weights.
     tol : float
-        Stop when no weight changes by more than this.
+        Largest change of a weight that counts as converged.
     """
 
     max_iter: int
@@ -184,11 +184,11 @@ class IterativeVote(Aggregator):
         return np.ones_like(votes.total)
 
     def _unknown_weight(self) -> float:
-        """Return the weight of a worker about whom nothing is known, in a prediction."""
+        """Return the weight of an unknown worker in a prediction."""
         return 1 / len(self.classes_)
 
     def _objective(self, agreement: Floats, votes: Votes, weights: Floats) -> float:
-        """Return what ``history_`` records of a round: the share of labels that won."""
+        """Return the value that ``history_`` records after a round: the share of winning labels."""
         return float(agreement.sum() / max(votes.total.sum(), 1e-300))
 
     # -------------------------------------------------------------------------------------- fit

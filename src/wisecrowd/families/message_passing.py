@@ -1,12 +1,12 @@
-r"""Belief propagation between tasks and workers whose confusion matrices are integrated out.
+r"""Belief propagation between tasks and workers, with confusion matrices integrated out.
 
 The factor of worker ``j`` couples all its tasks,
 
 .. math:: g_j(z) = \int p(\theta_j) \prod_{i \in j} \theta_j[z_i, y_{ij}] \, d\theta_j,
 
-and becomes a finite sum over the nodes of the prior's integration rule, which is exact for the
-priors and degrees that have one. Node sums per worker add up over shards of tasks; the messages
-from workers to tasks are the shards' state.
+and is approximated by a finite sum over the nodes of the prior's integration rule, which is exact
+for some priors and degrees. Node sums per worker add up over shards of tasks. The messages from
+workers to tasks are the state of a shard.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from wisecrowd.kernels.belief_propagation.reference import Edges, MessageOutput,
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-MAX_WEIGHT = 500.0  # so many times a probability of one half can be multiplied before it is zero
+MAX_WEIGHT = 500.0  # largest power of 1/2 that does not risk underflow
 WORKERS_AT_ONCE = 1 << 15
-TERMS_PER_ANNOTATION = 2  # a round with more terms than this per annotation deserves compiled code
+TERMS_PER_ANNOTATION = 2  # terms per annotation above which compiled code pays off
 
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """The integration rules of all workers, laid end to end.
+    """The integration rules of all workers, concatenated.
 
     Attributes
     ----------
-    rule_start : (J,) where worker ``j``'s rule begins in ``values``
-    node_start : (J + 1,) where its own node sums begin
+    rule_start : (J,) start of worker ``j``'s rule in ``values``
+    node_start : (J + 1,) start of worker ``j``'s node sums
     values : (n,) accuracies or (n, L, K) confusion matrices with the true class last
     log_weight : (node_start[-1],) log weights, one copy per worker
     """
@@ -55,7 +55,7 @@ class Nodes:
 
     @classmethod
     def build(cls, rules: list[Rule], rule_of: NDArray[np.integer[Any]]) -> Nodes:
-        """Lay out distinct rules and say which worker uses which."""
+        """Concatenate distinct rules and store which worker uses which."""
         sizes = np.array([len(rule.log_weight) for rule in rules])
         starts = np.cumsum(sizes) - sizes
         node_start = np.concatenate([[0], np.cumsum(sizes[rule_of])]).astype(np.int64)
@@ -77,7 +77,7 @@ class Nodes:
     def mean(self, share: Floats, n_classes: int) -> tuple[Floats, Floats]:
         """Return the posterior mean (J, K, K) of the confusion, and the variance of its diagonal.
 
-        Workers are taken some at a time: all nodes at once would be most of a fit's memory.
+        Processes workers in batches: all nodes at once would take most of a fit's memory.
         """
         n_workers = len(self.rule_start)
         confusion = np.empty((n_workers, n_classes, n_classes))
@@ -106,7 +106,7 @@ class Nodes:
 
 
 class MessageStats(NamedTuple):
-    """Additive: node sums (nodes,), class mass (K,), the tasks' part of the evidence, moved."""
+    """Additive: node sums (nodes,), class mass (K,), evidence of the tasks, moved messages."""
 
     node_sums: Floats
     mass: Floats
@@ -116,7 +116,7 @@ class MessageStats(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MessageParams:
-    """Node shares of all workers and the log class prior; ``update`` is False for a first look."""
+    """Node shares of all workers and log class prior; ``update`` is False for a pass of sums."""
 
     nodes: Nodes
     share: Floats
@@ -125,7 +125,7 @@ class MessageParams:
 
 
 class MessageState(NamedTuple):
-    """The (task, worker) edges of a shard, None if every annotation is one, and their messages."""
+    """Edges (task, worker) of a shard, None if every annotation is one, and their messages."""
 
     edges: Edges | None
     message: Floats
@@ -143,9 +143,9 @@ class MessageModel:
         twice) or a log vector (K,) per edge.
     damping, tol : float
     estimate_class : bool
-        Whether the class prior follows the beliefs.
+        Whether the class prior is estimated from the beliefs.
     n_terms : int
-        The (edge, node, class) terms in a round over all shards: many need compiled kernels.
+        Number of (edge, node, class) terms in a round over all shards; many need compiled kernels.
     """
 
     n_classes: int
@@ -165,13 +165,13 @@ class MessageModel:
     def local_step(
         self, shard: Shard, state: MessageState, params: MessageParams
     ) -> tuple[MessageState, MessageStats]:
-        """Replace the messages of one shard, in place, and sum what its tasks say at each node."""
+        """Replace the messages of one shard, in place, and sum the node terms of its tasks."""
         return state, self._round(shard, state, params, None)
 
     def answer(
         self, shard: Shard, state: MessageState, params: MessageParams
     ) -> tuple[Floats, MessageStats]:
-        """Return the beliefs (n, K) that the messages of one shard stand for."""
+        """Return the beliefs (n, K) given by the messages of one shard."""
         probas = np.empty((shard.n_tasks, self.n_classes))
         return probas, self._round(shard, state, replace(params, update=False), probas)
 
@@ -197,25 +197,25 @@ class MessageModel:
         return MessageStats(sums, mass, evidence, moved)
 
     def global_step(self, stats: MessageStats, params: MessageParams) -> MessageParams:
-        """Turn node sums into node shares."""
+        """Convert node sums to node shares."""
         share, _ = params.nodes.per_worker(stats.node_sums)
         log_class = log_shares(stats.mass) if self.estimate_class else params.log_class
         return replace(params, share=share, log_class=log_class, update=True)
 
     def objective(self, stats: MessageStats, params: MessageParams) -> float:
-        """Bethe approximation of the log evidence: exact on trees."""
+        """Return the Bethe approximation of the log evidence, which is exact on trees."""
         return float(params.nodes.per_worker(stats.node_sums)[1].sum() + stats.evidence)
 
     def extrapolate(self, first: Any, second: Any, third: Any) -> None:
         """Return None: messages are not extrapolated."""
 
     def settled(self, stats: MessageStats, params: MessageParams) -> bool:
-        """Whether no message moved by more than the tolerance."""
+        """Return whether no message moved by more than the tolerance."""
         return params.update and stats.moved == 0
 
 
 def starts_edge(indptr: Ints, worker: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return (annotations,) whether each is the first of its (task, worker) pair."""
+    """Return whether each annotation is the first of its (task, worker) pair."""
     new = np.ones(len(worker), dtype=bool)
     new[1:] = worker[1:] != worker[:-1]
     new[indptr[:-1][np.diff(indptr) > 0]] = True
@@ -252,7 +252,7 @@ def rules_for(
 
 
 def label_weights(labels: CrowdLabels) -> NDArray[np.int64]:
-    """Return the degree of each worker's factor (J,): labels, counted with their weight."""
+    """Return the degree of each worker's factor (J,): the weighted number of labels."""
     if labels.weight is None:
         return labels.labels_per_worker
     total = np.bincount(labels.worker, labels.weight, labels.n_workers)
@@ -260,7 +260,7 @@ def label_weights(labels: CrowdLabels) -> NDArray[np.int64]:
 
 
 def inexact_workers(prior: WorkerPrior, labels: CrowdLabels) -> NDArray[np.intp]:
-    """Return the workers whose rule is an approximation: too many labels for an exact one."""
+    """Return the workers with too many labels for an exact rule."""
     distinct, index = np.unique(label_weights(labels), return_inverse=True)
     exact = np.array([prior.exact(int(d), labels.n_classes) for d in distinct])
     return np.flatnonzero(~exact[index])
@@ -290,10 +290,10 @@ def centred_nodes(
     size: int,
     coin: bool,
 ) -> Nodes:
-    """Return nodes in which the given workers have rules that stand where their posteriors are.
+    """Return nodes in which the given workers have rules centred on their posteriors.
 
-    Coins with about the same number of labels and accuracy share a rule: where it stands exactly
-    does not matter, because it is weighted back to the prior.
+    Coins with similar numbers of labels and accuracies share a rule. Its exact position does not
+    matter, because it is reweighted to the prior.
     """
     K = counts.shape[1]
     total = counts.sum(axis=(1, 2))
@@ -314,7 +314,7 @@ def centred_nodes(
 def log_evidence(
     model: MessageModel, shards: MemoryShards, done: LoopResult, nodes: Nodes
 ) -> tuple[Floats, MessageParams]:
-    """Return each worker's log evidence (J,) at other nodes, the messages as they are."""
+    """Return each worker's log evidence (J,) at other nodes, with the messages fixed."""
     params = replace(done.params, nodes=nodes, share=np.exp(nodes.log_weight), update=False)
     _, stats = shards.map_reduce(model, "local_step", done.states, params)
     share, evidence = nodes.per_worker(stats.node_sums)

@@ -40,7 +40,7 @@ from wisecrowd.kernels.sparse_posterior.reference import CoinOutput, NormalisedP
 
 Floats = NDArray[np.float64]
 
-CONFUSION_LIMIT = 10_000_000  # numbers; larger tables of confusion matrices are not written out
+CONFUSION_LIMIT = 10_000_000  # numbers; larger confusion matrices are not stored
 
 
 class CoinStats(NamedTuple):
@@ -114,7 +114,7 @@ class OneCoinModel:
     def local_step(
         self, shard: Shard, state: CoinState, params: CoinParams
     ) -> tuple[CoinState, CoinStats]:
-        """E-step and expected correct labels of one shard."""
+        """Run the E-step of one shard and return its expected correct labels."""
         labels, totals = state.posterior, self._totals(shard, state, params)
         correct = np.zeros_like(params.log_odds)
         mass = np.zeros_like(params.log_class) if self.fixed_class is None else None
@@ -131,7 +131,7 @@ class OneCoinModel:
         return state, CoinStats(correct, mass, log_z)
 
     def global_step(self, stats: CoinStats, params: CoinParams | None) -> CoinParams:
-        """M-step: MAP accuracies and class shares."""
+        """Run the M-step: MAP accuracies and class shares."""
         accuracy = self._accuracies(stats.correct)
         if self.fixed_class is not None:
             return self.params(accuracy, self.fixed_class)
@@ -139,10 +139,10 @@ class OneCoinModel:
         return self.params(accuracy, log_class)
 
     def objective(self, stats: CoinStats, params: CoinParams) -> float:
-        """Log-likelihood plus log prior density, both at ``params``."""
+        """Return the log-likelihood plus log prior density, both at ``params``."""
         value = self.log_likelihood(stats, params)
         if self.n_classes == 1:
-            return value  # nothing can be wrong, and accuracies are no parameters
+            return value  # every label is right: accuracies are not parameters
         right, wrong = safe_log(params.accuracy), safe_log(1 - params.accuracy)
         return float(value + self.coin.a * right.sum() + self.coin.b * wrong.sum())
 
@@ -153,7 +153,7 @@ class OneCoinModel:
     def extrapolate(
         self, first: CoinParams, second: CoinParams, third: CoinParams
     ) -> CoinParams | None:
-        """Extrapolate log-odds and log class prior; what is practically certain stays as it is."""
+        """Extrapolate log-odds and log class prior; values near certainty stay unchanged."""
         path = [
             np.concatenate([safe_log(p.accuracy) - safe_log(1 - p.accuracy), p.log_class])
             for p in (first, second, third)
@@ -194,7 +194,7 @@ class OneCoinModel:
 
 
 class OneCoinEM(Aggregator):
-    """EM for one accuracy per worker; a method adds its defaults and where it starts.
+    """EM for one accuracy per worker; a method adds its defaults and its start.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class OneCoinEM(Aggregator):
     def _first_params(
         self, model: OneCoinModel, shards: MemoryShards, states: list[CoinState], start: Start
     ) -> CoinParams:
-        """Return the parameters that iterations start from: M-step from a starting posterior."""
+        """Return the initial parameters: the M-step from a starting posterior."""
         return model.global_step(shards.map_reduce(model, "first", states, start)[1], None)
 
     def _result(
@@ -309,7 +309,7 @@ class OneCoinEM(Aggregator):
     def _known(self, problem: Problem) -> tuple[Any, float]:
         """Return posteriors and log-likelihood under the fitted parameters."""
         labels, accuracy = problem.data, self.accuracy_
-        if labels.n_workers > len(accuracy):  # one more: the worker about whom nothing is known
+        if labels.n_workers > len(accuracy):  # one more row, for unknown workers
             accuracy = np.append(accuracy, 1 / labels.n_classes)
         log_class = known_class_prior(self.class_prior, problem.prior, self.class_prior_)
         probas = PosteriorMatrix(labels)
@@ -321,21 +321,21 @@ class OneCoinEM(Aggregator):
 
 
 def log_odds(accuracy: Floats, n_classes: int) -> Floats:
-    r"""Return :math:`\log p - \log\frac{1 - p}{K - 1}` (J,): what a label adds to its class."""
+    r"""Return :math:`\log p - \log\frac{1 - p}{K - 1}` (J,), the weight of a label."""
     if n_classes == 1:
         return np.zeros_like(accuracy)
     return safe_log(accuracy) - log_wrong(accuracy, n_classes)
 
 
 def log_wrong(accuracy: Floats, n_classes: int) -> Floats:
-    r"""Return :math:`\log\frac{1 - p}{K - 1}` (J,); zero for one class, where labels are right."""
+    r"""Return :math:`\log\frac{1 - p}{K - 1}` (J,); zero for one class, where no label is wrong."""
     if n_classes == 1:
         return np.zeros_like(accuracy)
     return safe_log(1 - accuracy) - float(np.log(n_classes - 1))
 
 
 def coin_confusion(accuracy: Floats, n_classes: int) -> Floats:
-    """Return the (J, K, K) confusion matrices that the accuracies stand for."""
+    """Return the (J, K, K) confusion matrices given by the accuracies."""
     off = (1 - accuracy) / max(n_classes - 1, 1)
     same = np.eye(n_classes, dtype=bool)
     return np.where(same, accuracy[:, None, None], off[:, None, None])

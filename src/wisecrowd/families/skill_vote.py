@@ -1,18 +1,18 @@
-r"""One weight per worker, found from who agrees with whom; tasks then vote with these weights.
+r"""One weight per worker, estimated from pairwise agreement, then a weighted vote.
 
 .. math::
     q_i(k) \propto \pi_{ik} \exp\Big(\kappa \sum_{j: y_{ij} = k} u_j\Big)
 
-This is the posterior of a one-coin model whose log-odds are :math:`\kappa u_j`. A method that finds
-accuracies sets :math:`u` to their log-odds and :math:`\kappa = 1`. A method that finds weights only
-up to scale decides by the sign of a weighted vote, which :math:`\kappa` does not change; then
-:math:`\kappa` is the scale under which the labels are most likely, so that the probabilities are
-those the data can support.
+This is the posterior of a one-coin model whose log-odds are :math:`\kappa u_j`. A method that
+estimates accuracies sets :math:`u` to their log-odds and :math:`\kappa = 1`. A method that
+estimates weights up to scale decides by the sign of a weighted vote, which :math:`\kappa` does not
+change. Then :math:`\kappa` is fitted by maximum likelihood, so that the probabilities are supported
+by the data.
 
-Gold labels count as one more worker who gave them. A task prior counts in the posterior only.
-Agreement alone cannot tell a crowd from its mirror image: of the two, that one is taken in which
-the weighted vote agrees with the plain vote in total, that is, most workers are better than chance.
-This is decided, like every scale, for each connected part of the crowd.
+Gold labels act as one more worker. A task prior enters only the posterior. Agreement alone does not
+determine which of the two classes is which. The sign is chosen so that the weighted vote agrees
+with the plain vote in total, which assumes that most workers are better than chance. Signs and
+scales are chosen for each connected component of the crowd.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ from wisecrowd.kernels.posteriors import log_normalise
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-GRID = np.geomspace(0.02, 12.0, 17)  # log-odds of the best worker, where the scale is looked for
-PSEUDO = (1.0, 0.5)  # right and wrong labels that every worker has beforehand: nobody is certain
+GRID = np.geomspace(0.02, 12.0, 17)  # log-odds of the best worker in the search for the scale
+PSEUDO = (1.0, 0.5)  # pseudo-counts of right and wrong labels of every worker
 
 
 @dataclass(frozen=True, eq=False)
 class Skills:
-    """What a method learned about the workers.
+    """Estimated worker skills.
 
     Attributes
     ----------
     weight : (n_workers,)
-        Vote weights: log-odds, or up to a common scale.
+        Vote weights: log-odds, or known up to a common scale.
     scaled : bool
         Whether the weights are log-odds already.
     accuracy : (n_workers,), optional
-        The method's own estimate; else the share of labels that the posterior has right.
+        The method's own estimate; by default the expected share of correct labels.
     offset : (n_classes,), optional
-        What every task's vote starts from, on the scale of the weights.
+        Value added to every task's vote, on the scale of the weights.
     score : (n_tasks,), optional
-        Signed votes (class 1 against class 0), where they are no sum of worker weights.
+        Signed votes (class 1 against class 0), if they are not a sum of worker weights.
     """
 
     weight: Floats
@@ -78,7 +78,7 @@ class Skills:
 
 
 class SkillVote(Aggregator):
-    """Find worker weights by the method's hook, then vote with them and say how sure that is."""
+    """Base of methods that estimate worker weights and then vote with them."""
 
     saves: ClassVar[dict[str, Saved]] = {
         "vote_weight_": SavedArray("J"),
@@ -86,7 +86,7 @@ class SkillVote(Aggregator):
     }
 
     def _skills(self, problem: Problem, gold: Ints) -> Skills:
-        """Return the skills; ``gold`` (n_tasks,) has known classes and -1."""
+        """Return the skills; ``gold`` (n_tasks,) has known classes, and -1 elsewhere."""
         raise TypeError(f"{type(self).__name__} must define _skills.")
 
     def _fit(self, problem: Problem) -> Fit:
@@ -95,7 +95,7 @@ class SkillVote(Aggregator):
         votes = CoinVotes(problem)
         offset = np.zeros(labels.n_classes)
         if skills.offset is not None:
-            offset = skills.offset[: labels.n_classes]  # with one class there is one
+            offset = skills.offset[: labels.n_classes]  # a single class has a single offset
         scale = 1.0 if skills.scaled else votes.best_scale(skills.weight, offset)
         weight = scale * skills.weight
         log_class = _log_softmax(scale * offset)
@@ -120,17 +120,17 @@ class SkillVote(Aggregator):
 
     def _predict(self, problem: Problem) -> Any:
         weight = self.vote_weight_
-        if problem.data.n_workers > len(weight):  # one more: the worker about whom nothing is known
+        if problem.data.n_workers > len(weight):  # one more row, for unknown workers
             weight = np.append(weight, 0.0)
         return CoinVotes(problem).posterior(weight, self.vote_offset_)[0]
 
 
 class CoinVotes:
-    """Votes in log-odds: one round of them, the posterior of the last, and their best scale."""
+    """Votes in log-odds: runs a round, returns the last posterior, and fits the scale."""
 
     def __init__(self, problem: Problem) -> None:
         labels = problem.data
-        self.total = worker_weights(labels)  # (J,) of each worker's labels
+        self.total = worker_weights(labels)  # (J,) total weight of each worker's labels
         self._labelled = float(np.count_nonzero(labels.labels_per_task))
         self._probas = PosteriorMatrix(labels)
         self._model = OneCoinModel(
@@ -156,10 +156,10 @@ class CoinVotes:
         return self._probas.matrix(), stats
 
     def best_scale(self, weight: Floats, offset: Floats) -> float:
-        r"""Return the :math:`\kappa` under which the labels are most likely.
+        r"""Return the maximum-likelihood scale :math:`\kappa`.
 
         The likelihood is that of one-coin workers with log-odds :math:`\kappa u_j`, each with the
-        pseudo-counts of right and wrong labels that keep certainty away.
+        pseudo-counts of right and wrong labels that prevent certainty.
         """
         n_classes = len(offset)
         top = float(np.abs(weight[self.total > 0]).max(initial=0.0))
@@ -182,9 +182,9 @@ class CoinVotes:
 
 
 def _highest(function: Callable[[float], tuple[float, float]], grid: Floats) -> float:
-    """Return where a function, given with its slope, is highest: the best grid cell, then a root.
+    """Return the argmax of a function with known slope: the best grid cell, then a root.
 
-    The root of the slope is found to the last digits, where a search among values could not be.
+    The root of the slope is more precise than a search among values.
     """
     from scipy.optimize import brentq
 
@@ -196,7 +196,7 @@ def _highest(function: Callable[[float], tuple[float, float]], grid: Floats) -> 
     else:
         high = best
     if not slopes[low] > 0 > slopes[high]:
-        return float(grid[best])  # the highest value is at the end of the grid
+        return float(grid[best])  # the maximum is at the end of the grid
     root = brentq(lambda x: function(float(x))[1], grid[low], grid[high], xtol=1e-14, rtol=1e-14)
     return float(root)
 
@@ -205,7 +205,7 @@ def _highest(function: Callable[[float], tuple[float, float]], grid: Floats) -> 
 
 
 def _accuracy(log_odds: Floats, n_classes: int) -> Floats:
-    r"""Return :math:`p = e^u / (e^u + K - 1)`; the logistic function does not overflow as tanh."""
+    r"""Return :math:`p = e^u / (e^u + K - 1)`, by tanh, which does not overflow."""
     return np.asarray(0.5 * (1 + np.tanh(0.5 * (log_odds - np.log(n_classes - 1)))))
 
 
@@ -222,12 +222,12 @@ def known_classes(prior: TaskPrior, n_tasks: int) -> NDArray[np.int64]:
     possible = prior.rows > -np.inf
     only = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
     if prior.rows.shape[1] == 1:
-        only[:] = -1  # with one class there is nothing to know
+        only[:] = -1  # with one class there is nothing to infer
     return np.asarray(only[np.zeros(n_tasks, np.intp) if prior.index is None else prior.index])
 
 
 def clipped_log_odds(accuracy: Floats, total: Floats, n_classes: int) -> tuple[Floats, Floats]:
-    """Return accuracies, no surer than one error in ``n + 2`` labels, and their log-odds."""
+    """Return accuracies, limited to one error in ``n + 2`` labels, and their log-odds."""
     if n_classes == 1:
         return np.ones_like(accuracy), np.zeros_like(accuracy)
     least = 1 / (total + 2)
@@ -236,14 +236,14 @@ def clipped_log_odds(accuracy: Floats, total: Floats, n_classes: int) -> tuple[F
 
 
 def fill_in(skill: Floats, identified: NDArray[np.bool_], total: Floats) -> Floats:
-    """Give workers who share no task with anybody the mean skill of the others, or 1/2."""
+    """Give workers who share no task with others the mean skill of the others, or 1/2."""
     weight = np.where(identified, total, 0.0)
     mean = float(skill @ weight / weight.sum()) if weight.sum() > 0 else 0.5
     return np.where(identified, skill, mean if mean > 0 else 0.5)
 
 
 def sum_by(index: Ints, values: Any, size: int) -> Floats:
-    """Add up values by index."""
+    """Sum values by index."""
     return np.bincount(index, weights=values, minlength=size).astype(np.float64, copy=False)
 
 
@@ -263,7 +263,7 @@ def right_labels(labels: CrowdLabels, probas: Floats) -> Floats:
     return sum_by(labels.worker, right, labels.n_workers)
 
 
-# ------------------------------------------------------------------------------ who labels what
+# --------------------------------------------------------------------------------- label matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +277,7 @@ class SignedLabels:
     signed : (n_entries,)
         Weight of labels "class 1" minus weight of labels "class 0".
     task_part, worker_part : (n_tasks,), (n_workers + 1,)
-        The connected part of the crowd that each belongs to.
+        The connected component of each task and worker.
     """
 
     task: Ints
@@ -288,16 +288,16 @@ class SignedLabels:
     n_parts: int
 
     def by_task(self, values: Floats) -> Floats:
-        """Add up values of entries by task."""
+        """Sum values of entries by task."""
         return sum_by(self.task, values, len(self.task_part))
 
     def by_worker(self, values: Floats) -> Floats:
-        """Add up values of entries by worker."""
+        """Sum values of entries by worker."""
         return sum_by(self.worker, values, len(self.worker_part))
 
 
 def signed_labels(labels: CrowdLabels, gold: Ints) -> SignedLabels:
-    """Return the labels of two classes as ±1, with gold labels as those of one more worker."""
+    """Return the labels of two classes as ±1, with gold labels as one more worker."""
     task, worker, weight, label = _with_gold(labels, gold)
     n_columns = labels.n_workers + 1
     key, entry = np.unique(task.astype(np.int64) * n_columns + worker, return_inverse=True)
@@ -308,7 +308,7 @@ def signed_labels(labels: CrowdLabels, gold: Ints) -> SignedLabels:
 
 
 def _with_gold(labels: CrowdLabels, gold: Ints) -> tuple[Ints, Ints, Floats, Ints]:
-    """Return task, worker, weight and label of all annotations that count, gold ones at the end."""
+    """Return task, worker, weight and label of annotations of nonzero weight, gold ones last."""
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     counts, known = np.flatnonzero(weight > 0), np.flatnonzero(gold >= 0)
     return (
@@ -320,7 +320,7 @@ def _with_gold(labels: CrowdLabels, gold: Ints) -> tuple[Ints, Ints, Floats, Int
 
 
 def _parts(task: Ints, worker: Ints, n_tasks: int, n_workers: int) -> tuple[Ints, Ints, int]:
-    """Return the connected part of each task and worker, and how many parts there are."""
+    """Return the connected component of each task and worker, and the number of components."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -331,7 +331,7 @@ def _parts(task: Ints, worker: Ints, n_tasks: int, n_workers: int) -> tuple[Ints
 
 
 def vote_agreement(labels: CrowdLabels, gold: Ints) -> Floats:
-    """Return how much each worker's labels agree with the plain vote, or gold, beyond chance."""
+    """Return each worker's agreement with the plain vote, or gold, beyond chance."""
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     task, label, K = labels.task.astype(np.int64), labels.label, labels.n_classes
     key, entry = np.unique(task * K + label, return_inverse=True)
@@ -343,13 +343,13 @@ def vote_agreement(labels: CrowdLabels, gold: Ints) -> Floats:
 
 
 def orient(skill: Floats, agreement: Floats, part: Ints, n_parts: int) -> Floats:
-    """Turn the skills of each part so that the weighted vote agrees with the plain vote."""
+    """Choose the sign of each component so that the weighted vote agrees with the plain vote."""
     agrees = np.bincount(part, weights=skill * agreement, minlength=n_parts)
     return np.asarray(np.where(agrees[part] < 0, -skill, skill))
 
 
 def unit(vector: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:
-    """Return the vector with norm one in each part (or zero), and the norm of each part."""
+    """Return the vector with norm one (or zero) in each component, and the norms."""
     norm = np.sqrt(np.bincount(part, weights=vector**2, minlength=n_parts))
     return vector / np.where(norm > 0, norm, 1.0)[part], norm
 
@@ -359,7 +359,7 @@ def unit(vector: Floats, part: Ints, n_parts: int) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    r"""How pairs of different workers agree on the tasks that both labelled, each pair both ways.
+    r"""Agreement of pairs of different workers on their common tasks, each pair both ways.
 
     Attributes
     ----------
@@ -370,7 +370,7 @@ class Pairs:
         equal, 0 for chance. For one-coin workers its expectation is :math:`s_j s_k`, with
         :math:`s = (K p - 1) / (K - 1)`.
     common : (n_pairs,)
-        Weight of the tasks in common.
+        Weight of the common tasks.
     """
 
     first: Ints
@@ -380,7 +380,7 @@ class Pairs:
     n_workers: int
 
     def parts(self) -> tuple[Ints, int]:
-        """Return the connected part of each worker, and how many parts there are."""
+        """Return the connected component of each worker, and the number of components."""
         from scipy.sparse import coo_array
         from scipy.sparse.csgraph import connected_components
 
@@ -391,7 +391,7 @@ class Pairs:
 
 
 def pair_agreement(labels: CrowdLabels, gold: Ints) -> Pairs:
-    """Return the agreement of all pairs of workers that share a task; never a dense matrix."""
+    """Return the agreement of all pairs of workers that share a task, as a sparse list."""
     from scipy.sparse import coo_array
 
     per_task = labels.labels_per_task.astype(np.float64)
@@ -407,7 +407,7 @@ def pair_agreement(labels: CrowdLabels, gold: Ints) -> Pairs:
     distinct, row = np.unique(task.astype(np.int64) * K + label, return_inverse=True)
     equal = coo_array((weight, (row, worker)), shape=(len(distinct), n_workers)).tocsr()
     common = (given.T @ given).tocsr()
-    both = common + (equal.T @ equal).tocsr()  # its entries are those of common, none is zero
+    both = common + (equal.T @ equal).tocsr()  # it has the entries of common, none of them zero
     common.sort_indices()
     both.sort_indices()
     first = np.repeat(np.arange(n_workers), np.diff(common.indptr))

@@ -1,9 +1,9 @@
-r"""What voting and one-coin models share: they work on the labels that a task received.
+r"""Posteriors over the labels that a task received, for voting and one-coin models.
 
-A class that nobody gave to task ``i`` keeps its prior :math:`\pi_{ik}` up to one factor
-:math:`r_i` that all such classes share. So a posterior is one number per distinct (task, label)
-pair and one per task, whatever the number of classes, and neither time nor memory grows with
-tasks × classes. The result is a dense matrix where that is small, and sparse otherwise.
+A class that task ``i`` did not receive keeps its prior :math:`\pi_{ik}` up to one factor
+:math:`r_i` that all such classes share. A posterior is therefore one number per distinct (task,
+label) pair and one per task, whatever the number of classes, and neither time nor memory grows with
+tasks × classes. The result is a dense matrix if that is small, and sparse otherwise.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from wisecrowd.kernels.sparse_posterior.reference import LabelPairs
 
 Floats = NDArray[np.float64]
 
-STRETCH = 1 << 20  # numbers that a step over dense rows handles at once
+STRETCH = 1 << 20  # numbers of dense rows processed at once
 
 
 @dataclass(frozen=True, eq=False)
 class SparsePosterior:
-    """The distinct labels of a shard's tasks, and room for a posterior over them.
+    """The distinct labels of a shard's tasks, and arrays for a posterior over them.
 
     Attributes
     ----------
@@ -49,12 +49,12 @@ class SparsePosterior:
 
     @property
     def pairs(self) -> LabelPairs:
-        """The pairs, as kernels take them."""
+        """The pairs in the form that kernels take."""
         return LabelPairs(self.pair, self.indptr, self.task, self.label)
 
 
 def begin_posterior(shard: Shard, n_classes: int) -> SparsePosterior:
-    """Return the distinct labels of a shard's tasks, with room for their posterior."""
+    """Return the distinct labels of a shard's tasks, with empty arrays for their posterior."""
     kernels = shard.kernels("sparse_posterior")
     pair, indptr, task, label = kernels.received_labels(shard.indptr, shard.label, n_classes)
     probas, rest = np.empty(len(label)), np.empty(shard.n_tasks)
@@ -62,7 +62,7 @@ def begin_posterior(shard: Shard, n_classes: int) -> SparsePosterior:
 
 
 def row_totals(prior_rows: Floats, log_class: Floats) -> Floats:
-    """Return the (R,) log of each prior row's total mass, class prior included."""
+    """Return the (R,) log of each prior row's total mass, including the class prior."""
     totals = np.empty(len(prior_rows))
     for some in _stretches(len(totals), len(log_class)):
         scores = prior_rows[some] + log_class
@@ -77,7 +77,7 @@ def _stretches(n_rows: int, n_classes: int) -> Iterator[slice]:
 
 
 def mass_outside(shard: Shard, state: SparsePosterior, log_class: Floats, totals: Floats) -> Floats:
-    r"""Return :math:`\sum_i r_i \pi_{ik}` (K,) over annotated tasks: once per row, not per task."""
+    r"""Return :math:`\sum_i r_i \pi_{ik}` (K,) over annotated tasks, computed once per row."""
     rest = np.where(np.diff(shard.indptr) > 0, state.rest, 0.0)
     if shard.prior_index is None:
         return np.asarray(rest.sum() * np.exp(log_class + shard.prior_rows[0] - totals[0]))
@@ -97,8 +97,8 @@ class PosteriorMatrix:
     """The posterior (n_tasks, n_classes) of all shards, dense or sparse.
 
     It is sparse beyond ``DENSE_LIMIT`` numbers. A sparse row holds the labels that the task
-    received and its most probable class where that is none of them, such as a gold label; what it
-    lacks to one is spread over the other classes.
+    received and its most probable class, such as a gold label. The remaining probability is spread
+    over the other classes.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class PosteriorMatrix:
             self.by_frequency = np.argsort(-labels.class_totals, kind="stable")
 
     def store(self, tasks: slice, rows: Any) -> None:
-        """Take the rows of a shard, as :func:`posterior_rows` makes them."""
+        """Store the rows of a shard, as :func:`posterior_rows` returns them."""
         if self._dense is not None:
             self._dense[tasks] = rows
         else:
@@ -171,10 +171,10 @@ def _best_outside(
     log_class: Floats,
     totals: Floats,
 ) -> tuple[NDArray[np.intp], NDArray[np.int32], Floats]:
-    """Return (task, class, probability) of the two best classes of the tasks that received neither.
+    """Return (task, class, probability) of the two best classes of tasks that received neither.
 
-    Two, so that a tie shows. Rare but for tasks without labels: a class that was not received wins
-    only against workers who are worse than chance, or by its prior.
+    Two, so that ties are visible. This is rare except for tasks without labels: a class that was
+    not received wins only by its prior, or if the workers are worse than chance.
     """
     best = np.zeros(shard.n_tasks)
     np.maximum.at(best, state.task, state.probas)
@@ -218,7 +218,7 @@ def worker_weights(labels: CrowdLabels) -> Floats:
 
 
 def single_task_workers(labels: CrowdLabels) -> NDArray[np.bool_]:
-    """Return which workers (n_workers,) labelled one task only, however often.
+    """Return which workers (n_workers,) labelled only one task, however often.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def single_task_workers(labels: CrowdLabels) -> NDArray[np.bool_]:
     task, worker = labels.task, labels.worker
     if labels.weight is not None:
         task, worker = task[labels.weight > 0], worker[labels.weight > 0]
-    first = np.ones(len(task), dtype=bool)  # of the labels that a worker gave to a task
+    first = np.ones(len(task), dtype=bool)  # first of the labels that a worker gave to a task
     first[1:] = (task[1:] != task[:-1]) | (worker[1:] != worker[:-1])
     return np.asarray(np.bincount(worker[first], minlength=labels.n_workers) == 1)
 
@@ -242,8 +242,8 @@ def share_of(correct: Floats, total: Floats, otherwise: float) -> Floats:
 def accuracy_error(accuracy: Floats, total: Floats) -> Floats:
     r"""Return the standard error :math:`\sqrt{p (1 - p) / (n + 1)}`, at most 1/2.
 
-    A worker who was never wrong in ``n`` labels is not certain to be right: :math:`p (1 - p)`
-    counts as at least :math:`1 / (n + 4)`.
+    A worker who was never wrong in ``n`` labels is not certainly right, so :math:`p (1 - p)` is at
+    least :math:`1 / (n + 4)`.
     """
     spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
     return np.sqrt(np.minimum(spread / (total + 1), 0.25))

@@ -3,9 +3,9 @@ r"""Confusion-matrix methods by variational Bayes: Dirichlet rows and a Dirichle
 .. math::
     \pi \sim Dir(c, \dots, c), \qquad q(z, \theta, \pi) = q(z) q(\theta) q(\pi)
 
-EM's E-step stays as it is, with expected logarithms in place of logarithms: then
-:math:`\sum_i \log Z_i` minus the divergences of the posteriors from their priors is the evidence
-lower bound, exactly, and every iteration raises it.
+The E-step is that of EM with expected logarithms in place of logarithms. Then
+:math:`\sum_i \log Z_i` minus the divergences of the posteriors from their priors is exactly the
+evidence lower bound, and every iteration raises it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from wisecrowd.inference.loop import LoopResult
 
 Floats = NDArray[np.float64]
 
-LEAST_ALPHA = 1e-12  # a Dirichlet parameter of zero is no density
+LEAST_ALPHA = 1e-12  # a Dirichlet parameter of zero does not define a density
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class VariationalModel(ConfusionModel):
-    """Confusion matrices by variational Bayes; subclasses say how counts become posteriors.
+    """Confusion matrices by variational Bayes; subclasses turn counts into posteriors.
 
     Where the class frequencies are inferred, their prior is a symmetric Dirichlet with parameter
     ``class_alpha``, and ``extra["class_posterior"]`` (K,) has the parameters of their posterior.
@@ -82,7 +82,7 @@ class VariationalConfusion(ConfusionEM):
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" infers the class frequencies unless a task prior is given.
     class_alpha : float
-        Dirichlet parameter of every class where the frequencies are inferred.
+        Dirichlet parameter of every class, if the frequencies are inferred.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain of the bound that counts as converged.
     n_init : int
@@ -98,7 +98,7 @@ class VariationalConfusion(ConfusionEM):
     random_state: Any
 
     saves: ClassVar[dict[str, Saved]] = {
-        # Where the class prior is given there is none.
+        # A given class prior has no posterior.
         "class_posterior_": SavedArray("K", "positive", optional=True),
     }
 
@@ -136,7 +136,7 @@ class VariationalConfusion(ConfusionEM):
         raise TypeError(f"{type(self).__name__} must define _accuracy_variance.")
 
     def _published(self, params: ConfusionParams, class_prior: Floats) -> dict[str, Any]:
-        """Return what the fit exposes besides what all methods have."""
+        """Return the attributes of the fit that are specific to the method."""
         return params.extra
 
     # ---------------------------------------------------------------------------------- predict
@@ -146,7 +146,7 @@ class VariationalConfusion(ConfusionEM):
         return self._known(problem, self._known_log_confusion(), log_class)[0]
 
     def _known_log_class(self, prior: TaskPrior) -> Floats:
-        """Return the expected log class prior (K,) of new tasks; "auto" drops it for a prior."""
+        """Return the expected log class prior (K,) of new tasks; "auto" may drop it."""
         dropped = prior.given and isinstance(self.class_prior, str) and self.class_prior == "auto"
         if dropped or "class_posterior_" not in self.__dict__:
             return known_class_prior(self.class_prior, prior, self.class_prior_)

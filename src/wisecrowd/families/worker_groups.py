@@ -1,9 +1,9 @@
-r"""Groups of workers whose labels depend on each other beyond the class, given or found.
+r"""Groups of workers whose labels depend on each other given the class, specified or detected.
 
-Workers of one group share a source: they copy, they discuss, or they are models of one kind. Such
-labels count as one opinion with some noise, not as many. What is found rests on
+Workers of one group share a source: they copy, they discuss, or they are models of one kind. Their
+labels count as one noisy opinion, not as many. Detection is based on
 :mod:`wisecrowd.families.dependence`: pairs that agree more than their skills explain are linked,
-and a group is a set of workers of whose pairs more than half are linked.
+and a group is a set of workers with more than half of its pairs linked.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Bools = NDArray[np.bool_]
 
-LEVEL = 0.01  # false discoveries among linked pairs
-LEAST_EXCESS = 0.05  # agreement beyond the expected that is worth a group
+LEVEL = 0.01  # false discovery rate of linked pairs
+LEAST_EXCESS = 0.05  # least excess agreement of a group
 MOST_PAIRS = 2_000_000
-NEAR = 0.2  # how far apart the weakest linked pair is, where 1 is not linked
-UNKNOWN = 0.5  # how far apart two workers are who share too few tasks; also where the tree is cut
+NEAR = 0.2  # distance of the weakest linked pair; 1 is not linked
+UNKNOWN = 0.5  # distance of workers who share too few tasks; also where the tree is cut
 
 
 def least_shared(n_classes: int) -> int:
-    """Return the number of shared tasks from which on a pair is compared."""
+    """Return the minimum number of shared tasks of a pair that is compared."""
     return max(5, 2 * n_classes)
 
 
@@ -49,13 +49,13 @@ def compare_workers(labels: CrowdLabels, min_shared: float | None = None) -> Dep
 
 
 def check_groups(groups: Any) -> None:
-    """Require "auto", a number of groups, or something that may name the group of each worker."""
+    """Require "auto", a number of groups, or a group for each worker."""
     if isinstance(groups, Integral):
         check_integer("groups", groups, 1)
         return
     try:
         named = list(set(groups.values())) if isinstance(groups, Mapping) else groups
-    except TypeError:  # a group that is a list
+    except TypeError:  # an unhashable group, such as a list
         named = None
     if isinstance(named, str) and named == "auto":
         return
@@ -67,15 +67,15 @@ def check_groups(groups: Any) -> None:
 
 
 def groups_of(groups: Any, labels: CrowdLabels) -> Codes:
-    """Return the group (n_workers,) of every worker, and -1 for workers on their own.
+    """Return the group (n_workers,) of every worker, -1 for ungrouped workers.
 
     Groups of at least two are numbered in the order of their first workers.
 
     Parameters
     ----------
     groups : "auto", int, mapping or (n_workers,) array-like
-        "auto" finds them, an integer asks for so many, a mapping gives the group of workers by
-        their ids (those left out are on their own), an array that of all workers in order.
+        "auto" finds groups; an integer is the number of groups; a mapping gives groups by worker id
+        (missing workers are ungrouped); an array gives the groups of all workers in order.
     labels : CrowdLabels
 
     Examples
@@ -119,7 +119,7 @@ def _from_mapping(groups: Mapping[Any, Any], labels: CrowdLabels) -> Codes:
 
 
 def _numbered(codes: NDArray[Any]) -> Codes:
-    """Return numbers of groups of two and more, by their first workers, and -1 for the others."""
+    """Return group numbers, in the order of first workers; -1 for groups of one."""
     _, first, inverse, size = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
@@ -139,11 +139,11 @@ def linked_groups(
     level: float = LEVEL,
     least_excess: float = LEAST_EXCESS,
 ) -> Codes:
-    """Return the groups (n_workers,) among linked workers; everybody else is on their own.
+    """Return the groups (n_workers,) of linked workers; all others are ungrouped.
 
-    Two workers alone are a group only if their pair stands out among all pairs (Bonferroni): one
-    chance pair among thousands would otherwise accuse two people. Of larger groups more than half
-    of the pairs are linked, which chance does not do.
+    Two workers form a group only if their pair is significant among all pairs (Bonferroni):
+    otherwise one chance pair among thousands would accuse two people. In larger groups more than
+    half of the pairs are linked, which does not happen by chance.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -175,7 +175,7 @@ def _split(found: Dependence, linked: Bools, members: NDArray[np.intp]) -> NDArr
     inside = (place[found.first] >= 0) & (place[found.second] >= 0)
     apart = np.full((m, m), UNKNOWN)
     z = found.z[inside]
-    # Linked pairs are near, the stronger the nearer, so that a chance link never comes first.
+    # Linked pairs are near, stronger links nearer, so that a chance link is never merged first.
     near = NEAR * (1 - z / max(z.max(), 1e-300))
     rows, columns = place[found.first[inside]], place[found.second[inside]]
     apart[rows, columns] = np.where(linked[inside], near, 1.0)
@@ -187,7 +187,7 @@ def _split(found: Dependence, linked: Bools, members: NDArray[np.intp]) -> NDArr
 def _lone_pairs(
     found: Dependence, linked: Bools, codes: NDArray[np.intp], level: float
 ) -> NDArray[np.intp]:
-    """Return the workers of groups of two whose pair does not stand out among all pairs."""
+    """Return the workers of groups of two whose pair is not significant among all pairs."""
     together = linked & (codes[found.first] == codes[found.second])
     sizes = np.bincount(codes, minlength=len(codes))
     weak = together & (sizes[codes[found.first]] == 2) & (found.p * len(found.p) > level)
@@ -195,10 +195,10 @@ def _lone_pairs(
 
 
 def nearest_groups(found: Dependence, labels: CrowdLabels, n_groups: int) -> Codes:
-    """Return exactly ``n_groups`` groups (n_workers,), as far as there are workers.
+    """Return exactly ``n_groups`` groups (n_workers,), if there are enough workers.
 
-    Average linkage of the standardised excess: those who agree most beyond their skills come
-    together first, significantly or not. Workers without labels are on their own.
+    Average linkage of the standardised excess: workers who agree most beyond their skills are
+    merged first, significantly or not. Workers without labels are ungrouped.
     """
     from scipy.cluster.hierarchy import fcluster, linkage
 
@@ -225,7 +225,7 @@ def nearest_groups(found: Dependence, labels: CrowdLabels, n_groups: int) -> Cod
 class Opinions:
     """The distinct (task, group) pairs of a shard of tasks, sorted by task: one opinion each.
 
-    A worker on their own is a group of one.
+    An ungrouped worker is a group of one.
 
     Attributes
     ----------
@@ -233,7 +233,7 @@ class Opinions:
     task : (n_opinions,)
         Task within the shard.
     group : (n_opinions,)
-        Group, or -1 for a worker on their own.
+        Group, or -1 for an ungrouped worker.
     of_annotation : (n_annotations,)
         The opinion that each annotation of the shard belongs to.
     votes : (n_opinions, n_classes)
@@ -248,7 +248,7 @@ class Opinions:
 
     @classmethod
     def of(cls, shard: Shard, groups: Codes, n_classes: int) -> Opinions:
-        """Collect the opinions of a shard; ``groups`` (n_workers,) has -1 for the others."""
+        """Collect the opinions of a shard; ``groups`` (n_workers,) has -1 for ungrouped workers."""
         worker = shard.worker.astype(np.int64)
         task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
         n_groups = int(groups.max(initial=-1)) + 1
@@ -267,20 +267,20 @@ class Opinions:
 
     @cached_property
     def shared(self) -> NDArray[np.intp]:
-        """Rows of the opinions of groups; those without any weight say nothing and are not here."""
+        """Rows of the opinions of groups, without those of zero weight."""
         return np.flatnonzero((self.group >= 0) & (self.votes.sum(axis=1) > 0))
 
     def by_task(self, values: Floats) -> Floats:
-        """Add up values (n_opinions, K) by task."""
+        """Sum values (n_opinions, K) by task."""
         K = values.shape[1]
         columns = [np.bincount(self.task, values[:, k], self.n_tasks) for k in range(K)]
         return np.stack(columns, axis=1)
 
     def fused_votes(self, *, hard: bool) -> Floats:
-        """Return the votes (n_tasks, K): one for each group, one per label for everybody else.
+        """Return the votes (n_tasks, K): one per group, and one per label of ungrouped workers.
 
-        With ``hard`` a group votes for what most of it says (ties are shared), else its one vote is
-        divided as its labels are.
+        With ``hard``, a group votes for its most frequent label (ties are shared); otherwise its
+        vote is divided like its labels.
         """
         votes = self.votes.copy()
         inside = votes[self.shared]

@@ -1,1 +1,1 @@
-"""Methods of moments: joint tables of few workers, and what is estimated from them."""
+"""Methods of moments: joint label tables of few workers, and estimates from them."""

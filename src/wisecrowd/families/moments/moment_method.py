@@ -1,20 +1,20 @@
-r"""From estimated confusion matrices and class prior to a fit: what moment methods share.
+r"""The common part of moment methods: from estimated worker parameters to a fit.
 
-A moment method says what the workers are like from joint tables of labels, without posteriors. What
-follows is the same for all of them, and written here once:
+A moment method estimates the workers' parameters from joint tables of labels, without posteriors.
+The remaining steps are the same for all methods:
 
-* **Gold** labels are those of one more worker, who labels the gold tasks only.
-* **Permutation.** Moments say nothing of the classes' names. In each connected part of the crowd
-  the classes are named so that the workers, weighted by their number of labels, are right as often
-  as possible: the assignment of the greatest trace of their mean confusion matrix.
-* **Classes on which no two workers ever agreed** are to tables of agreement the errors of some
-  other class. What is said of them is what the soft vote says, and the rest is estimated without.
-* **Unidentified workers** have the confusion matrix that fits their tables with identified ones
-  best (least squares), else the one that the soft vote gives.
-* **Caution.** A row says no more than its labels allow: it has ``SMOOTHING`` pseudo-labels.
+* **Gold** labels act as one more worker, who labels only the gold tasks.
+* **Permutation.** Moments do not determine the names of the classes. In each connected component of
+  the crowd the classes are named so that the workers, weighted by their number of labels, are right
+  as often as possible: the assignment with the largest trace of their mean confusion matrix.
+* **Classes on which no two workers ever agreed** look like errors of some other class in tables of
+  agreement. Their parameters are those of the soft vote; the others are estimated without them.
+* **Unidentified workers** get the confusion matrix that fits their tables with identified ones best
+  (least squares), otherwise that of the soft vote.
+* **Smoothing.** Each row gets ``SMOOTHING`` pseudo-labels, so that few labels give no certainty.
 * **Posterior** of a task: that of independent workers with these matrices (MAP label).
 
-For EM after it: ``DawidSkene().fit(labels, init=method)``.
+To run EM afterwards, use ``DawidSkene().fit(labels, init=method)``.
 """
 
 from __future__ import annotations
@@ -45,25 +45,26 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 
-ENOUGH = 5  # shared tasks per class from which a pair's table is used by default
+ENOUGH = 5  # least number of shared tasks per class of a pair, by default
 SMOOTHING = 1.0  # pseudo-labels of a confusion row, spread evenly
 
 
 @dataclass(frozen=True, eq=False)
 class MomentEstimate:
-    """What a moment method found.
+    """Estimates of a moment method.
 
     Attributes
     ----------
     confusion : (n_workers, K, K)
-        ``confusion[j, k, l]``; rows sum to one. Rows of unidentified workers may be anything.
+        ``confusion[j, k, l]``; rows sum to one. Rows of unidentified workers are arbitrary.
     class_prior : (K,)
     identified : (n_workers,) bool
-        Of which workers the method has an estimate of its own.
+        Whether the method estimated the worker.
     part : (n_workers,) int
-        Within a part, class ``k`` is the same for all workers; between parts it need not be.
+        Within a component, class ``k`` is the same for all workers; between components it need not
+        be.
     pairs : PairMoments, optional
-        From which unidentified workers are estimated; without it they have the soft vote's matrix.
+        Tables for estimating unidentified workers; without them they get the soft vote's matrix.
     n_iter, converged, history, findings, extra
         As in :class:`~wisecrowd.core.result.Fit`.
     """
@@ -81,13 +82,13 @@ class MomentEstimate:
 
 
 class MomentMethod(Aggregator):
-    """Estimate worker parameters by the hook, then name the classes, fill in, and vote by Bayes.
+    """Base of methods that estimate worker parameters from moments.
 
-    Subclasses define ``_estimate(problem) -> MomentEstimate`` and have a parameter
-    ``class_prior``: "auto" (the estimated one unless a task prior is given), "estimate", "uniform"
-    or (n_classes,) probabilities, which is what the posterior uses. The annotations of that problem
-    have one more worker, the last, if there are gold labels, and only classes that were given;
-    ``vote_confusion(problem.data, problem.start)`` makes confusion matrices of its start.
+    Subclasses define ``_estimate(problem) -> MomentEstimate`` and have a parameter ``class_prior``
+    for the posterior: "auto" (the estimated one unless a task prior is given), "estimate",
+    "uniform" or (n_classes,) probabilities. The annotations of that problem contain only classes
+    that occur and, if there are gold labels, one more worker at the end. Use
+    ``vote_confusion(problem.data, problem.start)`` for the confusion matrices of its start.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class MomentMethod(Aggregator):
     """
 
     class_prior: Any = "auto"
-    tells_classes_apart: ClassVar[bool] = True  # what is found of a worker has a row per class
+    tells_classes_apart: ClassVar[bool] = True  # whether estimates have a row per class
 
     saves: ClassVar[dict[str, Saved]] = {
         "class_prior_": SavedArray("K", "distribution"),
@@ -141,7 +142,7 @@ class MomentMethod(Aggregator):
         )
 
     def _used_classes(self, problem: Problem) -> MomentEstimate:
-        """Return the completed estimate; a class that nobody ever gave as a label has no share."""
+        """Return the completed estimate; a class that never occurs as a label has share zero."""
         crowd = problem.data
         K = crowd.n_classes
         used = np.flatnonzero(crowd.class_totals > 0)
@@ -157,7 +158,7 @@ class MomentMethod(Aggregator):
         return replace(estimate, confusion=confusion, class_prior=class_prior)
 
     def _agreed_classes(self, problem: Problem) -> MomentEstimate:
-        """Return the completed estimate; classes that moments cannot see are the soft vote's."""
+        """Return the completed estimate, with the soft vote where moments do not suffice."""
         crowd = problem.data
         agreed = agreed_classes(crowd)
         if not self.tells_classes_apart or agreed.all() or agreed.sum() < 2:
@@ -180,7 +181,7 @@ class MomentMethod(Aggregator):
         return naive_bayes(self._counting(problem), self.confusion_, self.class_prior_)
 
     def _counting(self, problem: Problem) -> Problem:
-        """Return the problem; unless "auto" leaves it all to a given prior, classes count too."""
+        """Return the problem with the class prior included, unless "auto" may leave it out."""
         auto = isinstance(self.class_prior, str) and self.class_prior == "auto"
         return problem if auto else replace(problem, prior=replace(problem.prior, given=False))
 
@@ -189,7 +190,7 @@ class MomentMethod(Aggregator):
 
 
 def _narrowed(problem: Problem, kept: Ints) -> Problem:
-    """Return the problem with these classes only, of annotations and of the start."""
+    """Return the problem restricted to these classes, in annotations and start."""
     crowd, start = problem.data, problem.start
     if len(kept) == crowd.n_classes:
         return problem
@@ -207,15 +208,14 @@ class PairMethod(MomentMethod):
     Parameters
     ----------
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        What the posterior takes for the class frequencies; "auto" is the estimate unless a task
-        prior is given.
+        Class frequencies of the posterior; "auto" is the estimate unless a task prior is given.
     min_shared : "auto" or float
-        The least number of shared tasks of a pair; "auto" is 5 × n_classes or, if no pair shares as
-        many, n_classes: with fewer, a table cannot tell all classes apart.
+        Minimum number of shared tasks of a pair; "auto" is 5 × n_classes or, if no pair shares that
+        many, n_classes: with fewer, a table cannot separate all classes.
     max_pairs : int
-        The most pairs; see :func:`~wisecrowd.families.moments.pair_moments.pair_moments`.
+        Maximum number of pairs; see :func:`~wisecrowd.families.moments.pair_moments.pair_moments`.
     random_state : int, Generator or None
-        Which of equally close pairs stay within ``max_pairs``; nothing else is random.
+        Breaks ties between pairs when ``max_pairs`` is reached; nothing else is random.
     """
 
     class_prior: Any = "auto"
@@ -233,7 +233,7 @@ class PairMethod(MomentMethod):
 
 
 def check_budget(min_shared: Any, max_pairs: Any) -> None:
-    """Check the parameters that say which pairs count."""
+    """Check the parameters that select pairs."""
     if not (isinstance(min_shared, str) and min_shared == "auto"):
         check_number("min_shared", min_shared, 0.0)
     check_integer("max_pairs", max_pairs, 1)
@@ -253,7 +253,7 @@ def tables_for(
 
 
 def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
-    """Return the labels with those of one more worker, the last, who knows the gold (-1: none)."""
+    """Return the labels with one more worker at the end, who gave the gold labels (-1: none)."""
     known = np.flatnonzero(gold >= 0)
     if not len(known):
         return labels
@@ -276,7 +276,7 @@ def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
 
 
 def vote_confusion(labels: CrowdLabels, start: Floats | None = None) -> Floats:
-    """Return confusion matrices (J, K, K) by the soft vote, or by a start, with a weak prior."""
+    """Return confusion matrices (J, K, K) from the soft vote or a start, with a weak prior."""
     J, K = labels.n_workers, labels.n_classes
     if start is None:
         start = soft_votes(labels.indptr, labels.label, labels.weight, K)
@@ -293,9 +293,9 @@ def vote_confusion(labels: CrowdLabels, start: Floats | None = None) -> Floats:
 def start_from(
     labels: CrowdLabels, start: Floats | None, estimate: MomentEstimate | None
 ) -> tuple[Floats, Floats]:
-    """Return confusion matrices and class prior to start from: a given start's, or an estimate's.
+    """Return initial confusion matrices and class prior: of a given start, or of an estimate.
 
-    Without either they are the soft vote's.
+    Without either, they are those of the soft vote.
     """
     votes = vote_confusion(labels, start)
     if estimate is not None:
@@ -308,7 +308,7 @@ def start_from(
 
 
 def inner_start(probabilities: Floats, share: float = 0.05) -> Floats:
-    """Return probabilities (..., K) mixed with a share of uniform ones: none is zero."""
+    """Mix probabilities (..., K) with a share of uniform ones, so that none is zero."""
     return np.asarray((1 - share) * probabilities + share / probabilities.shape[-1])
 
 
@@ -316,12 +316,12 @@ def inner_start(probabilities: Floats, share: float = 0.05) -> Floats:
 
 
 def completed(estimate: MomentEstimate, votes: Floats, total: Floats) -> MomentEstimate:
-    """Return the estimate with named classes, and with something for the unidentified workers.
+    """Name the classes of an estimate and fill in the unidentified workers.
 
     Parameters
     ----------
     votes : (n_workers, K, K)
-        Confusion matrices of the soft vote, for workers about whom moments say nothing.
+        Confusion matrices of the soft vote, for workers whom moments do not determine.
     total : (n_workers,)
         Weight of each worker's labels.
     """
@@ -337,9 +337,9 @@ def completed(estimate: MomentEstimate, votes: Floats, total: Floats) -> MomentE
 
 
 def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
-    """Return the estimate with the classes of every part named so that its workers are right most.
+    """Name the classes of every component so that its workers are right most often.
 
-    The class prior is named as in the part with most labels.
+    The names of the class prior are those in the component with most labels.
     """
     confusion, prior = estimate.confusion.copy(), estimate.class_prior
     weight = np.where(estimate.identified, total, 0.0)
@@ -355,9 +355,9 @@ def named(estimate: MomentEstimate, total: Floats) -> MomentEstimate:
 
 
 def best_names(mean: Floats) -> NDArray[np.intp]:
-    """Return which row of a mean confusion (K, K) is each class: the greatest trace.
+    """Return the row of a mean confusion (K, K) that is each class: the largest trace.
 
-    Values that differ by rounding are equal, so that rounding does not choose among equal traces.
+    Values that differ only by rounding count as equal, so that rounding does not break ties.
 
     Examples
     --------
@@ -374,19 +374,19 @@ def best_names(mean: Floats) -> NDArray[np.intp]:
 def regressed(
     pairs: PairMoments, confusion: Floats, class_prior: Floats, known: Bools
 ) -> tuple[Floats, Bools]:
-    r"""Return the confusion matrices that fit the tables with known workers best, by least squares.
+    r"""Return the least-squares confusion matrices given the tables with known workers.
 
     .. math::
         \min_{\theta_j} \sum_{j' \text{ known}} n_{jj'}
         \| R_{jj'} - \theta_j^T diag(\pi) \theta_{j'} \|^2
 
-    then rows are projected onto the simplex. Also returns of which workers this determines all:
-    (n_workers,) bool.
+    with rows then projected onto the simplex. Also returns the workers whose matrix this determines
+    completely: (n_workers,) bool.
     """
     K = pairs.n_classes
     joint = class_prior[:, None] * confusion  # (J, K, K): p(class, label)
     normal, right = [], []
-    # Of the first workers given the second ones, then the other way round.
+    # First workers given second ones, then the other way round.
     for other, table in (
         (pairs.second, pairs.tables),
         (pairs.first, pairs.tables.transpose(0, 2, 1)),
@@ -405,7 +405,7 @@ def regressed(
 
 
 def prior_from_pairs(pairs: PairMoments, confusion: Floats, known: Bools) -> Floats:
-    r"""Return the class prior (K,) that fits the tables of known workers best, on the simplex.
+    r"""Return the least-squares class prior (K,) given the tables of known workers.
 
     .. math::
         \min_\pi \sum_{jj'} n_{jj'} \Big\| R_{jj'} -
@@ -423,14 +423,14 @@ def prior_from_pairs(pairs: PairMoments, confusion: Floats, known: Bools) -> Flo
 
 
 def simplex_least_squares(gram: Floats, side: Floats) -> Floats:
-    """Return the probabilities x (K,) of least ``x' gram x - 2 side' x``."""
+    """Return the probabilities x (K,) that minimise ``x' gram x - 2 side' x``."""
     from scipy.optimize import nnls
 
     K = len(side)
     size = float(np.trace(gram)) / K or 1.0
     values, vectors = np.linalg.eigh(gram / size)
     root = np.sqrt(np.maximum(values, 1e-14))
-    heavy = 1e4  # how much a sum other than one costs; the rest is scaled away
+    heavy = 1e4  # penalty on sums other than one; the result is normalised
     rows = np.vstack([root[:, None] * vectors.T, np.full(K, heavy)])
     found, _ = nnls(rows, np.append((vectors.T @ side) / (size * root), heavy))
     total = found.sum()
@@ -438,7 +438,7 @@ def simplex_least_squares(gram: Floats, side: Floats) -> Floats:
 
 
 def on_simplex(rows: Floats) -> Floats:
-    """Return the nearest probabilities to each row (..., K), in the Euclidean sense.
+    """Project each row (..., K) onto the probability simplex (Euclidean distance).
 
     Examples
     --------
@@ -456,10 +456,11 @@ def on_simplex(rows: Floats) -> Floats:
 
 
 def cautious(confusion: Floats, class_prior: Floats, total: Floats) -> Floats:
-    r"""Return matrices no surer than the labels allow.
+    r"""Smooth the matrices according to their number of labels.
 
-    Row ``k`` of worker ``j`` rests on :math:`n_j \pi_k` labels and is given ``SMOOTHING`` more,
-    spread evenly over the classes: an estimate of zero is no proof that a label never occurs.
+    Row ``k`` of worker ``j`` is based on :math:`n_j \pi_k` labels. It gets ``SMOOTHING`` more,
+    spread evenly over the classes, because an estimate of zero does not prove that a label never
+    occurs.
     """
     n = (total[:, None] * class_prior)[..., None]
     return np.asarray((n * confusion + SMOOTHING / confusion.shape[2]) / (n + SMOOTHING))

@@ -1,14 +1,14 @@
-r"""How the labels of two workers go together on the tasks that both labelled.
+r"""Joint tables of the labels of two workers on the tasks that both labelled.
 
-Labels of different workers are independent given the class, so that the joint table of a pair is
+Labels of different workers are independent given the class, so the joint table of a pair is
 
 .. math::
     R_{jj'}[l, l'] = P(y_{ij} = l, y_{ij'} = l') = \sum_k \pi_k \theta_{jkl} \theta_{j'kl'}
 
-with no posterior in it: what the workers are like can be read off such tables, whatever the tasks
-are. Tables exist for pairs that share tasks, and only those are stored.
+without any posterior: worker parameters can be estimated from such tables alone. Tables exist only
+for pairs that share tasks, and only those are stored.
 
-An annotation of weight ``w`` stands for ``w`` annotations: a shared task counts as often as the
+An annotation of weight ``w`` stands for ``w`` annotations: the weight of a shared task is the
 product of the two weights.
 """
 
@@ -41,13 +41,13 @@ class PairMoments:
         ``first < second``; sorted by (first, second).
     counts : (n_pairs, n_classes, n_classes)
         ``counts[p, l, l']``: weight of the shared tasks to which ``first[p]`` gave label ``l`` and
-        ``second[p]`` label ``l'``. Population moments are such counts too, of any total.
+        ``second[p]`` label ``l'``. Population moments are counts of any total.
     n_shared : (n_pairs,)
         Weight of the shared tasks: the total of each table.
     marginals : (n_workers, n_classes)
         Share of each label among all labels of a worker; uniform for a worker without labels.
     findings : tuple of Finding
-        What was left out, such as pairs beyond the budget.
+        Findings about omitted data, such as pairs beyond the budget.
 
     Examples
     --------
@@ -76,7 +76,7 @@ class PairMoments:
 
     @cached_property
     def tables(self) -> Floats:
-        """(n_pairs, K, K): each joint table, with sum one."""
+        """(n_pairs, K, K): each joint table, normalised to sum one."""
         return self.counts / self.n_shared[:, None, None]
 
     @cached_property
@@ -96,7 +96,7 @@ class PairMoments:
 
     @cached_property
     def partners(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
-        """Return all pairs seen from both sides: ``(indptr, partner, pair)``, sorted by worker.
+        """Return all pairs from both sides: ``(indptr, partner, pair)``, sorted by worker.
 
         Those of worker ``j`` are ``indptr[j]`` to ``indptr[j + 1]``; ``pair`` is the row in
         ``first`` and ``second``.
@@ -108,7 +108,7 @@ class PairMoments:
         return indptr, other[order], order % max(self.n_pairs, 1)
 
     def oriented(self, values: Floats) -> Floats:
-        """Return (n_pairs, K, K) values by worker, as ``partners`` lists them: own label first."""
+        """Return (n_pairs, K, K) values in the order of ``partners``, with the own label first."""
         indptr, partner, pair = self.partners
         own = np.repeat(np.arange(self.n_workers), np.diff(indptr))
         turned = values[pair]
@@ -134,7 +134,7 @@ class PairMoments:
         return csr_array((values[pair], partner, indptr), shape=shape)
 
     def sum_by_worker(self, of_first: Floats, of_second: Floats) -> Floats:
-        """Add up what pairs say of their first and of their second workers: (n_workers, ...)."""
+        """Sum values of pairs by their first and their second workers: (n_workers, ...)."""
         flat = (self.n_pairs, int(np.prod(of_first.shape[1:])))
         ends = self._ends
         total = ends[0] @ of_first.reshape(flat) + ends[1] @ of_second.reshape(flat)
@@ -142,7 +142,7 @@ class PairMoments:
 
     @cached_property
     def _ends(self) -> tuple[Any, Any]:
-        """Sparse (n_workers, n_pairs) matrices that add up by first and by second worker."""
+        """Sparse (n_workers, n_pairs) matrices that sum by first and by second worker."""
         from scipy.sparse import csr_array
 
         place, one = np.arange(self.n_pairs), np.ones(self.n_pairs)
@@ -151,14 +151,14 @@ class PairMoments:
         return csr_array(first, shape=shape), csr_array(second, shape=shape)
 
     def parts(self) -> tuple[NDArray[np.int32], int]:
-        """Return the connected part of each worker, and how many parts there are."""
+        """Return the connected component of each worker, and the number of components."""
         from scipy.sparse.csgraph import connected_components
 
         n_parts, part = connected_components(self.matrix(self.n_shared), directed=False)
         return part, int(n_parts)
 
     def select(self, keep: NDArray[np.bool_]) -> PairMoments:
-        """Return the pairs where ``keep`` (n_pairs,) is true; workers and classes stay."""
+        """Return the pairs where ``keep`` (n_pairs,) is true; workers and classes are unchanged."""
         return PairMoments(
             self.first[keep], self.second[keep], self.counts[keep], self.n_shared[keep],
             self.n_workers, self.n_classes, self.marginals, self.findings,
@@ -178,17 +178,17 @@ def pair_moments(
     ----------
     labels : CrowdLabels
     min_shared : float
-        The least weight of shared tasks; pairs that share less are left out.
+        Minimum weight of shared tasks; pairs that share less are left out.
     max_pairs : int, optional
-        The most pairs. Beyond it every worker keeps the partners with whom most tasks are shared:
-        first everyone's closest partner, then everyone's second, until the budget is used; which
-        of equally close ones is kept is drawn by ``rng``, else goes by their order. A note says so.
+        Maximum number of pairs. Beyond it, workers keep the partners with whom they share most
+        tasks: first every worker's closest partner, then the second closest, until the budget is
+        used. Ties are broken by ``rng``, or by order without it. A finding reports this.
     rng : Generator, optional
 
     Notes
     -----
-    Time is that of looking at every pair of labels of every task twice, memory that of the pairs
-    that exist: 16 bytes for each pair that shares a task, and a table for each that is kept.
+    Time is that of visiting every pair of labels of every task twice. Memory is 16 bytes for each
+    pair that shares a task, and a table for each pair that is kept.
     """
     check_number("min_shared", min_shared, 0.0)
     if max_pairs is not None:
@@ -217,13 +217,13 @@ def pair_moments(
 def population_moments(
     confusion: Floats, class_prior: Floats, *, n_shared: Floats | None = None
 ) -> PairMoments:
-    """Return the pair moments of infinitely many tasks, for workers who are known.
+    """Return the pair moments of infinitely many tasks, for known workers.
 
     Parameters
     ----------
     confusion, class_prior : (n_workers, K, K), (K,)
     n_shared : (n_workers, n_workers), optional
-        Symmetric weights of the pairs; pairs of weight 0 are left out. By default all have 1.
+        Symmetric weights of the pairs; pairs of weight 0 are left out. The default is 1 for all.
 
     Examples
     --------
@@ -258,9 +258,9 @@ def closest_pairs(
     max_pairs: int,
     rng: np.random.Generator | None = None,
 ) -> NDArray[np.intp]:
-    """Return the rows of at most ``max_pairs`` pairs: everyone's closest, then second closest ...
+    """Return the rows of at most ``max_pairs`` pairs: every worker's closest, then second closest.
 
-    A pair's turn is its rank among the pairs of that one of its two workers where it comes earlier.
+    A pair's position is the better one of its ranks among the pairs of its two workers.
 
     Examples
     --------
@@ -280,7 +280,7 @@ def closest_pairs(
 
 
 def counted_annotations(labels: CrowdLabels) -> tuple[Ints, Ints, Ints, Floats]:
-    """Return task, worker, label and weight of the annotations that count, by (task, worker)."""
+    """Return task, worker, label and weight of annotations of nonzero weight, by (task, worker)."""
     if labels.weight is None:
         return labels.task, labels.worker, labels.label, np.ones(labels.n_annotations)
     kept = np.flatnonzero(labels.weight > 0)
@@ -288,7 +288,7 @@ def counted_annotations(labels: CrowdLabels) -> tuple[Ints, Ints, Ints, Floats]:
 
 
 def agreed_classes(labels: CrowdLabels) -> NDArray[np.bool_]:
-    """Return on which classes (K,) two workers ever agreed, that is, gave them to the same task.
+    """Return whether two workers ever gave each class (K,) to the same task.
 
     Examples
     --------
@@ -307,7 +307,7 @@ def agreed_classes(labels: CrowdLabels) -> NDArray[np.bool_]:
 
 
 def label_shares(labels: CrowdLabels) -> Floats:
-    """Return the share (n_workers, K) of each label among a worker's; uniform without labels."""
+    """Return the share (n_workers, K) of each label among a worker's labels; uniform if none."""
     J, K = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * K + labels.label
     counts = np.bincount(cell, weights=labels.weight, minlength=J * K).reshape(J, K)

@@ -1,4 +1,4 @@
-r"""A vector whose products fit a value for each pair of workers.
+r"""Rank-one fit: a vector whose products approximate a value for each pair of workers.
 
 .. math::
     \min_x f(x) = \tfrac12 \sum_{j<k} n_{jk} (v_{jk} - x_j x_k)^2
@@ -20,12 +20,12 @@ from wisecrowd.inference.monitor import Progress, report
 
 Floats = NDArray[np.float64]
 
-LONGEST = 0.5  # with the full step the length of the vector would swing to and fro
-SHORTEST = 2.0**-30  # a step that is still too long at this length gains nothing
+LONGEST = 0.5  # a full step would make the length of the vector oscillate
+SHORTEST = 2.0**-30  # shortest step that is tried
 
 
 class RankOneFit(NamedTuple):
-    """The vector (J,), the objective after each step, and whether it settled."""
+    """The vector (J,), the objective after each step, and whether it converged."""
 
     factor: Floats
     history: tuple[float, ...]
@@ -43,10 +43,10 @@ def rank_one_fit(
 ) -> RankOneFit:
     """Minimise by projected gradient until no entry moves by more than ``tol``.
 
-    The gradient is divided by the curvature along each entry, which makes workers with few and
-    with many labels settle alike. A step that lowers the objective lets the next one be longer,
-    one that would raise it is halved, and an extrapolation of every three points (SQUAREM) is
-    taken if it is lower: the objective never rises.
+    The gradient is divided by the curvature along each entry, so that workers with few and with
+    many labels converge equally fast. A step that lowers the objective makes the next one longer; a
+    step that would raise it is halved. An extrapolation of every three points (SQUAREM) is used if
+    its objective is lower, so the objective never rises.
     """
     i, k = pairs.first, pairs.second
     weight = pairs.n_shared / max(float(pairs.n_shared.sum()), 1e-300)
@@ -94,7 +94,7 @@ class _Point(NamedTuple):
 def _descend(
     at: Callable[[Floats], _Point], here: _Point, step: float, bounds: tuple[float, float]
 ) -> tuple[float, _Point]:
-    """Return the next step's length, and a point that is no worse than ``here``."""
+    """Return the next step's length, and a point that is not worse than ``here``."""
     while step > SHORTEST:
         there = at((here.x - step * here.slope).clip(*bounds))
         if there.value <= here.value:

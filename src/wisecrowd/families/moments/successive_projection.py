@@ -1,14 +1,14 @@
-r"""Successive projection: corners of the cloud that a worker's conditional label shares form.
+r"""Successive projection: confusion rows as the corners of conditional label shares.
 
-Given that a partner gave label ``l'``, the shares of a worker's own labels are a mixture of the
-rows of the worker's confusion matrix:
+Given a partner's label ``l'``, the shares of a worker's own labels are a mixture of the rows of the
+worker's confusion matrix:
 
 .. math::
     \frac{R_{jj'}[\cdot, l']}{\sum_l R_{jj'}[l, l']} = \sum_k P(z = k \mid y_{j'} = l') \theta_{jk}
 
-If for every class some partner has a label that is used for this class alone, the rows themselves
-are among these points, and they are the corners of the cloud. The successive projection algorithm
-finds corners one after the other: the point farthest from the span of those found.
+If for every class some partner has a label that is used only for this class, the rows themselves
+are among these points, and they are the corners of the point cloud. The successive projection
+algorithm finds corners one by one: the next is the point farthest from the span of those found.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 Bools = NDArray[np.bool_]
 
-FULL_RANK = 1e-3  # least ratio of singular values of a table that tells all classes apart
-EQUAL = 1e-9  # points farther by less than this share are as far
-SWEEPS = 20  # rounds in which workers agree on an order of the classes
+FULL_RANK = 1e-3  # smallest ratio of singular values of a usable table
+EQUAL = 1e-9  # relative difference of distances that counts as a tie
+SWEEPS = 20  # maximum number of rounds that align the order of the classes
 
 
 def multi_spa(pairs: PairMoments, *, noise: float = 0.0) -> MomentEstimate:
-    """Return confusion matrices and class prior from pair tables by successive projection.
+    """Estimate confusion matrices and class prior from pair tables by successive projection.
 
     Parameters
     ----------
     pairs : PairMoments
-        Of samples or of a population.
+        Moments of samples or of a population.
     noise : float
-        A corner is the mean of the worker's points whose squared distance from it is up to this
-        many times what chance alone makes; at 0, as for a population, it is one point.
+        Noise tolerance. A corner is the mean of the worker's points within this many times the
+        squared distance that chance explains; at 0, as for a population, it is one point.
     """
     owner, points, weight = conditional_shares(pairs)
     corners, identified = corners_of(owner, points, weight, pairs.n_workers, noise)
@@ -61,7 +61,7 @@ def multi_spa(pairs: PairMoments, *, noise: float = 0.0) -> MomentEstimate:
 
 
 def conditional_shares(pairs: PairMoments) -> tuple[Ints, Floats, Floats]:
-    """Return, by worker, the shares of the labels given each label of each usable partner.
+    """Return, by worker, the label shares given each label of each usable partner.
 
     Partners are usable if the joint table has full rank.
 
@@ -69,7 +69,7 @@ def conditional_shares(pairs: PairMoments) -> tuple[Ints, Floats, Floats]:
     -------
     owner : (n_points,) sorted
     points : (n_points, K) rows with sum one
-    weight : (n_points,) of the shared tasks that each point rests on
+    weight : (n_points,) weight of the shared tasks behind each point
     """
     K = pairs.n_classes
     indptr, _, pair = pairs.partners
@@ -87,13 +87,13 @@ def conditional_shares(pairs: PairMoments) -> tuple[Ints, Floats, Floats]:
 def corners_of(
     owner: Ints, points: Floats, weight: Floats, n_workers: int, noise: float
 ) -> tuple[Floats, Bools]:
-    """Return K corners of each worker's points (J, K, K), one per row, and who has K of them."""
+    """Return K corners of each worker's points (J, K, K), one per row, and who has K corners."""
     K = points.shape[1]
     begin = np.searchsorted(owner, np.arange(n_workers))
     present = np.flatnonzero(np.bincount(owner, minlength=n_workers))
     identified = np.zeros(n_workers, dtype=bool)
     identified[present] = True
-    at = np.zeros((n_workers, K), dtype=np.int64)  # which point each corner is
+    at = np.zeros((n_workers, K), dtype=np.int64)  # the point of each corner
     residual = points.copy()
     usual = _likeness(owner, points, weight, n_workers)
     for k in range(K if len(present) else 0):
@@ -101,8 +101,8 @@ def corners_of(
         top = np.zeros(n_workers)
         top[present] = np.maximum.reduceat(size, begin[present])
         identified &= top > FULL_RANK**2
-        # Of equals the one that rests on most tasks, then the usual one: neither rounding nor the
-        # order of ids must choose.
+        # Ties go to the point with most tasks, then to the most typical one: neither rounding nor
+        # the order of ids must decide.
         farthest = np.flatnonzero(size >= (1 - EQUAL) * top[owner])[::-1]
         farthest = farthest[np.lexsort((usual[farthest], weight[farthest].round(9)))]
         at[owner[farthest], k] = farthest
@@ -117,7 +117,7 @@ def corners_of(
 
 
 def _likeness(owner: Ints, points: Floats, weight: Floats, n_workers: int) -> Floats:
-    """Return (n_points,) how alike each point and all of its worker's together are, rounded."""
+    """Return the rounded similarity (n_points,) of each point to all points of its worker."""
     mean = np.stack([np.bincount(owner, weight * x, n_workers) for x in points.T], axis=1)
     total = np.maximum(mean.sum(axis=1), 1e-300)
     return np.asarray(np.round((points * mean[owner]).sum(axis=1) / total[owner], 9))
@@ -126,7 +126,7 @@ def _likeness(owner: Ints, points: Floats, weight: Floats, n_workers: int) -> Fl
 def _averaged(
     owner: Ints, points: Floats, weight: Floats, corners: Floats, at: Ints, noise: float
 ) -> Floats:
-    r"""Return each corner as the mean of its worker's points that chance could have moved there.
+    r"""Return each corner as the mean of its worker's points that chance could have moved.
 
     Two samples of :math:`n` and :math:`n'` labels with shares :math:`c` are
     :math:`\sum_l c_l (1 - c_l) (1 / n + 1 / n')` apart in expected squared distance.
@@ -137,7 +137,7 @@ def _averaged(
         corner, rests_on = corners[owner, k], weight[at[owner, k]]
         distance = ((points - corner) ** 2).sum(axis=1)
         spread = (corner * (1 - corner)).sum(axis=1) * (1 / weight + 1 / rests_on)
-        # Small counts make the two sides equal: rounding must not choose then.
+        # Small counts make the two sides equal; then rounding must not decide.
         near = np.flatnonzero(distance <= (1 + EQUAL) * noise * spread + 1e-300)
         mass = np.bincount(owner[near], weights=weight[near], minlength=J)
         for label in range(K):
@@ -148,7 +148,7 @@ def _averaged(
 
 
 def _own_names(corners: Floats, identified: Bools) -> Floats:
-    """Return matrices in which every worker is right as often as the corners allow."""
+    """Order the rows so that every worker is right as often as the corners allow."""
     named = corners.copy()
     for j in np.flatnonzero(identified):
         named[j] = corners[j][best_names(corners[j])]
@@ -156,7 +156,7 @@ def _own_names(corners: Floats, identified: Bools) -> Floats:
 
 
 def _rematched(confusion: Floats, expected: Floats, known: Bools) -> Floats:
-    """Return the matrices with their rows in the order of the expected ones nearest to them."""
+    """Order the rows of the matrices like the nearest expected ones."""
     moved = confusion.copy()
     for j in np.flatnonzero(known):
         distance = ((confusion[j][:, None] - expected[j][None]) ** 2).sum(axis=2)

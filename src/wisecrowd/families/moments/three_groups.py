@@ -1,4 +1,4 @@
-r"""Confusion matrices from how three groups of workers respond to the same tasks.
+r"""Confusion matrices from the joint responses of three groups of workers.
 
 Group ``g`` responds to a task with :math:`X_g`, the number of its labels of each class. Given the
 class, the groups are independent, so with :math:`\mu_g(k) = E[X_g \mid z = k]`
@@ -25,24 +25,24 @@ from wisecrowd.families.sparse_posterior import worker_weights
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-FLOOR = 1e-9  # the least probability of an estimate: what noise makes negative is not impossible
-STRETCH = 1 << 22  # numbers that a step over tasks handles at once
+FLOOR = 1e-9  # least probability of an estimate, where noise gives a negative value
+STRETCH = 1 << 22  # numbers processed at once
 CUTOFF = 1e-6  # eigenvalues below this share of the largest are zero
 N_STARTS = 100
 N_ROUNDS = 100
 WORK = 20_000_000  # products per round beyond which fewer starts are tried
-SETTLED = 1e-13  # squared movement of the unit vectors
+SETTLED = 1e-13  # squared change of the unit vectors that counts as converged
 
 
 @dataclass(frozen=True, eq=False)
 class GroupMoments:
-    """Mean products of the responses of three groups, each up to a scale of its own.
+    """Mean products of the responses of three groups, each known up to its own scale.
 
     Attributes
     ----------
     pairs : (3, 3, K, K)
-        ``pairs[g, h, l, m]``: group ``g`` says ``l`` and group ``h`` says ``m``; the diagonal
-        blocks are not used.
+        ``pairs[g, h, l, m]``: label ``l`` by group ``g`` and label ``m`` by group ``h``; the
+        diagonal blocks are not used.
     triple : (K, K, K)
     """
 
@@ -51,7 +51,7 @@ class GroupMoments:
 
 
 def connected_parts(labels: CrowdLabels) -> tuple[Ints, int]:
-    """Return the connected part of the crowd that each worker is in, and how many there are."""
+    """Return the connected component of each worker, and the number of components."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -64,10 +64,9 @@ def connected_parts(labels: CrowdLabels) -> tuple[Ints, int]:
 
 
 def busiest_first(labels: CrowdLabels) -> NDArray[np.intp]:
-    """Return the workers, those with most labels first, in an order that their names do not decide.
+    """Sort the workers by their number of labels, independently of their names.
 
-    Equally busy workers go by how much they agree with the vote, then by how many labels their
-    tasks have.
+    Ties are broken by agreement with the vote, then by the number of labels of the workers' tasks.
     """
     total = worker_weights(labels)
     agreement = vote_agreement(labels, np.full(labels.n_tasks, -1))
@@ -76,9 +75,9 @@ def busiest_first(labels: CrowdLabels) -> NDArray[np.intp]:
 
 
 def balanced_groups(size: Floats, order: Ints) -> Ints:
-    """Return the group (0, 1 or 2) of each worker, so that all have about as many labels.
+    """Return the group (0, 1 or 2) of each worker, with about equal numbers of labels.
 
-    In the given order, each joins the group with the fewest labels so far.
+    In the given order, each worker joins the group with the fewest labels so far.
 
     Examples
     --------
@@ -89,7 +88,7 @@ def balanced_groups(size: Floats, order: Ints) -> Ints:
     share = size / max(float(size.sum()), 1e-300)
     filled = np.zeros(3)
     for worker in order:
-        group[worker] = filled.round(9).argmin()  # rounding must not choose among equals
+        group[worker] = filled.round(9).argmin()  # rounding must not break ties
         filled[group[worker]] += share[worker]
     return group
 
@@ -97,7 +96,7 @@ def balanced_groups(size: Floats, order: Ints) -> Ints:
 def responses_of(
     task: Ints, group: Ints, label: Ints, weight: Floats, shape: tuple[int, int]
 ) -> Floats:
-    """Return the responses (3, N, K): the weight of each label that a task has from each group."""
+    """Return the responses (3, N, K): weights of the labels of each task by each group."""
     n_tasks, n_classes = shape
     cell = (group * n_tasks + task) * n_classes + label
     return sum_by(cell, weight, 3 * n_tasks * n_classes).reshape(3, n_tasks, n_classes)
@@ -118,10 +117,10 @@ def group_moments(responses: Floats) -> GroupMoments:
 def group_means(moments: GroupMoments, rng: np.random.Generator) -> tuple[Floats, Floats] | None:
     """Return the class weights (K,) and each group's label distribution by class (3, K, K).
 
-    Each group in turn has its means found by the tensor power method, and the two others follow
-    from theirs by least squares; the solution that fits all moments best is taken. The classes
-    come in arbitrary order, the same for all groups. None if no solution exists: there are fewer
-    independent classes than labels.
+    The tensor power method finds the means of each group in turn, and those of the two others
+    follow by least squares. The solution that fits all moments best is returned. The classes are in
+    arbitrary order, the same for all groups. Returns None if no solution exists, because there are
+    fewer independent classes than labels.
     """
     best: tuple[float, Floats, Floats] | None = None
     for group in range(3):
@@ -141,7 +140,7 @@ def _from_group(
     inverse = pseudo_inverse(moments.pairs[a, b])
     if inverse is None:
         return None
-    # What groups a and b say, in terms of what group c would have said.
+    # Responses of groups a and b, expressed as responses of group c.
     from_a, from_b = moments.pairs[c, b] @ inverse, moments.pairs[c, a] @ inverse.T
     second = moments.pairs[c, b] @ inverse @ moments.pairs[a, c]
     ordered = moments.triple.transpose(a, b, c)
@@ -169,15 +168,15 @@ def pseudo_inverse(matrix: Floats) -> Floats | None:
 
 
 def as_probabilities(rows: Floats) -> Floats:
-    """Return rows (..., K) as probabilities of at least about 1e-9."""
+    """Normalise rows (..., K) to probabilities of at least about 1e-9."""
     total = rows.sum(axis=-1, keepdims=True)
-    scaled = rows / np.where(np.abs(total) > FLOOR, total, 1.0)  # a row of the wrong sign turns
+    scaled = rows / np.where(np.abs(total) > FLOOR, total, 1.0)  # flips rows of the wrong sign
     positive = np.maximum(scaled, FLOOR)
     return np.asarray(positive / positive.sum(axis=-1, keepdims=True))
 
 
 def _misfit(moments: GroupMoments, weights: Floats, means: Floats) -> float:
-    """Return how far the moments are from the model's, each at its best scale: 0 is exact."""
+    """Return the distance of the moments from the model's, each at its best scale; 0 is exact."""
     model = np.einsum("k,gkl,hkm->ghlm", weights, means, means, optimize=True)
     triple = np.einsum("k,ka,kb,kc->abc", weights, *means, optimize=True)
     cases = [(moments.pairs[g, h], model[g, h]) for g, h in ((0, 1), (0, 2), (1, 2))]
@@ -203,16 +202,16 @@ def worker_tables(
 def worker_confusions(
     tables: Floats, group: Ints, weights: Floats, means: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    r"""Return confusion matrices (J, K, K) and for which workers there was anything to go by.
+    r"""Return confusion matrices (J, K, K), and whether each worker has any data for it.
 
     The joint table of a worker and another group is
     :math:`C_{jg} = \theta_j^\top \mathrm{diag}(w) \mu_g`: least squares over the groups that the
-    worker is not in, each with the weight of what they share.
+    worker is not in, weighted by the shared tasks.
 
     Parameters
     ----------
     tables : (J, 3, K, K)
-        ``tables[j, g, l, m]``: how much worker ``j`` said ``l`` where group ``g`` said ``m``.
+        ``tables[j, g, l, m]``: weight of label ``l`` by worker ``j`` and ``m`` by group ``g``.
     group : (J,)
     weights, means : (K,) and (3, K, K)
     """
@@ -227,7 +226,7 @@ def worker_confusions(
 
 
 def class_shares(labels: CrowdLabels, mass: Floats) -> Floats:
-    """Return each class's share of ``mass`` (K,); where there is none, of the soft votes."""
+    """Return each class's share of ``mass`` (K,), or of the soft votes if it is zero."""
     if not mass.sum() > 0:
         weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
         total = sum_by(labels.task, weight, labels.n_tasks)[labels.task]
@@ -243,7 +242,7 @@ def unidentified_workers(
     why: str = "share too few tasks with others for moments to identify them",
     then: str = "they are fitted to what the others are like, or to the soft vote",
 ) -> tuple[Finding, ...]:
-    """Return a finding about the workers whom the moments do not identify, if there are any."""
+    """Return a finding about the workers whom the moments do not identify, or None."""
     if not lacking.any():
         return ()
     text = f"{int(lacking.sum())} of {labels.n_workers} workers {why}; {then}."
@@ -254,14 +253,14 @@ def unidentified_workers(
 def mixture_of(
     second: Floats, third: Floats, rng: np.random.Generator
 ) -> tuple[Floats, Floats] | None:
-    """Return the weights (K,) and the means (K, K), one per row, or None if they are not there.
+    """Return the weights (K,) and the means (K, K), one per row, or None if they do not exist.
 
     Parameters
     ----------
     second, third : (K, K) and (K, K, K)
         The moments; noise may make them slightly asymmetric.
     rng : numpy.random.Generator
-        Draws the starts of the power iterations.
+        Generator for the starts of the power iterations.
 
     Examples
     --------
@@ -288,7 +287,7 @@ def mixture_of(
 
 
 def symmetric(tensor: Floats) -> Floats:
-    """Return the mean of a cubic tensor over all orders of its axes."""
+    """Return the mean of a cubic tensor over all permutations of its axes."""
     orders = ((0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0))
     total = np.zeros_like(tensor)
     for order in orders:
@@ -300,7 +299,7 @@ def tensor_components(tensor: Floats, rng: np.random.Generator) -> tuple[Floats,
     r"""Return the strengths (K,) and orthonormal directions (K, K), in rows, of a symmetric tensor.
 
     Power iteration :math:`v \leftarrow T(I, v, v) / \|\cdot\|` from many starts at once; the
-    strongest limit is a component, which is then taken away.
+    strongest limit is a component, which is then subtracted.
 
     References
     ----------
@@ -320,7 +319,7 @@ def tensor_components(tensor: Floats, rng: np.random.Generator) -> tuple[Floats,
 
 
 def _strongest(tensor: Floats, vectors: Floats) -> Floats:
-    """Iterate all vectors (n, K), and return that on which the tensor is largest."""
+    """Iterate all vectors (n, K) and return the one on which the tensor is largest."""
     flat = tensor.reshape(len(tensor), -1)
     for _ in range(N_ROUNDS):
         squares = (vectors[:, :, None] * vectors[:, None, :]).reshape(len(vectors), -1)

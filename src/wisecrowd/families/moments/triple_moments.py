@@ -1,10 +1,10 @@
-r"""How the labels of three workers go together on the tasks that all three labelled.
+r"""Joint tables of the labels of three workers on the tasks that all three labelled.
 
 .. math::
     T_{jj'j''}[l, l', l''] = \sum_k \pi_k \theta_{jkl} \theta_{j'kl'} \theta_{j''kl''}
 
-Pairs leave a set of explanations; triples of full-rank workers leave one. There can be as many as
-workers cubed, so that a budget decides how many are looked at.
+Pairs may not identify the parameters; triples of full-rank workers do. There can be as many triples
+as workers cubed, so a budget limits their number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 ROWS = 4_000_000  # annotations that are matched at once
-DRAWS = 4  # triples that are drawn for each one of the budget
+DRAWS = 4  # triples drawn per triple of the budget
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +41,7 @@ class TripleMoments:
     n_shared : (n_triples,)
         Weight of the shared tasks: the total of each table.
     findings : tuple of Finding
-        What was left out.
+        Findings about omitted data.
     """
 
     workers: NDArray[np.int32]
@@ -58,7 +58,7 @@ class TripleMoments:
 
     @cached_property
     def tables(self) -> Floats:
-        """(n_triples, K, K, K): each joint table, with sum one."""
+        """(n_triples, K, K, K): each joint table, normalised to sum one."""
         return self.counts / self.n_shared[:, None, None, None]
 
 
@@ -75,14 +75,14 @@ def triple_moments(
     ----------
     labels : CrowdLabels
     min_shared : float
-        The least weight of tasks that all three labelled.
+        Minimum weight of the tasks that all three labelled.
     max_triples : int
-        The most triples. If three of the workers can be chosen in no more ways, all are counted.
-        Otherwise each worker is given the same number of draws of one of their tasks and two of
-        the others who labelled it; of the triples drawn, those that share most are kept. A note
-        says so.
+        Maximum number of triples. If there are no more combinations of three workers, all are
+        counted. Otherwise each worker gets the same number of draws of one of its tasks and two
+        others who labelled it; the drawn triples that share most tasks are kept. A finding reports
+        this.
     rng : Generator, optional
-        For the draws; by default the same ones every time.
+        Generator for the draws; by default they are the same every time.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def _all_triples(active: Ints) -> NDArray[np.int32]:
 def _drawn_triples(
     annotations: tuple[Ints, Ints, Ints, Floats], n_workers: int, n_draws: int, rng: Any
 ) -> NDArray[np.int32]:
-    """Return distinct triples: for every worker, one of their tasks and two others who did it."""
+    """Return distinct random triples: each worker, and two others who did one of its tasks."""
     task, worker, *_ = annotations
     begin = np.searchsorted(task, task)
     size = np.searchsorted(task, task, side="right") - begin
@@ -174,7 +174,7 @@ def _triple_counts(
 
 
 def _ranges(begin: Ints, size: Ints) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all rows of the ranges ``begin`` to ``begin + size``: (which range, row)."""
+    """Return all rows of the ranges ``begin`` to ``begin + size``, as (range, row)."""
     owner = np.repeat(np.arange(len(begin), dtype=np.int64), size)
     offset = np.cumsum(size) - size
     row = np.arange(len(owner), dtype=np.int64) - offset[owner] + begin[owner]
