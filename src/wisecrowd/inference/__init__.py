@@ -1,1 +1,1 @@
-"""What iterates: the loop, its monitor, worker priors and starting points."""
+"""Iterative inference: the loop, its monitor, worker priors and starting points."""

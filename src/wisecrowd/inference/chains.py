@@ -1,6 +1,7 @@
-r"""How far several Markov chains can be trusted: split R-hat and effective sample size, streamed.
+r"""Convergence diagnostics of Markov chains: split R-hat and effective sample size, streamed.
 
-Traces of many quantities over long chains do not fit into memory; sums over halves and batches do.
+Traces of many quantities over long chains do not fit into memory, but sums over halves and batches
+do.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BATCHES = 20  # per chain, for the effective sample size
-APART = 1.1  # R-hat above which chains are taken not to have met
+BATCHES = 20  # batches per chain, for the effective sample size
+APART = 1.1  # R-hat above which chains count as not mixed
 
 
 class ChainMonitor:
@@ -21,7 +22,7 @@ class ChainMonitor:
         \hat R = \sqrt{\frac{(n - 1) W / n + B / n}{W}}, \qquad
         ESS = \frac{(n - 1) W / n + B / n}{\operatorname{Var}(\text{batch means}) / b}
 
-    where every chain counts as two of half the length, so that a drift shows, and there are b
+    where every chain counts as two of half the length, which reveals drift, and b is the number of
     batches in all chains together.
 
     References
@@ -56,7 +57,7 @@ class ChainMonitor:
     def add(self, values: Floats) -> None:
         """Add the values (n_chains, n_quantities) of the next sweep."""
         if self._seen == 0:
-            self._origin = values.copy()  # sums of squares keep their digits near the first value
+            self._origin = values.copy()  # sums of squares are more precise around the first value
         moved = values - self._origin[:1]
         half = int(self._seen >= self.n_sweeps // 2)
         self._sums[half] += moved
@@ -85,13 +86,13 @@ class ChainMonitor:
         return np.where(within > 0, np.sqrt(ratio), stuck)
 
     def effective_size(self) -> Floats:
-        """Return the effective number of draws (n_quantities,), at most those taken."""
+        """Return the effective number of draws (n_quantities,), at most the number of draws."""
         _, between, pooled = self._parts()
         batches = (self._batches / self._batch_sizes[:, None, None]).reshape(
             -1, self._batches.shape[2]
         )
         error = batches.var(axis=0, ddof=1) / len(batches)
-        # Batches of chains that do not meet are not independent: then a half chain is one draw.
+        # Batches of chains that have not mixed are dependent: a half chain then counts as one draw.
         apart = self.r_hat() > APART
         error = np.where(apart, between / (2 * self.n_chains), error)
         taken = float(self.n_sweeps * self.n_chains)

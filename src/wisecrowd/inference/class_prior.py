@@ -15,12 +15,12 @@ Floats = NDArray[np.float64]
 
 
 def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats | None:
-    """Return the fixed log class prior (n_classes,), or None where it is to be estimated.
+    """Return the fixed log class prior (n_classes,), or None if it is estimated.
 
     Parameters
     ----------
     choice : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates unless the user gave a task prior, which then says it all.
+        "auto" estimates it unless the user gave a task prior, which then replaces it.
     prior : TaskPrior
     n_classes : int
 
@@ -57,7 +57,7 @@ def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats |
 
 
 def log_shares(mass: Floats) -> Floats:
-    """Return the logarithm of each class's share of ``mass`` (K,); uniform if there is none."""
+    """Return the logarithm of each class's share of ``mass`` (K,); uniform if the mass is zero."""
     total = mass.sum()
     if not total > 0:
         return np.full(len(mass), -np.log(len(mass)))

@@ -1,4 +1,4 @@
-"""Dirichlet distributions as variational Bayes uses them: expected logarithms and divergences."""
+"""Dirichlet distributions for variational Bayes: expected logarithms and divergences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wisecrowd.inference.priors import as_row_prior
 
 Floats = NDArray[np.float64]
 
-_LEAST = 1e-12  # the digamma function of much less overflows
+_LEAST = 1e-12  # smaller arguments overflow the digamma function
 
 
 def expectation(alpha: Floats, axis: int = -1) -> Floats:
@@ -45,7 +45,7 @@ def divergence(posterior: Floats, prior: Floats, logs: Floats, axis: int = -1) -
     posterior : array of Dirichlet parameters along ``axis``
     prior : array that broadcasts to ``posterior``, complete along ``axis``
     logs : array like ``posterior``
-        Its :func:`expected_log`, which the caller has at hand.
+        :func:`expected_log` of ``posterior``, which the caller has already computed.
 
     Examples
     --------
@@ -71,10 +71,10 @@ def row_parameters(prior: Any, workers: Any, n_classes: int, classes: Any = None
     ----------
     prior : "weak", number, (K, K) or (J, K, K) array, or prior object
         "weak" has 4 for a right and 1 for each wrong label.
-    workers : ids, or anything as long as there are workers
+    workers : ids, or any sequence with one entry per worker
     n_classes : int
     classes : ids, optional
-        To which a prior from a former fit aligns its own.
+        Class ids, to which a prior from a previous fit aligns its own.
 
     Examples
     --------

@@ -1,16 +1,16 @@
-r"""Empirical Bayes: the parameters of a prior, fitted to what is believed of the workers.
+r"""Empirical Bayes: the parameters of a prior, fitted to the workers' posteriors.
 
-Where the workers' posteriors have expected logarithms, as in mean field, :func:`fit_prior` is the
-step
+Where the workers' posteriors have expected logarithms, as in mean field, :func:`fit_prior` takes
+the step
 
 .. math:: \eta' = \arg\max_\eta \sum_j E_{q(\theta_j)} \log p(\theta_j \mid \eta),
 
-which never lowers the evidence or its bound. A prior is made of *kinds*: a Beta or Dirichlet
-density is one kind, an atom of a discrete prior is one, and a mixture has those of its parts, in
-order. All that the step needs are two sums per kind, which add up over workers.
+which never lowers the evidence or its bound. A prior consists of *kinds*: a Beta or Dirichlet
+density is one kind, an atom of a discrete prior is one, and a mixture has the kinds of its parts,
+in order. The step needs only two sums per kind, which add up over workers.
 
-Where only the evidence itself can be had, as in belief propagation, :func:`maximise_evidence`
-climbs it directly. (The nodes of a rule that is exact for polynomials say little of logarithms.)
+Where only the evidence itself is available, as in belief propagation, :func:`maximise_evidence`
+maximises it directly. (A rule that is exact for polynomials is inaccurate for logarithms.)
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from wisecrowd.inference.worker_prior import WorkerPrior
 
 Floats = NDArray[np.float64]
 
-SMALLEST, LARGEST = 0.02, 1000.0  # fitted parameters stay between: few workers may ask for 0 or ∞
+SMALLEST, LARGEST = 0.02, 1000.0  # bounds of fitted parameters; few workers may lead to 0 or ∞
 MOST_NEWTON_STEPS = 50
-ENOUGH = 1e-9  # workers of a kind below which nothing can be learned about it
+ENOUGH = 1e-9  # least number of workers of a kind that is fitted
 
 
 class KindSums(NamedTuple):
-    """What workers say about the kinds of a prior.
+    """Sufficient statistics of the workers for the kinds of a prior.
 
     Attributes
     ----------
@@ -63,8 +63,8 @@ def n_kinds(prior: WorkerPrior) -> int:
 def fittable(prior: WorkerPrior, n_classes: int) -> WorkerPrior:
     """Return the prior nearest to ``prior`` among those that :func:`fit_prior` searches.
 
-    Dirichlet rows get one number on the diagonal and one elsewhere: with more, a crowd has too few
-    workers to tell them apart.
+    Dirichlet rows get one parameter on the diagonal and one elsewhere, because a crowd has too few
+    workers to estimate more.
 
     Examples
     --------
@@ -90,9 +90,10 @@ def fit_prior(prior: WorkerPrior, sums: KindSums) -> WorkerPrior:
     Parameters
     ----------
     prior : OneCoinPrior, TwoCoin, DirichletRows, Discrete or a MixturePrior of these
-        Of Discrete the weights are fitted, of a MixturePrior the weights and the parts.
+        The fitted parameters of Discrete are the weights; those of a MixturePrior, weights and
+        parts.
     sums : KindSums
-        From :func:`sums_from_counts`, for example.
+        Statistics, for example from :func:`sums_from_counts`.
 
     Examples
     --------
@@ -121,9 +122,9 @@ def _refit_density(prior: WorkerPrior, mean_log: Floats) -> WorkerPrior:
     """Fit one Beta or Dirichlet to the workers' mean expected log confusion (K, K)."""
     K = len(mean_log)
     if K == 1:
-        return prior  # every label is right: nothing to learn
+        return prior  # every label is right: nothing to fit
     right = float(np.trace(mean_log)) / K
-    wrong = (float(mean_log.sum()) - K * right) / K  # of all wrong labels of a row together
+    wrong = (float(mean_log.sum()) - K * right) / K  # sum over the wrong labels of a row
     if isinstance(prior, OneCoinPrior):
         off = wrong / (K - 1) + np.log(K - 1)  # E log(1 - p)
         return OneCoinPrior(*_fit_tied((prior.a, prior.b), right, off, 1))
@@ -136,9 +137,9 @@ def _refit_density(prior: WorkerPrior, mean_log: Floats) -> WorkerPrior:
 
 
 def _tied_pair(prior: DirichletRows, n_classes: int) -> tuple[float, float]:
-    """Return the mean parameter on the diagonal and the one elsewhere."""
+    """Return the mean parameter on the diagonal and the mean parameter elsewhere."""
     alpha = np.asarray(prior.alpha, dtype=np.float64)
-    if alpha.ndim < 3:  # with three axes there is a matrix for every worker
+    if alpha.ndim < 3:  # three axes mean a matrix for every worker
         alpha = prior.pseudo_counts((), n_classes)
     diagonal = np.diagonal(alpha, axis1=-2, axis2=-1)
     n_off = alpha.size - diagonal.size
@@ -160,7 +161,7 @@ def _fit_tied(
         \log\Gamma(a + m b) - \log\Gamma(a) - m \log\Gamma(b) + a E\log\theta_1
         + b \sum_{l > 1} E\log\theta_l
 
-    It is concave in (a, b), and the search stays in a box.
+    The function is concave in (a, b), and the search stays in a box.
     """
     from scipy.special import gammaln, psi, zeta
 
@@ -186,7 +187,7 @@ def _fit_tied(
                 break
             length /= 2
         else:
-            break  # nothing better in sight: rounding, or the corner of the box
+            break  # no improvement: rounding, or the corner of the box
         moved = abs(new[0] - a) / a + abs(new[1] - b) / b
         (a, b), best = new, reached
         if moved < 1e-10:
@@ -199,7 +200,7 @@ def _newton_step(
     slope: tuple[float, float],
     curve: tuple[float, float, float],
 ) -> tuple[float, float]:
-    """Return the Newton step of a concave function; a number that leaves the box stays."""
+    """Return the Newton step of a concave function; a parameter that would leave the box stays."""
     held = [
         (x <= SMALLEST and g < 0) or (x >= LARGEST and g > 0)
         for x, g in zip(point, slope, strict=True)
@@ -210,7 +211,7 @@ def _newton_step(
             0.0 if held[1] else -slope[1] / curve[2],
         )
     determinant = curve[0] * curve[2] - curve[1] ** 2
-    if not determinant > 0:  # rounding, far out: go uphill, one number at a time
+    if not determinant > 0:  # rounding, far from the optimum: take gradient steps per parameter
         return -slope[0] / curve[0], -slope[1] / curve[2]
     return (
         (curve[1] * slope[1] - curve[2] * slope[0]) / determinant,
@@ -219,7 +220,7 @@ def _newton_step(
 
 
 def _bounded(x: float, step: float) -> float:
-    """Move by at most a factor of five, and not out of the box."""
+    """Move by at most a factor of five, and stay inside the box."""
     moved = min(max(x + step, x / 5, SMALLEST), 5 * x, LARGEST)
     return moved if step else x
 
@@ -228,15 +229,15 @@ def _bounded(x: float, step: float) -> float:
 
 
 def sums_from_counts(prior: WorkerPrior, counts: Floats, weight: Floats | None = None) -> KindSums:
-    """Return the sums over workers who are known by expected counts, as in mean field.
+    """Return the sums over workers from their expected counts, as in mean field.
 
     Parameters
     ----------
     prior : WorkerPrior
     counts : (J, K, K) expected labels of each worker, true class second
-        Workers without labels say nothing about the prior and are left out.
+        Workers without labels are left out.
     weight : (J,), optional
-        How much each worker counts.
+        Weight of each worker.
     """
     if weight is None:
         weight = (counts.sum(axis=(1, 2)) > 0).astype(np.float64)
@@ -262,13 +263,13 @@ def _shares(scores: Floats, prior_shares: Floats) -> Floats:
 
 
 def refit_to_counts(prior: WorkerPrior, counts: Floats, n_steps: int = 3) -> WorkerPrior:
-    """Return the prior after ``n_steps`` rounds of EM on the evidence of counts (J, K, K)."""
+    """Return the prior after ``n_steps`` EM steps on the evidence of counts (J, K, K)."""
     for _ in range(n_steps):
         prior = fit_prior(prior, sums_from_counts(prior, counts))
     return prior
 
 
-# --------------------------------------------------------------------------- climbing the evidence
+# --------------------------------------------------------------------------- maximising evidence
 
 
 def maximise_evidence(
@@ -279,12 +280,12 @@ def maximise_evidence(
     Parameters
     ----------
     prior : OneCoinPrior, TwoCoin, DirichletRows, Discrete or a MixturePrior of these
-        Where to start; of Dirichlet rows a tied matrix, see :func:`fittable`.
+        Start of the search; Dirichlet rows must be tied, see :func:`fittable`.
     log_evidence : function of such a prior
-        In belief propagation the evidence after convergence: with messages held fixed it has its
-        maximum elsewhere, and steps to there swing to and fro.
+        In belief propagation, the evidence after convergence. With messages held fixed, its maximum
+        is elsewhere, and steps towards it oscillate.
     max_iter : int
-        Most steps; one step evaluates the evidence about once per parameter.
+        Maximum number of steps; one step evaluates the evidence about once per parameter.
 
     Examples
     --------
@@ -312,7 +313,7 @@ def maximise_evidence(
 
 
 def _as_vector(prior: WorkerPrior) -> Floats:
-    """Return the logarithms of a prior's parameters: densities', and shares up to a factor."""
+    """Return the logarithms of a prior's parameters; shares are known up to a factor."""
     values: list[float]
     if isinstance(prior, MixturePrior):
         own = np.log(np.maximum(prior._shares(), 1e-6)) if len(prior.parts) > 1 else np.empty(0)
@@ -332,7 +333,7 @@ def _as_vector(prior: WorkerPrior) -> Floats:
 
 
 def _from_vector(prior: WorkerPrior, vector: Floats) -> tuple[WorkerPrior, Floats]:
-    """Return a prior with the parameters at the front of ``vector``, and what is left of it."""
+    """Return a prior with the first parameters of ``vector``, and the rest of the vector."""
     if isinstance(prior, MixturePrior):
         shares, rest = prior.weights, vector
         if len(prior.parts) > 1:

@@ -1,7 +1,7 @@
-r"""The law of a label: :math:`p(y_{ij} = l \mid z_i = k)` of worker j on task i, under a fit.
+r"""Label laws: :math:`p(y_{ij} = l \mid z_i = k)` of worker j on task i, under a fit.
 
-A fitted method returns its law by ``label_law()``. Simulation, held-out scores and the audit use it
-and do not ask which method it is of.
+A fitted method returns its law by ``label_law()``. Simulation, held-out scores and the audit use
+the law, whatever the method.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Codes = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 NEW_TASK = -1  # code of a task that the fit has not seen
-BLOCK = 1 << 18  # annotations drawn at once: temporaries of a few MB, whatever the crowd's size
+BLOCK = 1 << 18  # annotations drawn at once, which limits temporaries to a few MB
 TINY = 1e-300
 
 
@@ -30,7 +30,7 @@ class CumulativeTable:
     Parameters
     ----------
     rows : ndarray of shape (..., K)
-        Non-negative; each row is brought to sum one.
+        Non-negative; each row is normalised to sum one.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class CumulativeTable:
     def search(self, row: Longs, uniform: Floats) -> Longs:
         """Find the first label whose cumulative probability exceeds `uniform` < 1.
 
-        A binary search over all annotations in step: O(log K) gathers, no (E, K) array.
+        A binary search over all annotations at once: O(log K) gathers, no (E, K) array.
         """
         start, last = row * self.n_classes, self.n_classes - 1
         label = np.zeros(row.size, dtype=np.int64)
@@ -65,16 +65,16 @@ class CumulativeTable:
 
 
 class LabelSampler(ABC):
-    """Draws labels given the true class, the worker and the task."""
+    """Sampler of labels given the true class, the worker and the task."""
 
     @abstractmethod
     def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
-        """Turn uniform numbers (n,) into labels (n,)."""
+        """Convert uniform numbers (n,) to labels (n,)."""
 
     def draw(self, truth: Codes, worker: Codes, task: Codes, rng: np.random.Generator) -> Codes:
         """Draw one label per annotation (n,); ``truth`` (n,) is the class of the annotation's task.
 
-        Every annotation takes one uniform number, in order.
+        Every annotation uses one uniform number, in order.
         """
         label = np.empty(truth.size, dtype=np.int32)
         for start in range(0, truth.size, BLOCK):
@@ -93,7 +93,7 @@ class LabelLaw(LabelSampler):
     Attributes
     ----------
     class_prior : (n_classes,)
-        Probabilities of the classes before any label is seen.
+        Probabilities of the classes before any label is observed.
     """
 
     class_prior: Floats
@@ -115,7 +115,7 @@ class LabelLaw(LabelSampler):
         """
 
     def log_prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
-        """Return the logarithm of :meth:`prob`, with zero taken as 1e-300."""
+        """Return the logarithm of :meth:`prob`, with zero replaced by 1e-300."""
         return np.asarray(np.log(np.maximum(self.prob(label, truth, worker, task), TINY)))
 
     def confusion(self, worker: Any) -> Floats:
@@ -204,7 +204,7 @@ class OneCoinLaw(LabelLaw):
         return np.asarray(belief * right[..., None] + (total - belief) * wrong[..., None])
 
     def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
-        """Compute what a search of the worker's cumulative row would find."""
+        """Compute the result of a search in the worker's cumulative row."""
         right, wrong = self._right_and_wrong(worker, task)
         above = uniform >= truth * wrong + right
         hit = (uniform >= truth * wrong) & ~above
@@ -243,7 +243,7 @@ class AbilityLaw(OneCoinLaw):
 
 
 def law_from_attributes(fitted: Mapping[str, Any]) -> LabelLaw | None:
-    """Return the law that the attributes of a fit define; None where they define none."""
+    """Return the law defined by the attributes of a fit, or None."""
     prior, confusion = fitted.get("class_prior_"), fitted.get("confusion_")
     if prior is None:
         return None

@@ -1,7 +1,7 @@
-"""The loop around local and global steps: EM, variational Bayes and fixed points alike.
+"""The loop around local and global steps, for EM, variational Bayes and fixed-point methods.
 
-A model is a frozen object that iterates; it holds no user parameters and no results. It brings
-these steps, and knows nothing of iterations, tolerances, shards or threads::
+A model is a frozen object without user parameters or results. It has the following steps, and does
+not depend on iterations, tolerances, shards or threads::
 
     begin(shard)                      -> state            # of a shard, where there is any
     first(shard, state, start)        -> (state, stats)   # statistics of a starting posterior
@@ -25,13 +25,13 @@ from wisecrowd.engines.memory import MemoryShards, Shard, Sink
 from wisecrowd.inference.monitor import Progress, current_listener
 from wisecrowd.inference.start_posterior import Start
 
-LONGEST_STEP = 16.0  # longer extrapolations are seldom accepted, and magnify rounding errors
-DRAW = 1e-12  # relative difference of objectives that is rounding
+LONGEST_STEP = 16.0  # longer extrapolations are rarely accepted and amplify rounding errors
+DRAW = 1e-12  # relative difference of objectives that counts as rounding
 FREE_PASSES = 8  # passes within which most crowds converge; after these the tolerance shrinks
 
 
 class Model(Protocol):
-    """The steps that the loop calls; see the module's text for all steps of a model."""
+    """The steps that the loop calls; the module docstring lists all steps of a model."""
 
     def local_step(self, shard: Shard, state: Any, params: Any) -> tuple[Any, Any]:
         """Update one shard of tasks and return its additive statistics."""
@@ -40,10 +40,10 @@ class Model(Protocol):
         """Return new parameters from the summed statistics."""
 
     def objective(self, stats: Any, params: Any) -> float:
-        """Return what the iteration climbs, at ``params``, from the statistics taken there."""
+        """Return the objective at ``params``, from the statistics computed there."""
 
     def extrapolate(self, first: Any, second: Any, third: Any) -> Any | None:
-        """Return parameters further along the path of three iterates, or None if there are none."""
+        """Extrapolate the path of three iterates; return None if that is not possible."""
 
 
 class StartingModel(Model, Protocol):
@@ -55,7 +55,7 @@ class StartingModel(Model, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LoopResult:
-    """Where a run ended: parameters, the statistics and states taken at them, and how."""
+    """Final parameters of a run, their statistics and states, and how the run ended."""
 
     params: Any
     stats: Any
@@ -72,7 +72,7 @@ class LoopResult:
 
 
 def first_params(model: StartingModel, shards: MemoryShards, start: Start) -> tuple[Any, list[Any]]:
-    """Return the parameters that a starting posterior implies, and the first states."""
+    """Return the parameters implied by a starting posterior, and the first states."""
     states, stats = shards.map_reduce(model, "first", shards.begin(model), start)
     return model.global_step(stats, None), states
 
@@ -96,19 +96,19 @@ def iterate(
     ``tol * (8 / t)**2``.
 
     One iteration is one pass over the annotations. The objective of pass ``t`` belongs to the
-    parameters of pass ``t``, which are also the ones returned: the posterior under them is the fit.
+    parameters of pass ``t``, which are also returned: the posterior under them is the fit.
 
-    ``settled(stats, params)`` replaces the test on the objective where there is a better one.
+    ``settled(stats, params)`` replaces the convergence test on the objective.
 
-    ``after`` is a run that ``max_iter`` cut off. It goes on, with its passes counted, to the result
-    of a run that was not cut off; ``params`` and ``states`` are not used then.
+    ``after`` is a run that ``max_iter`` cut off. It continues, with its passes counted, to the
+    result of an uninterrupted run; ``params`` and ``states`` are then not used.
 
-    ``sink`` takes the rows of the last permitted pass, which is then a ``last_step``: the result is
-    marked as ``answered``, and needs no pass of its own for the posteriors.
+    ``sink`` takes the rows of the last permitted pass, which is then a ``last_step``. The result is
+    marked as ``answered`` and needs no extra pass for the posteriors.
 
-    With ``accelerate`` every third pass tries an extrapolation (SQUAREM) and falls back to the
-    plain iterate when the objective there is lower than what has been reached, so that the
-    history still never decreases.
+    With ``accelerate``, every third pass tries an extrapolation (SQUAREM). If its objective is
+    lower than the best so far, the loop falls back to the plain iterate, so the history never
+    decreases.
     """
     history: list[float] = []
     path: list[Any] = []  # the iterates since the last extrapolation
@@ -125,7 +125,7 @@ def iterate(
             states, stats = shards.map_reduce(model, "local_step", states, params)
         value = model.objective(stats, params)
         if fallback is not None and not value >= history[-1]:
-            params, fallback, path, answered = fallback, None, [], False  # it overshot
+            params, fallback, path, answered = fallback, None, [], False  # overshot: go back
             states, stats = shards.map_reduce(model, "local_step", states, params)
             value = model.objective(stats, params)
         fallback = None
@@ -151,9 +151,9 @@ def iterate(
 
 
 def best_of(attempt: Callable[[int], LoopResult], n_init: int) -> LoopResult:
-    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first in a draw.
+    """Run ``attempt(0)`` to ``attempt(n_init - 1)``; return the best, the first of a tie.
 
-    Runs that end at the same optimum differ by rounding, which is a draw.
+    Runs that end at the same optimum differ by rounding, which counts as a tie.
     """
     best = attempt(0)
     for number in range(1, n_init):
@@ -170,7 +170,7 @@ def squarem(first: np.ndarray, second: np.ndarray, third: np.ndarray) -> np.ndar
         r = x_1 - x_0, \; v = (x_2 - x_1) - r, \; \alpha = -\|r\| / \|v\|, \;
         x' = x_0 - 2 \alpha r + \alpha^2 v
 
-    Returns None when the step would not go beyond ``third``.
+    Returns None if the step would not go beyond ``third``.
     """
     r = second - first
     v = third - second - r

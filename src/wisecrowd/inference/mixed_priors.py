@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Discrete(WorkerPrior):
-    """A few kinds of worker: hammers, spammers, adversaries.
+    """A few kinds of worker, such as hammers, spammers and adversaries.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Discrete(WorkerPrior):
     def rule(
         self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
     ) -> Rule:
-        """Return the atoms themselves."""
+        """Return the atoms as the nodes."""
         log_weight = np.log(np.maximum(self._shares(), 1e-300))
         if self.coin:
             return Rule(np.clip(np.asarray(self.atoms, float), INSIDE, 1 - INSIDE), log_weight)
@@ -80,7 +80,7 @@ class Discrete(WorkerPrior):
         return Rule(inside / inside.sum(axis=2, keepdims=True), log_weight)
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether the rule is exact: always."""
+        """Return True: the rule is always exact."""
         return True
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
@@ -93,7 +93,7 @@ class Discrete(WorkerPrior):
 
 @dataclass(frozen=True, eq=False)
 class MixturePrior(WorkerPrior):
-    """Several priors at once, for crowds of several kinds.
+    """A mixture of priors, for crowds with several kinds of worker.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class MixturePrior(WorkerPrior):
     def rule(
         self, degree: int, n_classes: int, counts: Floats | None = None, size: int = 512
     ) -> Rule:
-        """Return the rules of all parts, side by side."""
+        """Return the concatenated rules of all parts."""
         rules = [part.rule(degree, n_classes, counts, size) for part in self.parts]
         nodes = [
             coin_matrices(rule.nodes, n_classes) if part.coin and not self.coin else rule.nodes
@@ -148,11 +148,11 @@ class MixturePrior(WorkerPrior):
         return Rule(np.concatenate(nodes), np.concatenate(weights))
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether the rules of all parts are exact."""
+        """Return whether the rules of all parts are exact."""
         return all(part.exact(degree, n_classes) for part in self.parts)
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
-        """Return the parts' posteriors, weighted by how well each explains the counts."""
+        """Return the parts' posteriors, weighted by the evidence of the counts under each part."""
         found = [part.posterior(counts) for part in self.parts]
         log_share = np.log(np.maximum(self._shares(), 1e-300))
         scores = np.stack([p.log_evidence for p in found], axis=1) + log_share

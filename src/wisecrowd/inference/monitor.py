@@ -1,4 +1,4 @@
-"""Progress as a callback: the loop reports, the command line or a notebook draws.
+"""Progress callbacks: the loop reports; the command line or a notebook displays.
 
 Examples
 --------
@@ -20,7 +20,7 @@ from wisecrowd.core.settings import current_settings, with_settings
 
 @dataclass(frozen=True)
 class Progress:
-    """One iteration done: its number, how many there may be, and the objective if there is one."""
+    """A finished iteration: its number, the maximum number, and the objective if there is one."""
 
     iteration: int
     max_iter: int
@@ -33,12 +33,12 @@ def reporting(listener: Callable[[Progress], None]) -> AbstractContextManager[No
 
 
 def current_listener() -> Callable[[Progress], None] | None:
-    """Return the listener of the fits that begin now, if there is one."""
+    """Return the listener of the fits that start now, or None."""
     return current_settings().listener
 
 
 def report(progress: Progress) -> None:
-    """Tell the listener, if there is one."""
+    """Report progress to the listener, if there is one."""
     listener = current_listener()
     if listener is not None:
         listener(progress)

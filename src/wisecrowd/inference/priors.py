@@ -1,9 +1,9 @@
-r"""What is believed of workers before their labels, as objects.
+r"""Priors of worker parameters, as objects.
 
-One object serves every kind of inference: its parameters are pseudo-counts in EM (MAP under a
-Dirichlet with parameters :math:`1 + \alpha`) and density parameters wherever workers are integrated
-out: in mean field through ``posterior``, in belief propagation through ``rule``, and in simulators
-through ``sample``.
+One object serves every kind of inference. Its parameters are pseudo-counts in EM (MAP under a
+Dirichlet with parameters :math:`1 + \alpha`). They are density parameters wherever workers are
+integrated out: in mean field through ``posterior``, in belief propagation through ``rule``, and in
+simulators through ``sample``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from wisecrowd.inference.worker_prior import WorkerPosterior, WorkerPrior, coin_
 
 Floats = NDArray[np.float64]
 
-Mixture = MixturePrior  # the former name
+Mixture = MixturePrior  # previous name
 
 
 # ------------------------------------------------------------------------------------- one coin
@@ -65,7 +65,7 @@ class OneCoinPrior(WorkerPrior):
 
     @property
     def coin(self) -> bool:
-        """Whether one accuracy describes a worker: yes."""
+        """True: one accuracy describes a worker."""
         return True
 
     def __post_init__(self) -> None:
@@ -73,7 +73,7 @@ class OneCoinPrior(WorkerPrior):
         check_number("b", self.b, 0.0)
 
     def map_accuracy(self, correct: Floats, total: Floats) -> Floats:
-        """Return the MAP accuracy from correct and total counts; 0.5 if nothing is known."""
+        """Return the MAP accuracy from correct and total counts; 0.5 without counts and prior."""
         denominator = total + self.a + self.b
         known = denominator > 0
         ratio = (correct + self.a) / np.where(known, denominator, 1.0)
@@ -95,7 +95,7 @@ class OneCoinPrior(WorkerPrior):
         return centred_beta_rule(self.a, self.b, correct, wrong, max(size // 16, 8))
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether the Gauss-Jacobi rule has all the nodes that the degree asks for."""
+        """Return whether the Gauss-Jacobi rule has all nodes that the degree requires."""
         return enough_nodes(degree) == (degree + 2) // 2
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
@@ -118,7 +118,7 @@ class OneCoinPrior(WorkerPrior):
         )
 
 
-OneCoin = OneCoinPrior  # the former name
+OneCoin = OneCoinPrior  # previous name
 
 
 # -------------------------------------------------------------------------------- Dirichlet rows
@@ -184,7 +184,7 @@ class DirichletRows(WorkerPrior):
         return dirichlet_rule(self._square(n_classes), degree, size, counts)
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether the product of Gauss-Jacobi rules is small enough to be used."""
+        """Return whether the product of Gauss-Jacobi rules is small enough to be used."""
         return affordable(degree, n_classes)
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
@@ -206,10 +206,10 @@ class DirichletRows(WorkerPrior):
 
 @dataclass(frozen=True)
 class WeakDiagonal:
-    """The default: ``strength`` on the diagonal and ``strength / n_classes`` elsewhere.
+    """The default prior: ``strength`` on the diagonal and ``strength / n_classes`` elsewhere.
 
-    It says that workers are somewhat better than chance, and is soon outweighed by labels. Without
-    it, EM on a sparse crowd of many classes finds meaningless optima.
+    Under it workers are somewhat better than chance; a few labels outweigh it. Without it, EM on a
+    sparse crowd of many classes finds meaningless optima.
     """
 
     strength: float = 2.0
@@ -225,15 +225,15 @@ class WeakDiagonal:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What a former fit knew of these workers, worth ``strength`` labels in every row.
+    """Estimates of a previous fit as a prior, worth ``strength`` labels in every row.
 
-    Workers that the former fit did not know get ``otherwise``.
+    Workers unknown to the previous fit get ``otherwise``.
 
     Parameters
     ----------
     model : fitted method with ``confusion_``
     strength : float
-        How many labels of each class the history is worth.
+        Weight of the history, in labels of each class.
     """
 
     model: Any
@@ -244,7 +244,7 @@ class History:
         check_number("strength", self.strength, 0.0)
 
     def aligned(self, classes: Any) -> History:
-        """Return the same history with its classes in the order of these."""
+        """Return the same history with its classes in the given order."""
         if getattr(self.model, "confusion_", None) is None:
             raise NotFittedError("The history must be a fitted method that has confusion_.")
         known = self.model.classes_
@@ -261,7 +261,7 @@ class History:
         return replace(self, model=model)
 
     def pseudo_counts(self, workers: Any, n_classes: int) -> Floats:
-        """Return the (n_workers, n_classes, n_classes) pseudo-counts, classes as aligned."""
+        """Return the (n_workers, n_classes, n_classes) pseudo-counts, with aligned classes."""
         confusion = self.model.confusion_
         base = self.otherwise.pseudo_counts(workers, n_classes)
         alpha = np.array(np.broadcast_to(base, (len(workers), n_classes, n_classes)))
@@ -273,7 +273,7 @@ class History:
 
 @dataclass(frozen=True)
 class TwoCoin(WorkerPrior):
-    r"""Two classes, each with an accuracy of its own: independent Betas.
+    r"""Two classes, each with its own accuracy: independent Betas.
 
     Parameters
     ----------
@@ -324,7 +324,7 @@ class TwoCoin(WorkerPrior):
         )
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether the product rule has all the nodes that the degree asks for."""
+        """Return whether the product rule has all nodes that the degree requires."""
         return enough_nodes(degree) == (degree + 2) // 2
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
@@ -333,7 +333,7 @@ class TwoCoin(WorkerPrior):
 
 
 def _proper(**parameters: float) -> None:
-    """Refuse density parameters that are not positive."""
+    """Raise an error for density parameters that are not positive."""
     for name, value in parameters.items():
         if not value > 0:
             raise ParameterError(f"{name} is {value!r}; as a density it must be above 0.")

@@ -1,8 +1,9 @@
-r"""Rules that integrate over a worker's confusion matrix: nodes and log weights.
+r"""Quadrature rules over a worker's confusion matrix: nodes and log weights.
 
-A worker's labels enter as a polynomial of the prior's free probabilities, of degree at most the
-number of labels in each. Gauss-Jacobi rules with :math:`\lceil (r + 1) / 2 \rceil` nodes integrate
-degree :math:`r` exactly against a Beta density, and a Dirichlet is a chain of Betas.
+The likelihood of a worker's labels is a polynomial in the prior's free probabilities. Its degree in
+each is at most the number of labels. Gauss-Jacobi rules with :math:`\lceil (r + 1) / 2 \rceil`
+nodes integrate degree :math:`r` exactly against a Beta density, and a Dirichlet is a chain of
+Betas.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-EXACT_NODES = 4096  # a product rule with more nodes gives way to quasi-Monte Carlo
-INSIDE = 1e-12  # nodes stay this far inside (0, 1): a label that cannot happen has no logarithm
+EXACT_NODES = 4096  # largest product rule; beyond it, quasi-Monte Carlo is used
+INSIDE = 1e-12  # least distance of nodes from 0 and 1, where the logarithm is infinite
 
 
 class Rule(NamedTuple):
@@ -27,9 +28,9 @@ class Rule(NamedTuple):
 
 
 def enough_nodes(degree: int) -> int:
-    r"""Return how many Gauss-Jacobi nodes a worker gets: all that are needed up to 40 labels.
+    r"""Return the number of Gauss-Jacobi nodes of a worker, enough to be exact up to 40 labels.
 
-    Beyond, :math:`2.5 \sqrt r` nodes resolve a posterior of width :math:`1 / \sqrt r`.
+    Beyond that, :math:`2.5 \sqrt r` nodes resolve a posterior of width :math:`1 / \sqrt r`.
     """
     exact = (degree + 2) // 2
     return min(exact, max(20, math.ceil(2.5 * math.sqrt(degree))))
@@ -39,8 +40,8 @@ def beta_rule(a: float, b: float, n_nodes: int) -> Rule:
     """Return Gauss-Jacobi nodes of Beta(a, b): exact for polynomials of degree 2 n_nodes - 1.
 
     The nodes are the eigenvalues of the Jacobi polynomials' recurrence (Golub and Welsch 1969). A
-    weight is one over the sum of the squares of the orthonormal polynomials at its node: unlike the
-    eigenvectors' entries, that keeps the smallest weights to full precision.
+    weight is one over the sum of the squares of the orthonormal polynomials at its node. Unlike the
+    eigenvectors' entries, this gives the smallest weights to full precision.
     """
     from scipy.linalg import eigvalsh_tridiagonal
 
@@ -65,12 +66,12 @@ def beta_rule(a: float, b: float, n_nodes: int) -> Rule:
 
 
 def centred_beta_rule(a: float, b: float, correct: float, wrong: float, n_nodes: int) -> Rule:
-    r"""Return nodes of Beta(a + correct, b + wrong), weighted back to the prior Beta(a, b).
+    r"""Return nodes of Beta(a + correct, b + wrong), reweighted to the prior Beta(a, b).
 
     .. math:: \omega_s \, p_s^{-c} (1 - p_s)^{-w} \, B(a + c, b + w) / B(a, b)
 
-    A worker with thousands of labels has a posterior that the prior's own nodes step over; these
-    nodes stand where it is.
+    The posterior of a worker with thousands of labels falls between the prior's own nodes; these
+    nodes are centred on it.
     """
     from scipy.special import betaln
 
@@ -81,13 +82,13 @@ def centred_beta_rule(a: float, b: float, correct: float, wrong: float, n_nodes:
 
 
 def as_row(rule: Rule) -> Rule:
-    """Return a rule for probabilities (S,) as one for rows (S, 2)."""
+    """Convert a rule for probabilities (S,) to one for rows (S, 2)."""
     return Rule(np.stack([rule.nodes, 1 - rule.nodes], axis=1), rule.log_weight)
 
 
 def simplex_rule(alpha: Floats, n_nodes: int) -> Rule:
-    """Return a rule (n_nodes^(L - 1), L) for Dir(alpha) on the simplex, by breaking a stick."""
-    values = np.ones((1, 1))  # what is left of the stick, last column
+    """Return a rule (n_nodes^(L - 1), L) for Dir(alpha) on the simplex, by stick-breaking."""
+    values = np.ones((1, 1))  # the last column is the rest of the stick
     log_weight = np.zeros(1)
     for position in range(len(alpha) - 1):
         piece = beta_rule(alpha[position], float(alpha[position + 1 :].sum()), n_nodes)
@@ -120,9 +121,9 @@ def dirichlet_rule(
 ) -> Rule:
     r"""Return a rule for independent rows Dir(alpha[k]), (S, K, K).
 
-    Exact products of Gauss-Jacobi rules while they need at most ``EXACT_NODES`` nodes; beyond, a
-    scrambled Sobol sequence of ``size`` points drawn from :math:`Dir(\alpha + counts)` and weighted
-    back to the prior: points from the prior alone would all miss an active worker's posterior.
+    Exact products of Gauss-Jacobi rules if they need at most ``EXACT_NODES`` nodes. Otherwise a
+    scrambled Sobol sequence of ``size`` points from :math:`Dir(\alpha + counts)`, reweighted to the
+    prior, because points from the prior would all miss an active worker's posterior.
     """
     if affordable(degree, len(alpha)):
         n_nodes = (degree + 2) // 2
@@ -131,14 +132,14 @@ def dirichlet_rule(
 
 
 def sobol_rule(alpha: Floats, size: int, counts: Floats, seed: int) -> Rule:
-    """Return quasi-Monte Carlo nodes from Dir(alpha + counts), weighted back to Dir(alpha)."""
+    """Return quasi-Monte Carlo nodes from Dir(alpha + counts), reweighted to Dir(alpha)."""
     from scipy.special import betaincinv
     from scipy.stats import qmc
 
     K = len(alpha)
     dimension = max(K * (K - 1), 1)
     power = max(1, math.ceil(math.log2(size)))
-    # As ``seed``, which every version of SciPy takes; a generator draws the same in all of them.
+    # Every version of SciPy accepts ``seed``, and a generator draws the same in all of them.
     generator = np.random.default_rng(seed)
     uniform = qmc.Sobol(dimension, scramble=True, seed=generator).random_base2(power)
     shape = alpha + counts
@@ -157,7 +158,7 @@ def sobol_rule(alpha: Floats, size: int, counts: Floats, seed: int) -> Rule:
 
 
 def monte_carlo_rule(alpha: Floats, size: int, rng: np.random.Generator) -> Rule:
-    """Return plain random draws from the prior, as the deepBP paper takes: kept for comparison."""
+    """Return plain random draws from the prior, as in the deepBP paper, for comparison."""
     nodes = np.stack([rng.dirichlet(row, size) for row in alpha], axis=1)
     return weighted_back(nodes, alpha, np.zeros_like(alpha))
 

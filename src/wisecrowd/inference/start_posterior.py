@@ -1,4 +1,4 @@
-"""Where iterations start: soft votes, given posteriors, and random ones for restarts."""
+"""Starting posteriors: soft votes, given posteriors, and random ones for restarts."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """The posterior that an iteration starts from.
+    """The starting posterior of an iteration.
 
     Attributes
     ----------
     given : (n_tasks, n_classes) or None
         The user's posterior; by default the soft vote.
     noise : (n_tasks, n_classes) or None
-        A random posterior that is mixed in by half, for restarts.
+        A random posterior that is mixed in with weight one half, for restarts.
     """
 
     given: Floats | None = None
@@ -34,7 +34,7 @@ class Start:
         return self.given is None and self.noise is None
 
     def posterior(self, shard: Shard, n_classes: int) -> Floats:
-        """Return the (n, K) posterior of a shard's tasks; gold tasks have their class."""
+        """Return the (n, K) posterior of a shard's tasks; gold tasks get their class."""
         if self.given is None:
             q = vote_posterior(shard, n_classes)
         else:
@@ -47,14 +47,14 @@ class Start:
 def random_start(
     given: Floats | None, n_tasks: int, n_classes: int, rng: np.random.Generator
 ) -> Start:
-    """Return half the given start, or soft vote, and half a random posterior."""
+    """Mix the given start, or the soft vote, with a random posterior, half each."""
     return Start(given, rng.dirichlet(np.ones(n_classes), size=n_tasks))
 
 
 def vote_posterior(shard: Shard, n_classes: int) -> Floats:
-    """Return the soft vote of a shard's tasks times their prior, (n, K): gold tasks get theirs."""
+    """Return the soft vote of a shard's tasks times their prior, (n, K), gold tasks included."""
     votes = soft_votes(shard.indptr, shard.label, shard.weight, n_classes)
-    # One row for all tasks must start where the same row repeated for each task starts.
+    # One row for all tasks must give the same start as this row repeated for each task.
     return condition(votes, shard) if shard.prior_rows.any() else votes
 
 

@@ -1,4 +1,4 @@
-"""What inference asks of a prior on workers: draw, integrate, update."""
+"""Interface of priors on workers: sampling, integration rules and posteriors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class WorkerPosterior(NamedTuple):
 
     Attributes
     ----------
-    expected_log, mean : (J, K, K) of the confusion matrix
-    log_evidence : (J,) log of the prior integrated against the counts' likelihood
+    expected_log, mean : (J, K, K) expected logarithm and mean of the confusion matrix
+    log_evidence : (J,) log evidence of the counts under the prior
     """
 
     expected_log: Floats
@@ -27,7 +27,7 @@ class WorkerPosterior(NamedTuple):
 
 
 class WorkerPrior:
-    """What belief propagation, mean field and simulators ask of a prior.
+    """Interface of priors for belief propagation, mean field and simulators.
 
     Where ``coin`` is true, one accuracy describes a worker: wrong labels are spread evenly, and the
     nodes of ``rule`` are accuracies (S,) instead of matrices (S, K, K).
@@ -47,13 +47,13 @@ class WorkerPrior:
     ) -> Rule:
         """Return nodes and log weights for a worker with ``degree`` labels.
 
-        ``counts`` (K, K), where given, say where the worker's posterior is; ``size`` is the number
-        of points where no exact rule is affordable.
+        ``counts`` (K, K), if given, locate the worker's posterior; ``size`` is the number of points
+        if no exact rule is affordable.
         """
         raise TypeError(f"{type(self).__name__} has no integration rule.")
 
     def exact(self, degree: int, n_classes: int) -> bool:
-        """Whether ``rule`` is exact for a worker with so many labels."""
+        """Return whether ``rule`` is exact for a worker with this number of labels."""
         return False
 
     def posterior(self, counts: Floats) -> WorkerPosterior:
@@ -64,6 +64,6 @@ class WorkerPrior:
 def coin_matrices(accuracy: Floats, n_classes: int) -> Floats:
     """Return the (S, K, K) confusion matrices of accuracies (S,), wrong labels spread evenly."""
     if n_classes == 1:
-        return np.ones((len(accuracy), 1, 1))  # nothing can be wrong
+        return np.ones((len(accuracy), 1, 1))  # no label is wrong
     off = (1 - accuracy) / (n_classes - 1)
     return np.where(np.eye(n_classes, dtype=bool), accuracy[:, None, None], off[:, None, None])
