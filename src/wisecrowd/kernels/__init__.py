@@ -1,6 +1,6 @@
-"""Arrays in, arrays out: the inner loops, as a NumPy specification and as compiled code.
+"""Kernels: the inner loops on plain arrays, as a NumPy specification and as compiled code.
 
-Each family of kernels is a folder. Its ``reference`` module says what each kernel computes; its
+Each family of kernels is a folder. Its ``reference`` module defines what each kernel computes; its
 ``fast`` module has the same names, compiled by numba, and must agree with it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-COMPILE_FROM = 100_000  # annotations; below this, importing and compiling costs more than it saves
+COMPILE_FROM = 100_000  # annotations; below this, compiling costs more time than it saves
 KERNELS = {
     ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
     ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
@@ -27,13 +27,13 @@ KERNELS = {
 
 
 def kernels_for(family: str, work: int) -> ModuleType:
-    """Return a family's kernels for a problem of this size: small ones never wait for a compiler.
+    """Return a family's kernels for a problem of this size; small ones are not compiled.
 
     Parameters
     ----------
     family : str
         A family in ``KERNELS``.
     work : int
-        The size of the whole problem, as the number of annotations that take as long.
+        Size of the whole problem: the number of annotations that take the same time.
     """
     return import_module(KERNELS[family, "fast" if work >= COMPILE_FROM else "reference"])

@@ -1,8 +1,8 @@
-"""NamedTuples that kernels of several families take; numba compiles them like the arrays inside.
+"""Arguments of kernels of several families, as NamedTuples that numba can compile.
 
-Compiled code unpacks them before its loops, which then run as fast as with single arrays. Numba
-drops the branches of ``x is None`` only where ``x`` is itself an argument, so a field that may be
-None goes to a function of its own.
+Compiled code unpacks them before its loops, which are then as fast as with separate arrays. Numba
+removes the branches of ``x is None`` only if ``x`` is itself an argument, so a field that may be
+None is passed to a separate function.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the compiled kernels share: how they are compiled, a vector exponential, early requests."""
+"""Common parts of compiled kernels: compiler options, a vector exponential, prefetching."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numba as nb
 from llvmlite import ir
 from numba.extending import intrinsic
 
-# "contract" allows fused multiply-add, nothing else of what goes by the name of fast maths.
+# "contract" allows fused multiply-add and no other fast-math option.
 compiled = nb.njit(
     cache=True, nogil=True, error_model="numpy", boundscheck=False, fastmath={"contract"}
 )
@@ -40,7 +40,7 @@ _to_bits: Any = intrinsic(_generate_to_bits)
 
 
 def _generate_prefetch_row(typing_context: Any, table: Any, row: Any) -> Any:
-    """Ask for the first two cache lines of a table's row before they are needed."""
+    """Prefetch the first two cache lines of a table's row."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(32)
@@ -62,7 +62,7 @@ prefetch_row: Any = intrinsic(_generate_prefetch_row)
 
 @inlined
 def exp_below_zero(x: float) -> float:
-    """exp(x) for x <= 0, to the last bit or two, without a call: a loop of it becomes vector code.
+    """Return exp(x) for x <= 0, to the last bit or two, in code that the compiler vectorises.
 
     x = n log 2 + r with abs(r) <= log(2) / 2, and a Taylor polynomial of degree 12 in r. Adding
     1.5 * 2^52 rounds to the integer n and leaves it in the low bits, ready to become the exponent.

@@ -21,7 +21,7 @@ def log_normalise(scores: Floats) -> tuple[Floats, Floats]:
 
 
 def soft_votes(indptr: Ints, label: Ints, weight: Floats | None, n_classes: int) -> Floats:
-    """Return the (n, K) share of each class among a task's labels; uniform where there are none."""
+    """Return the (n, K) share of each class among a task's labels; uniform without labels."""
     rows, task = annotations_of(indptr)
     n = len(indptr) - 1
     index = task * n_classes + label[rows]

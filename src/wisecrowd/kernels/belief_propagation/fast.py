@@ -1,6 +1,6 @@
 """The kernels of :mod:`wisecrowd.kernels.belief_propagation.reference`, compiled.
 
-A task's messages are read, replaced and turned into the workers' new sums in one visit: the only
+A task's messages are read, replaced and added to the workers' new sums in one visit: the only
 memory per annotation is the message itself.
 """
 
@@ -21,12 +21,12 @@ __all__ = ["coin_messages", "matrix_messages"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-AHEAD = 12  # edges between asking for a worker's numbers and using them
+AHEAD = 12  # edges between prefetching a worker's numbers and using them
 
 
 @compiled
 def _log_sum(values: Floats, skip: int) -> float:
-    """Log of the sum of exponentials, leaving out one position (-1: none)."""
+    """Return the log of the sum of exponentials, without one position (-1: none)."""
     top = -np.inf
     for k in range(values.shape[0]):
         if k != skip:
@@ -56,7 +56,7 @@ def _power(weight: Floats | None, e: int) -> float:
 @compiled
 def _add_belief(scores: Floats, log_z: float, labelled: bool, mass: Floats,
                 probas: Floats | None, i: int) -> None:  # fmt: skip
-    """Add a task's belief to the class mass if it has labels, and store it if there is room."""
+    """Add a task's belief to the class mass if it has labels, and store it if requested."""
     for k in range(scores.shape[0]):
         q = math.exp(scores[k] - log_z)
         if labelled:
@@ -67,7 +67,7 @@ def _add_belief(scores: Floats, log_z: float, labelled: bool, mass: Floats,
 
 @compiled
 def _share_of_own(scores: Floats, own: int, message: float) -> tuple[float, float]:
-    """Return the cavity probability of class ``own`` and of all others: without one message."""
+    """Return the cavity probability of class ``own`` and of all others, without one message."""
     gap = scores[own] - message
     if scores.shape[0] == 2:
         gap -= scores[1 - own]
@@ -83,7 +83,7 @@ def _share_of_own(scores: Floats, own: int, message: float) -> tuple[float, floa
 @compiled
 def _fresh_coin_message(share: Floats, right: Floats, wrong: Floats, rule: int, low: int, high: int,
                         power: float, x: float, y: float) -> float:  # fmt: skip
-    """Return the log-ratio that a worker's nodes send, its own term of this task divided out."""
+    """Return the log-ratio that a worker's nodes send, without the term of this task."""
     up = 0.0
     down = 0.0
     for s in range(low, high):
@@ -113,7 +113,7 @@ def _add_coin_sums(node_sums: Floats, right: Floats, wrong: Floats, rule: int, l
 @compiled
 def _ask_early(worker: Ints, e: int, rule_start: Ints, node_start: Ints, share: Floats,
                node_sums: Floats) -> None:  # fmt: skip
-    """Ask for what later edges need: workers come in no order, and every look-up would wait."""
+    """Prefetch the data of later edges, because workers come in random order."""
     last = worker.shape[0] - 1
     far = worker[min(e + 2 * AHEAD, last)]
     prefetch_row(rule_start, far)
@@ -181,7 +181,7 @@ def coin_messages(labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes, ou
 @compiled
 def _node_factor(begin: int, end: int, label: Ints, weight: Floats | None, values: Floats,
                  node: int, factor: Floats) -> None:  # fmt: skip
-    """Likelihood of one edge's labels at one node, for every class."""
+    """Compute the likelihood of one edge's labels at one node, for every class."""
     for k in range(factor.shape[0]):
         factor[k] = 1.0
     for a in range(begin, end):
@@ -194,7 +194,7 @@ def _node_factor(begin: int, end: int, label: Ints, weight: Floats | None, value
 
 @compiled
 def _set_cavity(scores: Floats, message: Floats, e: int, cavity: Floats) -> None:
-    """Normalised probabilities of a task without edge ``e``."""
+    """Compute the normalised probabilities of a task without edge ``e``."""
     K = scores.shape[0]
     for k in range(K):
         cavity[k] = scores[k] - message[e, k]
@@ -232,7 +232,7 @@ def _new_message(e: int, edges: Edges, labels: TaskLabels, nodes: WorkerNodes, c
 
 @compiled
 def _replace(message: Floats, e: int, new: Floats, damping: float, tol: float) -> bool:
-    """Damp and store a message; return whether it moved by more than ``tol`` as probabilities."""
+    """Damp and store a message; return whether a probability moved by more than ``tol``."""
     K = new.shape[0]
     old = message[e].copy()
     top = -np.inf
@@ -252,7 +252,7 @@ def _replace(message: Floats, e: int, new: Floats, damping: float, tol: float) -
 def _matrix_sums(begin: int, end: int, edges: Edges, labels: TaskLabels, nodes: WorkerNodes,
                  message: Floats, scores: Floats, cavity: Floats, factor: Floats,
                  node_sums: Floats) -> float:  # fmt: skip
-    """Add what one task says at its workers' nodes; return its edges' log agreement."""
+    """Add the terms of one task to its workers' nodes; return its edges' log agreement."""
     K = scores.shape[0]
     label, weight = labels.label, labels.weight
     rule_start, node_start, values, _ = nodes
@@ -283,7 +283,7 @@ def _add_messages(begin: int, end: int, message: Floats, scores: Floats) -> None
 
 @compiled
 def _most_edges(indptr: Ints) -> int:
-    """Return the most edges that a task has."""
+    """Return the maximum number of edges of a task."""
     most = 0
     for i in range(indptr.shape[0] - 1):
         most = max(most, indptr[i + 1] - indptr[i])

@@ -28,12 +28,12 @@ BUDGET = 2_000_000  # numbers in one temporary
 
 
 class WorkerNodes(NamedTuple):
-    """The nodes that workers are integrated over; workers share rules.
+    """The nodes of the integration over workers; workers share rules.
 
     Attributes
     ----------
-    rule_start : (J,) where the rule of worker ``j`` begins in ``values``
-    node_start : (J + 1,) where its own part of ``share`` begins
+    rule_start : (J,) start of the rule of worker ``j`` in ``values``
+    node_start : (J + 1,) start of its part of ``share``
     values : (n,) accuracies or (n, L, K) confusion matrices, true class last
     share : (node_start[-1],) :math:`e^{T_{js}}` up to a factor per worker
     """
@@ -56,14 +56,14 @@ class Edges(NamedTuple):
 
 
 class MessageOutput(NamedTuple):
-    """What a round writes.
+    """Output arrays of a round.
 
     Attributes
     ----------
     message : (E,) or (E, K)
-        Read, and replaced in an update.
+        Read, and replaced if the round updates messages.
     node_sums, mass : (node_start[-1],) and (K,)
-        Added to: what tasks say at each node, and their classes.
+        Incremented by the node terms of the tasks, and by their class probabilities.
     probas : (n, K) or None
         Filled with the beliefs.
     """
@@ -92,7 +92,7 @@ def _log_priors(priors: TaskPriors, n: int) -> Floats:
 
 
 def _slices(n_edges: int, numbers_per_node: int, nodes: WorkerNodes) -> list[slice]:
-    """Return ranges of edges whose temporaries are within the budget."""
+    """Return ranges of edges whose temporaries fit the budget."""
     per_edge = numbers_per_node * len(nodes.share) / max(len(nodes.rule_start), 1)
     size = max(1, int(BUDGET / max(per_edge, 1.0)))
     return [slice(a, min(a + size, n_edges)) for a in range(0, n_edges, size)]
@@ -107,11 +107,11 @@ def coin_messages(
     tol: float,
     update: bool,
 ) -> tuple[float, int]:
-    """One round of messages for one-coin workers: every annotation is an edge.
+    """Run one round of messages for one-coin workers, where every annotation is an edge.
 
     A message (E,) is the log-ratio of the edge's label against any other class, and the nodes are
-    accuracies. Without ``update`` the messages stay, and only the sums are taken. Returns the
-    tasks' part of the Bethe free energy and how many messages moved.
+    accuracies. Without ``update`` the messages stay fixed, and only the sums are computed. Returns
+    the tasks' part of the Bethe free energy and the number of messages that moved.
     """
     worker, label, message = labels.worker, labels.label, output.message
     task = _task_of(labels.indptr)
@@ -170,7 +170,7 @@ def _own_class(task: Ints, label: Ints, message: Floats, prior: Floats) -> tuple
     n, K = prior.shape
     votes = np.bincount(task * K + label, message, n * K).reshape(n, K)
     scores = prior + votes
-    # The cavity: the task's scores without this edge's message.
+    # The cavity is the task's scores without this edge's message.
     cavity = scores[task]
     cavity[np.arange(len(task)), label] -= message
     return log_normalise(cavity)[0][np.arange(len(task)), label], scores
@@ -186,7 +186,7 @@ def matrix_messages(
     tol: float,
     update: bool,
 ) -> tuple[float, int]:
-    """One round of messages for workers with confusion matrices; see :func:`coin_messages`.
+    """Run one round of messages for workers with confusion matrices; see :func:`coin_messages`.
 
     A message (E, K) is a log vector with maximum 0, and the nodes are confusion matrices.
     """

@@ -1,10 +1,10 @@
 """The kernels of :mod:`wisecrowd.kernels.confusion.reference`, compiled.
 
-Three things make them fast. Tasks are taken in chunks, so that the gathers of one chunk overlap and
-its exponentials form one long vector loop. The number of classes reaches the compiler as the
-*length of a tuple* (``lanes``), so that loops over few classes unroll; many classes come as an
-array and share one generic version. Arguments that are None are pruned when compiling: a branch on
-the weight inside the inner loops would double their time.
+Three things make them fast. Tasks are processed in chunks, so that the gathers of one chunk overlap
+and its exponentials form one long vector loop. The number of classes reaches the compiler as the
+*length of a tuple* (``lanes``), so that loops over few classes unroll; many classes are passed as
+an array and share one generic version. Arguments that are None are removed when compiling, because
+a branch on the weight inside the inner loops would double their time.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Ints = NDArray[np.integer[Any]]
 Lanes = tuple[int, ...] | NDArray[np.int8]
 
 CHUNK = 64  # tasks whose scores stay in the first-level cache
-AHEAD = 8  # annotations between asking for a row of a table and using it
-LONG_ROW = 8  # classes from which a row fills a cache line and asking early pays
-MOST_LANES = 10  # up to here every K gets its own unrolled code; beyond, vector loops do better
+AHEAD = 8  # annotations between prefetching a row of a table and using it
+LONG_ROW = 8  # least number of classes for which prefetching pays
+MOST_LANES = 10  # largest K with its own unrolled code; beyond it, vector loops are faster
 
 
 @compiled
@@ -64,7 +64,7 @@ def _chunk_scores(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None,
 @compiled
 def _add_rows(lanes: Lanes, indptr: Ints, cell: Ints, weight: Floats | None, first: int,
               probas: Floats, counts: Floats) -> None:  # fmt: skip
-    """Add the posteriors of a chunk to the counts of the cells it touches."""
+    """Add the posteriors of a chunk to the counts of its cells."""
     K = len(lanes)
     last = cell.shape[0] - 1
     for b in range(probas.shape[0]):
@@ -93,7 +93,7 @@ def _harden(scores: Floats) -> None:
 
 @compiled
 def _soften(lanes: Lanes, indptr: Ints, first: int, scores: Floats) -> float:
-    """Turn log scores (maximum 0) into probabilities; return the sum of the log normalisers."""
+    """Convert log scores (maximum 0) to probabilities; return the sum of the log normalisers."""
     K = len(lanes)
     flat = scores.reshape(-1)
     for x in range(flat.shape[0]):
@@ -148,7 +148,7 @@ def _two_class_step(indptr: Ints, cell: Ints, weight: Floats | None, table: Floa
                     log_class: Floats, prior_rows: Floats, prior_index: Ints | None,
                     counts: Floats | None, mass: Floats | None,
                     probas: Floats | None) -> float:  # fmt: skip
-    """Two classes: a posterior is one number, and one exponential of the log-odds gives it."""
+    """Run the step for two classes, where one exponential of the log-odds gives the posterior."""
     n = indptr.shape[0] - 1
     gap = np.empty(CHUNK)  # log-odds of class 1
     small = np.empty(CHUNK)  # exp(-abs(gap))

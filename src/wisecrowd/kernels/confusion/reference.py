@@ -1,14 +1,14 @@
-r"""The kernels in NumPy: the specification, and what small problems run.
+r"""The kernels in NumPy: the specification, also used for small problems.
 
-Shared conventions. A block of ``n`` tasks has its annotations in rows ``indptr[0]`` to
+Shared conventions: a block of ``n`` tasks has its annotations in rows ``indptr[0]`` to
 ``indptr[n]`` of the annotation arrays. ``cell = worker * K + label`` names a column of all
-confusion matrices; tables over cells are ``(J * K, K)``, the true class last, so that one
-annotation touches one contiguous row. ``weight`` may be None: every annotation counts once.
+confusion matrices. Tables over cells are ``(J * K, K)``, with the true class last, so that one
+annotation touches one contiguous row. A ``weight`` of None means that every annotation counts once.
 
 The prior of task ``i`` is ``log_class + prior_rows[prior_index[i]]`` (row 0 for all tasks if
-``prior_index`` is None). Class prior, gold labels and a classifier's output all come this way.
+``prior_index`` is None). It contains class prior, gold labels and a classifier's output.
 
-Tasks without annotations get their prior as posterior and add nothing to any statistic.
+Tasks without annotations get their prior as posterior and do not count in any statistic.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def confusion_step(
     probas: Floats | None,
     hard: bool,
 ) -> float:
-    r"""One E-step and the expected counts of the M-step, in one pass over a block.
+    r"""Run the E-step and compute the expected counts of the M-step, in one pass over a block.
 
     .. math::
         \log q_i(k) = \log\pi_k + \log h_i(k) + \sum_{e \in i} w_e \log\theta[\text{cell}_e, k]
@@ -90,7 +90,7 @@ def add_vote_counts(
     counts: Floats,
     mass: Floats,
 ) -> None:
-    """Add the counts (J·K, K) and class mass (K,) of the soft vote: where EM starts by default."""
+    """Add the counts (J·K, K) and class mass (K,) of the soft vote, EM's default start."""
     rows, task = annotations_of(indptr)
     votes = soft_votes(indptr, label, weight, len(mass))
     total = np.bincount(task, None if weight is None else weight[rows], len(indptr) - 1)

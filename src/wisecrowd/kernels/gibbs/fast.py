@@ -36,7 +36,7 @@ def _cell(j: int, given: int, k: int, n_classes: int, coin: bool) -> int:
 @compiled
 def _move(i: int, labels: TaskLabels, weight: Floats | None, coin: bool, sign: float,
           learn_class: bool, chains: ChainCounts) -> None:  # fmt: skip
-    """Add a task's annotations to its classes' cells, or take them away."""
+    """Add a task's annotations to its classes' cells, or subtract them."""
     indptr, worker, label, _ = labels
     class_counts, counts, totals, state = chains
     n_classes, n_chains = class_counts.shape
@@ -54,7 +54,7 @@ def _move(i: int, labels: TaskLabels, weight: Floats | None, coin: bool, sign: f
 
 @compiled
 def _rescale(scores: Floats) -> None:
-    """Divide each chain's scores by their maximum, where that is possible."""
+    """Divide each chain's scores by their maximum, if it is positive."""
     for c in range(scores.shape[1]):
         top = 0.0
         for k in range(scores.shape[0]):
@@ -110,13 +110,13 @@ def _multiply_rising(i: int, labels: TaskLabels, weight: Floats | None, earlier:
 @compiled
 def _draw(i: int, h: Floats, scores: Floats, uniform: Floats, state: Ints,
           probas: Floats | None) -> None:  # fmt: skip
-    """Draw a class in every chain and add up the conditional probabilities."""
+    """Draw a class in every chain and sum the conditional probabilities."""
     n_classes, n_chains = scores.shape
     for c in range(n_chains):
         total = 0.0
         for k in range(n_classes):
             total += scores[k, c]
-        if not total > 0:  # everything underflowed: the prior of the task is left
+        if not total > 0:  # everything underflowed: use the prior of the task
             for k in range(n_classes):
                 scores[k, c] = h[k]
                 total += h[k]

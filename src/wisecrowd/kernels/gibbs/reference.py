@@ -1,6 +1,6 @@
-r"""One sweep of the collapsed Gibbs sampler in NumPy: the specification, and what small crowds run.
+r"""One sweep of the collapsed Gibbs sampler in NumPy: the specification, also for small crowds.
 
-Many chains run side by side: they are the last axis of every array, and share one visit of a task.
+Many chains run in parallel: they are the last axis of every array, and share one visit of a task.
 
 A label ``l`` by worker ``j`` on a task of class ``k`` is counted in one cell of a row: for
 Dirichlet rows cell ``(j, l, k)`` of row ``(j, k)``, for coins cell ``(j, right or wrong)`` of row
@@ -19,7 +19,7 @@ from wisecrowd.kernels.arguments import TaskLabels
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-LONG_PRODUCT = 16  # labels whose probabilities are multiplied before their size is looked at
+LONG_PRODUCT = 16  # labels whose probabilities are multiplied between rescalings
 
 
 class TaskWeights(NamedTuple):
@@ -30,14 +30,14 @@ class TaskWeights(NamedTuple):
 
 
 class EarlierLabels(NamedTuple):
-    """What a worker's annotations of a task before this one add to its cell (E, K) and row (E,)."""
+    """Counts that a worker's earlier annotations of a task add to its cell (E, K) and row (E,)."""
 
     cell: Floats
     row: Floats
 
 
 class ChainCounts(NamedTuple):
-    """The class of each task in each chain, and the counts that go with it; a sweep changes all.
+    """The class of each task in each chain, and the resulting counts; a sweep changes all.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class ChainCounts(NamedTuple):
 
 
 def cells(worker: Ints, label: Ints, n_classes: int, coin: bool) -> Ints:
-    """Return (E, K): where an annotation is counted if its task is of class ``k``."""
+    """Return (E, K): the cell of an annotation if its task is of class ``k``."""
     classes, j = np.arange(n_classes), worker.astype(np.intp)[:, None]
     if coin:
         return np.asarray(2 * j + (label[:, None] != classes))
@@ -63,7 +63,7 @@ def cells(worker: Ints, label: Ints, n_classes: int, coin: bool) -> Ints:
 
 
 def rows(worker: Ints, n_classes: int, coin: bool) -> Ints:
-    """Return (E, K): the row that the cell belongs to."""
+    """Return (E, K): the row of the cell."""
     if coin:
         return np.repeat(worker[:, None].astype(np.intp), n_classes, axis=1)
     return worker[:, None].astype(np.intp) * n_classes + np.arange(n_classes)
@@ -79,18 +79,18 @@ def gibbs_sweep(
     coin: bool,
     learn_class: bool,
 ) -> None:
-    r"""Draw a new class for every task, one after the other, in all chains.
+    r"""Draw a new class for every task, in order, in all chains.
 
     .. math::
         p(z_i = k \mid rest) \propto h_i(k) \, n_k \prod_{e \in i}
         \frac{n_{cell(e, k)}}{n_{row(e, k)}}
 
-    where the counts leave out the task itself. Changes the chains, ``class_counts`` only if
-    ``learn_class``; adds the mean of the conditional probabilities over chains to ``probas`` (N, K)
-    unless it is None. Tasks without annotations are left alone.
+    where the counts leave out the task itself. Changes the chains, but ``class_counts`` only if
+    ``learn_class``. Adds the mean of the conditional probabilities over chains to ``probas`` (N, K)
+    unless it is None. Tasks without annotations are not changed.
 
     ``earlier`` is given with weights or several labels by one worker on one task. Then ratios of
-    gamma functions take the place of ratios of counts.
+    gamma functions replace ratios of counts.
     """
     indptr, worker, label, weight = labels
     class_counts, counts, totals, state = chains
@@ -129,7 +129,7 @@ def gibbs_sweep(
 def _move(
     at: Ints, row: Ints, chains: Ints, weight: Any, simple: bool, counts: Floats, totals: Floats
 ) -> None:
-    """Add a task's annotations to cells and rows (d, C), or with negative weights take them."""
+    """Add a task's annotations to cells and rows (d, C); negative weights subtract them."""
     if simple:  # no cell and no row occurs twice
         counts[at, chains] += weight
         totals[row, chains] += weight
@@ -147,27 +147,27 @@ def _product(odds: Floats, log_spread: Floats) -> Floats:
 
 
 def _relative(logs: Floats) -> Floats:
-    """Add logarithms (d, K, C) over annotations; the best class of each chain gets 1."""
+    """Sum logarithms (d, K, C) over annotations; the best class of each chain gets 1."""
     total = logs.sum(axis=0)
     return np.asarray(np.exp(total - total.max(axis=0)))
 
 
 def _log_rising(start: Floats, weight: Floats) -> Floats:
-    """Log of Γ(start + weight) / Γ(start), for (d, K, C) and (d, 1)."""
+    """Return the log of Γ(start + weight) / Γ(start), for (d, K, C) and (d, 1)."""
     from scipy.special import gammaln
 
     return np.asarray(gammaln(start + weight[:, :, None]) - gammaln(start))
 
 
 def _draw(scores: Floats, h: Floats, uniform: Floats) -> tuple[Ints, Floats]:
-    """Draw a class from scores (K, C) by uniform numbers (C,); returns it and the probabilities."""
+    """Draw a class from scores (K, C) by uniform numbers (C,); return it and the probabilities."""
     reached = scores.cumsum(axis=0)
     total = reached[-1]
-    if not total.all():  # everything underflowed: the prior of the task is left
+    if not total.all():  # everything underflowed: use the prior of the task
         scores = np.where(total > 0, scores, h[:, None])
         reached = scores.cumsum(axis=0)
         total = reached[-1]
-    # How many classes end at or before the goal; where rounding says all, the last possible one.
+    # Count the classes that end at or before the goal; if rounding gives all, take the last one.
     chosen = (reached <= uniform * total).sum(axis=0)
     if chosen.max() == len(h):
         last = len(h) - 1 - (scores[::-1] > 0).argmax(axis=0)

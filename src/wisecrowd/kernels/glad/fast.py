@@ -1,7 +1,7 @@
 """The kernels of :mod:`wisecrowd.kernels.glad.reference`, compiled: one task at a time.
 
-What is not asked for comes as an array without rows instead of None: one compiled version serves
-all calls, and compiling takes longer here than fitting 10^5 annotations.
+Arrays that are not requested have no rows instead of being None. One compiled version serves all
+calls, because compiling takes longer here than fitting 10^5 annotations.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _prepare(
     base: Floats,
     pull: Floats,
 ) -> None:
-    """Fill the parts of a task's log scores that do not move with its easiness."""
+    """Fill the parts of a task's log scores that do not depend on its easiness."""
     K = log_class.shape[0]
     spread = np.log(max(K - 1.0, 1.0))
     total = 0.0
@@ -120,7 +120,7 @@ def _climb(
     n_steps: int,
     q: Floats,
 ) -> tuple[float, float]:
-    """Move a task's log easiness by Newton steps that do not lose; return it and its value."""
+    """Move a task's log easiness by Newton steps that never lower it; return it and its value."""
     value, slope, bend = _at(
         first, last, worker, weight, ability, base, pull, b, center, precision, q
     )

@@ -1,4 +1,4 @@
-r"""Abilities times easiness, in NumPy: the specification, and what small problems run.
+r"""Abilities times easiness, in NumPy: the specification, also used for small problems.
 
 Conventions as in :mod:`wisecrowd.kernels.confusion.reference`. Worker ``j`` is right on task ``i``
 with probability :math:`\sigma(\alpha_j e^{b_i})`; wrong labels are spread evenly. With
@@ -9,7 +9,7 @@ with probability :math:`\sigma(\alpha_j e^{b_i})`; wrong labels are spread evenl
     + \beta_i \sum_{e: y_e = k} w_e \alpha_{j(e)} + m_{ik} \log(K - 1)\Bigr]
     - \sum_{e \in i} w_e [\log(1 + e^{\beta_i \alpha_{j(e)}}) + \log(K - 1)]
 
-with :math:`m_{ik}` the weight of labels ``k``: only the last sum needs a function per annotation.
+with :math:`m_{ik}` the weight of labels ``k``. Only the last sum needs a function per annotation.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = ["difficulty_step", "difficulty_values"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
-LONGEST_MOVE = 1.0  # of a log easiness in one step
-SHORTER = 0.3  # a move that loses is cut to this part of it
-MOST_CUTS = 6  # and after so many cuts given up
-SETTLED = 1e-10  # a move that no longer matters
-ROUNDING = 1e-12  # a loss of this relative size is no loss
+LONGEST_MOVE = 1.0  # longest move of a log easiness in one step
+SHORTER = 0.3  # factor that shortens a move that lowers the value
+MOST_CUTS = 6  # maximum number of such cuts
+SETTLED = 1e-10  # length of a move that counts as converged
+ROUNDING = 1e-12  # relative loss that counts as rounding
 
 
 class _Point(NamedTuple):
@@ -44,7 +44,7 @@ class _Point(NamedTuple):
 
 
 class _Block:
-    """What does not change while the easiness moves."""
+    """Parts of a block that do not depend on the easiness."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class _Block:
         return _Point(
             value - 0.5 * precision * away**2,
             gain - precision * away,
-            # The curvature of the expected log-likelihood, kept away from zero and below.
+            # The curvature of the expected log-likelihood, kept negative and away from zero.
             np.maximum(bend - gain, 0.25 * bend),
             probas,
             right,
@@ -100,7 +100,7 @@ class _Block:
     def climb(
         self, start: Floats, point: _Point, center: float, precision: float
     ) -> tuple[Floats, _Point, float]:
-        """Take one Newton step per task, cut until none loses; return the longest move too."""
+        """Take one Newton step per task, cut until none loses; return the longest move."""
         bend = np.where(point.curvature > 0, point.curvature, 1.0)
         move = np.clip(point.slope / bend, -LONGEST_MOVE, LONGEST_MOVE)
         least = point.value - ROUNDING * (1 + np.abs(point.value))
@@ -147,10 +147,10 @@ def difficulty_step(
     mass: Floats | None,
     probas: Floats | None,
 ) -> float:
-    r"""Improve the easiness of a block's tasks, then take an E-step and the abilities' statistics.
+    r"""Improve the easiness of a block's tasks, run the E-step, and sum the ability statistics.
 
     Moves ``log_easiness`` (n,) in place by up to ``n_steps`` Newton steps on :math:`f_i(b)` minus
-    ``precision / 2 * (b - center)**2``, none of which loses. Then adds to ``sums`` (J, 3)
+    ``precision / 2 * (b - center)**2``, none of which lowers it. Then adds to ``sums`` (J, 3)
 
     .. math::
         \sum_e w_e (q_i(y_e) - \sigma(x_e)) \beta_i, \quad

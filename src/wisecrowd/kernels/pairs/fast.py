@@ -1,7 +1,7 @@
 """The kernels of :mod:`wisecrowd.kernels.pairs.reference`, compiled.
 
-Workers are taken one after the other. What a worker shares with all later workers fits into one row
-of ``n_workers`` numbers, so that memory is that of the pairs that exist and no more.
+Workers are processed one by one. The counts that a worker shares with all later workers fit into
+one row of ``n_workers`` numbers, so memory grows only with the pairs that exist.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pair_counts(
     n_workers: int,
     n_classes: int,
 ) -> Floats:
-    """Return how often the two workers of each pair gave labels l and l': (P, K, K)."""
+    """Return the joint label counts (P, K, K) of each pair of workers."""
     counts = np.zeros((len(first), n_classes, n_classes))
     order, begin = _by_worker(worker, n_workers)
     row = np.searchsorted(first, np.arange(n_workers + 1))
@@ -59,7 +59,7 @@ def _task_ends(task: Ints) -> NDArray[np.int64]:
 
 
 def _by_worker(worker: Ints, n_workers: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return annotations in the order of workers, and where each worker's begin."""
+    """Return annotations in the order of workers, and the start of each worker."""
     begin = np.zeros(n_workers + 1, dtype=np.int64)
     np.cumsum(np.bincount(worker, minlength=n_workers), out=begin[1:])
     return np.argsort(worker, kind="stable"), begin
@@ -93,7 +93,7 @@ def _shared_rows(worker: Ints, weight: Floats, end: Ints, order: Ints, begin: In
 @compiled
 def _fill_counts(worker: Ints, label: Ints, weight: Floats, end: Ints, order: Ints, begin: Ints,
                  second: Ints, row: Ints, counts: Floats) -> None:  # fmt: skip
-    """Add the label pairs of all annotations whose workers are a wanted pair."""
+    """Add the label pairs of all annotations whose workers are a requested pair."""
     n_workers = len(begin) - 1
     pair = np.full(n_workers, -1, dtype=np.int64)
     for j in range(n_workers):

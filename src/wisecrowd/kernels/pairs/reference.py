@@ -1,7 +1,7 @@
-"""Who shares tasks with whom, and how their labels go together: the specification, by products.
+"""Shared tasks and joint label counts of pairs of workers: the specification, by products.
 
-Annotations come sorted by (task, worker); those of weight zero count nowhere. Pairs are
-``first < second``, sorted by (first, second). Two annotations of one worker make no pair.
+Annotations are sorted by (task, worker); those of weight zero do not count. Pairs are
+``first < second``, sorted by (first, second). Two annotations of one worker are not a pair.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def pair_counts(
     n_workers: int,
     n_classes: int,
 ) -> Floats:
-    """Return how often the two workers of each pair gave labels l and l': (P, K, K)."""
+    """Return the joint label counts (P, K, K) of each pair of workers."""
     K, n_pairs = n_classes, len(first)
     cell = worker.astype(np.int64) * K + label
     joint = _product(task, cell, weight, n_workers * K)

@@ -1,8 +1,8 @@
 """The kernels of :mod:`wisecrowd.kernels.sparse_posterior.reference`, compiled.
 
-Tasks are taken in chunks whose pairs stay in the first-level cache between the sweeps over them.
-Within a chunk the sweeps run over *all* its pairs, not task by task: how many labels a task
-received is what a processor cannot predict, and every wrong guess costs more than a pair's work.
+Tasks are processed in chunks whose pairs stay in the first-level cache between the sweeps over
+them. Within a chunk the sweeps run over *all* its pairs, not task by task. A processor cannot
+predict the number of labels of a task, and every misprediction costs more than the work on a pair.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHUNK = 256  # tasks
 
 @compiled
 def _sort_few(values: Ints, first: int, last: int) -> None:
-    """Sort a stretch in place: by insertion, which is what a handful of labels needs."""
+    """Sort a stretch in place by insertion, which suits a handful of labels."""
     if last - first > 32:
         values[first:last] = np.sort(values[first:last])
         return
@@ -50,7 +50,7 @@ def _sort_few(values: Ints, first: int, last: int) -> None:
 def _received_labels(indptr: Ints, label: Ints, n_classes: int, pairs: LabelPairs) -> int:
     pair, pair_indptr, pair_task, pair_label = pairs
     seen = np.full(n_classes, -1, np.int64)  # the last task that received each label
-    slot = np.empty(n_classes, np.int32)  # and which of its pairs that is
+    slot = np.empty(n_classes, np.int32)  # the pair of this label in that task
     count = 0
     pair_indptr[0] = 0
     for i in range(indptr.shape[0] - 1):
@@ -137,7 +137,7 @@ def _part(weight: Floats | None, begin: int, end: int) -> Floats | None:
 def _pair_priors(first: int, task: Ints, label: Ints, log_shared: Floats, shared: Floats,
                  priors: NormalisedPriors, row_of: Ints | None, prior: Floats,
                  outside: Floats) -> None:  # fmt: skip
-    """Fill the prior of a chunk's pairs, and what they leave of each task's."""
+    """Fill the prior of a chunk's pairs, and the remaining prior of each task."""
     log_class, rows, _, totals = priors
     outside[:] = 1.0
     for p in range(task.shape[0]):
@@ -152,7 +152,7 @@ def _pair_priors(first: int, task: Ints, label: Ints, log_shared: Floats, shared
 @compiled
 def _add_up_remainders(first: int, pairs: LabelPairs, log_shared: Floats, priors: NormalisedPriors,
                        row_of: Ints | None, outside: Floats) -> None:  # fmt: skip
-    """Replace remainders that cancellation has spoilt by sums."""
+    """Replace remainders that suffer from cancellation by sums."""
     indptr, n_classes = pairs.indptr, log_shared.shape[0]
     for b in range(outside.shape[0]):
         if outside[b] < NEARLY_ALL:
@@ -166,9 +166,9 @@ def _add_up_remainders(first: int, pairs: LabelPairs, log_shared: Floats, priors
 @compiled
 def _coin_posterior(first: int, task: Ints, outside: Floats, top: Floats, total: Floats,
                     probas: Floats, rest: Floats) -> None:  # fmt: skip
-    """Turn a chunk's log scores into probabilities; keep their maxima and normalisers.
+    """Convert a chunk's log scores to probabilities; keep their maxima and normalisers.
 
-    Loops are kept apart where that makes vector code of them, and max() is avoided: it branches.
+    Loops are separate where that vectorises them, and max() is avoided because it branches.
     """
     for b in range(outside.shape[0]):
         top[b] = 0.0 if outside[b] > 0.0 else -np.inf
@@ -224,7 +224,7 @@ def _add_mass(indptr: Ints, task: Ints, label: Ints, prior: Floats, probas: Floa
 
 @compiled
 def _most_pairs(pair_indptr: Ints) -> Any:
-    """Return the most pairs that a chunk has."""
+    """Return the maximum number of pairs of a chunk."""
     most = 0
     n = pair_indptr.shape[0] - 1
     for first in range(0, n, CHUNK):
@@ -284,7 +284,7 @@ def add_pair_mass(indptr: Ints, pairs: LabelPairs, priors: NormalisedPriors, pro
 @compiled
 def _vote_shares(first: int, task: Ints, smoothing: float, prior: Floats, outside: Floats,
                  floor: Floats, total: Floats, probas: Floats, rest: Floats) -> None:  # fmt: skip
-    """Turn the summed votes of a chunk's pairs into its posterior."""
+    """Convert the summed votes of a chunk's pairs to its posterior."""
     floor[:] = 0.0
     for p in range(task.shape[0]):
         b = task[p] - first
@@ -307,7 +307,7 @@ def _vote_shares(first: int, task: Ints, smoothing: float, prior: Floats, outsid
 def _winners(first: int, last: int, pairs: LabelPairs, log_shared: Floats, highest: float,
              priors: NormalisedPriors, row_of: Ints | None, probas: Floats, rest: Floats,
              share: Floats) -> None:  # fmt: skip
-    """Put each task's vote wholly to its best class, shared among ties, none if not received."""
+    """Give each task's vote to its best class, shared among ties; none if it was not received."""
     indptr = pairs.indptr
     for i in range(first, last):
         begin, end = indptr[i], indptr[i + 1]
@@ -328,7 +328,7 @@ def _winners(first: int, last: int, pairs: LabelPairs, log_shared: Floats, highe
 
 @compiled
 def _highest(shared: Floats, row_of: Ints | None) -> Any:
-    """Return a bound on all priors."""
+    """Return an upper bound on all priors."""
     return shared.max() if row_of is None else 1.0
 
 

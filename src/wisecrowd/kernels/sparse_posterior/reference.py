@@ -1,9 +1,9 @@
 r"""The kernels of voting and one-coin models, in NumPy: the specification.
 
-These models give a class that a task did not receive nothing but its prior, so their kernels work
-on the distinct (task, label) pairs of a shard, in order of task and label. One pass is
-O(annotations) for any number of classes. A posterior is ``probas`` over the pairs and ``rest`` over
-the tasks: a class that was not received has ``rest`` times its prior.
+In these models a class that a task did not receive has only its prior, so the kernels work on the
+distinct (task, label) pairs of a shard, in order of task and label. One pass is O(annotations) for
+any number of classes. A posterior is ``probas`` over the pairs and ``rest`` over the tasks: a class
+that was not received has ``rest`` times its prior.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 TIE = 1e-9  # probabilities closer than this are equal
-NEARLY_ALL = 1e-4  # a remainder below this has lost digits to cancellation and is added up anew
+NEARLY_ALL = 1e-4  # a remainder below this suffers from cancellation and is summed again
 
 
 class LabelPairs(NamedTuple):
@@ -56,7 +56,7 @@ class NormalisedPriors(NamedTuple):
 
 
 class CoinOutput(NamedTuple):
-    """What a one-coin step writes: it adds to correct (J,) and mass (K,), fills the posterior."""
+    """Output of a one-coin step: increments correct (J,) and mass (K,), fills the posterior."""
 
     correct: Floats
     mass: Floats | None
@@ -65,7 +65,7 @@ class CoinOutput(NamedTuple):
 
 
 class VoteOutput(NamedTuple):
-    """What a vote writes: it adds to agreement (J,) and fills the posterior."""
+    """Output of a vote: increments agreement (J,) and fills the posterior."""
 
     agreement: Floats
     probas: Floats
@@ -106,7 +106,7 @@ def _pair_priors(pairs: LabelPairs, priors: NormalisedPriors) -> tuple[Floats, F
 def _outside_priors(
     tasks: Ints, pairs: LabelPairs, priors: NormalisedPriors
 ) -> Iterator[tuple[Ints, Floats]]:
-    """Yield (some of the tasks, their priors (c, K) with the received classes at zero)."""
+    """Yield tasks in batches with their priors (c, K), received classes set to zero."""
     size = max(1, (1 << 20) // len(priors.log_class))
     for first in range(0, len(tasks), size):
         some = tasks[first : first + size]
@@ -126,7 +126,7 @@ def coin_step(
     priors: NormalisedPriors,
     output: CoinOutput,
 ) -> float:
-    r"""One E-step of a one-coin model, O(annotations) for any number of classes.
+    r"""Run one E-step of a one-coin model, O(annotations) for any number of classes.
 
     .. math::
         q_i(k) = \frac{\pi_{ik} e^{s_{ik}}}{Z_i}, \qquad
@@ -134,9 +134,9 @@ def coin_step(
         Z_i = \sum_{k \text{ received}} \pi_{ik} e^{s_{ik}} + \sum_{k \text{ not}} \pi_{ik}
 
     ``log_odds`` (J,) is :math:`s_j = \log p_j - \log \frac{1 - p_j}{K - 1}`. Fills ``probas`` and
-    ``rest``, adds the expected number of correct labels of each worker to ``correct`` (J,), does
-    :func:`add_pair_mass` unless ``mass`` is None, and returns the sum of :math:`\log Z_i`, with the
-    prior's ``totals``, over the tasks that have annotations.
+    ``rest``, adds the expected number of correct labels of each worker to ``correct`` (J,), and
+    calls :func:`add_pair_mass` unless ``mass`` is None. Returns the sum of :math:`\log Z_i`,
+    including the prior's ``totals``, over the tasks that have annotations.
     """
     worker, weight, probas, rest = labels.worker, labels.weight, output.probas, output.rest
     n = len(labels.indptr) - 1
@@ -167,8 +167,8 @@ def add_pair_mass(
 ) -> None:
     r"""Add :math:`q_i(k) - r_i \pi_{ik}` of each pair of an annotated task to ``mass`` (K,).
 
-    With :math:`\sum_i r_i \pi_{ik}` over all classes added, which needs no loop over tasks where
-    they share a prior, that is the expected number of tasks of each class.
+    Adding :math:`\sum_i r_i \pi_{ik}` over all classes gives the expected number of tasks of each
+    class. That sum needs no loop over tasks if they share a prior.
     """
     log_prior, _ = _pair_priors(pairs, priors)
     added = probas - rest[pairs.task] * np.exp(log_prior)
@@ -185,16 +185,16 @@ def vote_step(
     smoothing: float,
     hard: bool,
 ) -> None:
-    r"""Weighted votes of all tasks, times their priors, and how much each worker agrees with them.
+    r"""Compute weighted votes of all tasks, times their priors, and each worker's agreement.
 
     .. math::
         q_i(k) \propto \pi_{ik} (v_{ik} + f_i), \quad v_{ik} = \sum_{e \in i: y_e = k} w_e u_{j(e)},
         \quad f_i = \alpha - \min(0, \min_k v_{ik})
 
-    with vote weights :math:`u` (J,) and smoothing :math:`\alpha`: negative votes move all classes
-    of the task up until none is below zero. Where nothing remains the posterior is the prior. Adds
+    with vote weights :math:`u` (J,) and smoothing :math:`\alpha`. Negative votes shift all classes
+    of the task until none is negative. If all products are zero, the posterior is the prior. Adds
     to ``agreement`` (J,) the weight of each worker's labels times their posterior or, with
-    ``hard``, their share in the best class: all of it, shared among ties, or nothing.
+    ``hard``, times their share in the best class: all of it, shared among ties, or nothing.
     """
     worker, weight, probas, rest = labels.worker, labels.weight, output.probas, output.rest
     n = len(labels.indptr) - 1
