@@ -3,11 +3,11 @@
 A model is a frozen object without user parameters or results. It has the following steps, and does
 not depend on iterations, tolerances, shards or threads::
 
-    begin(shard)                      -> state            # of a shard, where there is any
+    begin(shard)                      -> state            # initial state of a shard
     first(shard, state, start)        -> (state, stats)   # statistics of a starting posterior
     local_step(shard, state, params)  -> (state, stats)   # stats add up over shards of tasks
-    global_step(stats, params)        -> params           # on the driver; params is None at first
-    objective(stats, params)          -> float            # what the iteration climbs
+    global_step(stats, params)        -> params           # params is None at first
+    objective(stats, params)          -> float            # the maximised function
     extrapolate(p0, p1, p2)           -> params or None   # for acceleration, optional
     answer(shard, state, params)      -> (rows, stats)    # results per task, at the end
     last_step(shard, state, params)   -> (rows, stats)    # answer and local_step in one, optional

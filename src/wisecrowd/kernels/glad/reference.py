@@ -91,7 +91,7 @@ class _Block:
         return _Point(
             value - 0.5 * precision * away**2,
             gain - precision * away,
-            # The curvature of the expected log-likelihood, kept negative and away from zero.
+            # The curvature of the expected log-likelihood, kept positive and away from zero.
             np.maximum(bend - gain, 0.25 * bend),
             probas,
             right,
