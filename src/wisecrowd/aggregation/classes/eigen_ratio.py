@@ -35,7 +35,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class EigenRatio(SkillVote):
-    r"""Worker skills from the ratio of two eigenvectors: of agreement, and of who meets whom.
+    r"""Worker skills from the leading eigenvectors of agreement and of shared tasks.
 
     .. math::
         E[R_{jk}] = s_j s_k B_{jk}, \qquad s_j = 2 p_j - 1 \approx

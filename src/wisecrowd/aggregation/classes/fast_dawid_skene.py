@@ -25,7 +25,7 @@ class HardModel(DirichletModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class FastDawidSkene(ConfusionEM):
-    r"""Dawid and Skene's model, each task put wholly to its most probable class.
+    r"""Dawid and Skene's model with hard E-steps: each task gets its most probable class.
 
     .. math::
         \hat z_i = \arg\max_k \Bigl[ \log\pi_k + \sum_j \log\theta_{jk y_{ij}} \Bigr], \qquad

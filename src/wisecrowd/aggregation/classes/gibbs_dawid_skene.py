@@ -286,7 +286,7 @@ class PosteriorDraws:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GibbsDawidSkene(Aggregator):
-    r"""Collapsed Gibbs sampling of the classes, with many chains side by side.
+    r"""Collapsed Gibbs sampling of the classes, with many parallel chains.
 
     .. math::
         p(z_i = k \mid z_{-i}, y) \propto h_i(k) \, (n_k + \alpha) \prod_{j}

@@ -208,7 +208,7 @@ def _marginal(member: Floats, of_group: Floats, groups: Codes) -> Floats:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GroupAwareDawidSkene(ConfusionEM):
-    r"""Groups of dependent workers report one hidden opinion each; a confusion matrix for both.
+    r"""Confusion matrices of workers and of groups, whose members report one latent opinion.
 
     .. math::
         z_i \sim Cat(\pi), \qquad w_{ig} \mid z_i = k \sim Cat(\Xi_{gk\cdot}), \qquad

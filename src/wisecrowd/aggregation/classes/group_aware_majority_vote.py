@@ -48,7 +48,7 @@ class GroupVoteModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class GroupAwareMajorityVote(Aggregator):
-    r"""Vote within each group of dependent workers, then over groups and everybody else.
+    r"""Vote within each group of dependent workers, then over groups and ungrouped workers.
 
     .. math::
         q_i(k) \propto h_i(k) \Bigl( \sum_g 1\{k = \operatorname{vote}_i(g)\}

@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class KOS(SkillVote):
-    r"""Messages between tasks and workers that carry how reliable the sender is, for two classes.
+    r"""Reliability messages between tasks and workers, for two classes.
 
     .. math::
         x_{i \to j} = \sum_{j' \neq j} y_{ij'} m_{j' \to i}, \qquad

@@ -80,7 +80,7 @@ class MACEModel(ConfusionModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MACE(ConfusionEM):
-    r"""A worker knows the class, or guesses from a habit that has nothing to do with it.
+    r"""A worker knows the class, or guesses from a distribution that does not depend on it.
 
     .. math::
         p(y_{ij} = l \mid z_i = k) = \theta_j 1\{l = k\} + (1 - \theta_j) \xi_{jl}, \qquad

@@ -214,7 +214,7 @@ class MarginMachine:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMarginVote(SkillVote):
-    r"""Weighted vote whose winner leads every other class by a margin, as far as it can (M³V).
+    r"""Weighted vote with a large margin between the winner and the other classes (M³V).
 
     .. math::
         \min_{\eta, z} \frac12 \|\eta\|^2 + C \sum_i \max_k \big(1[k \neq z_i] + \eta^\top

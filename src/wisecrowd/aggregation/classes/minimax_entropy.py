@@ -215,7 +215,7 @@ class MinimaxModel:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MinimaxEntropy(Aggregator):
-    r"""Confusion by worker and by task, as even as the counted labels allow.
+    r"""Confusion logits of workers and tasks, by minimax conditional entropy.
 
     .. math::
         p(y_{ij} = l \mid z_i = k) \propto \exp(\sigma_i[k, l] + \tau_j[k, l])

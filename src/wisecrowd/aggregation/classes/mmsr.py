@@ -39,7 +39,7 @@ ENOUGH = 10.0  # common tasks at which a pair has half the maximum weight
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MMSR(SkillVote):
-    r"""Worker skills by rank-one completion of agreement that leaves out each worker's extremes.
+    r"""Worker skills by robust rank-one completion of agreement, without each worker's extremes.
 
     .. math::
         X_{jk} = \frac{K A_{jk} - 1}{K - 1}, \quad E[X_{jk}] = s_j s_k, \qquad

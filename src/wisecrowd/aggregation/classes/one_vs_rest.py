@@ -27,7 +27,7 @@ DEFAULT = "dawid-skene"
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class OneVsRest(Aggregator):
-    r"""One two-class problem per class, "this one or another", by any method.
+    r"""One two-class problem per class, this class against the rest, by any method.
 
     .. math::
         p(z_i = k) = \frac{p_k(z_i = k)}{\sum_{k'} p_{k'}(z_i = k')}

@@ -31,7 +31,7 @@ LEAST = 1e-9  # least maximum skill of a component that counts as better than ch
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RankOne(PairMethod):
-    r"""One accuracy per worker by a rank-one fit to who agrees with whom.
+    r"""One accuracy per worker by a rank-one fit to pairwise agreement.
 
     .. math::
         X_{jk} = A_{jk} - \sum_l m_j(l) m_k(l), \quad

@@ -46,7 +46,7 @@ class SpammerEliminationModel(ConfusionModel):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SpammerElimination(ConfusionEM):
-    r"""Dawid and Skene's model in which a worker either looks at the tasks or answers at random.
+    r"""Dawid and Skene's model in which some workers answer at random and are left out.
 
     .. math::
         \theta_{jk\cdot} \sim Dir(\alpha_k) \text{ for each } k, \qquad \text{or} \qquad

@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Wawa(IterativeVote):
-    r"""Worker agreement with aggregate: a vote, each worker's agreement with it, a weighted vote.
+    r"""Worker agreement with aggregate: a vote weighted by each worker's agreement with the vote.
 
     .. math::
         u_j = \frac{1}{n_j} \sum_i 1[y_{ij} = \hat z_i], \qquad

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ZenCrowd(OneCoinEM):
-    r"""Worker reliabilities by maximum likelihood, all classes equally probable beforehand.
+    r"""Worker reliabilities by maximum likelihood, with a uniform class prior.
 
     .. math::
         q_i(k) \propto \prod_j p_j^{1[y_{ij} = k]}
