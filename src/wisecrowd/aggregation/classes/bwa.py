@@ -163,7 +163,7 @@ class BWAModel:
         return BWAParams(precision, stats.excess / np.maximum(stats.free, 1.0))
 
     def objective(self, stats: BWAStats, params: BWAParams) -> float:
-        """Log posterior density of the truths, up to a constant, precisions integrated out."""
+        """Return the log posterior density of the truths, up to a constant."""
         half = 0.5 * (self.strength + self.total)
         evidence = (half[:, None] * np.log(self.rate / (self.rate + stats.errors))).sum()
         return float(evidence - 0.5 * self.task_strength * stats.distance)

@@ -349,8 +349,8 @@ class CoupledTensor(PairMethod):
     tol : float
         Largest change of a probability in a round that counts as converged.
     max_triples : int
-        Maximum number of triples; see :func:`~wisecrowd.families.triples.triple_moments`. Only
-        triples that share ``min_shared`` tasks count.
+        Maximum number of triples. Only triples that share ``min_shared`` tasks count. See
+        :func:`~wisecrowd.families.moments.triple_moments.triple_moments`.
     class_prior, min_shared, max_pairs, random_state
         See :class:`~wisecrowd.families.moments.moment_method.PairMethod`; triples are drawn at
         random where there are too many.

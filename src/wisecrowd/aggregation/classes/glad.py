@@ -154,7 +154,7 @@ class GLADModel:
         return GLADParams(moved, self.class_update(stats.mass))
 
     def objective(self, stats: GLADStats, params: GLADParams) -> float:
-        """Log-likelihood plus the log priors of abilities and easiness."""
+        """Return the log-likelihood plus the log priors of abilities and easiness."""
         return stats.log_likelihood + stats.log_prior + self.ability.log_density(params.ability)
 
     def extrapolate(

@@ -138,7 +138,7 @@ class GroupModel:
         return GroupParams(as_table(log_confusion), log_transfer, log_class, log_prior + more)
 
     def objective(self, stats: GroupStats, params: GroupParams) -> float:
-        """Log-likelihood plus log prior density, both at ``params``."""
+        """Return the log-likelihood plus log prior density, both at ``params``."""
         return stats.log_likelihood + params.log_prior
 
     def extrapolate(self, first: GroupParams, second: GroupParams, third: GroupParams) -> None:

@@ -146,7 +146,7 @@ class MinimaxModel:
     def extrapolate(
         self, first: MinimaxParams, second: MinimaxParams, third: MinimaxParams
     ) -> MinimaxParams | None:
-        """Not used: task logits are part of the state."""
+        """Return None: there is no acceleration, because task logits are part of the state."""
         return None
 
     def class_update(self, mass: Floats) -> Floats:
