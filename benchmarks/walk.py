@@ -10,8 +10,8 @@ modules and classes are left out.
 - file switches: consecutive calls, in the order of calling, whose files differ. They grow with the
   number of iterations.
 
-A report of a simulated crowd counts its fits: calls of ``Aggregator.fit``, all of them and those
-that are not part of another fit.
+A report of a simulated crowd counts its fits, with and without the checks of a fit: all of them
+and those that are not part of another fit.
 
 The source gives the code lines (no docstrings, comments, blanks), the state that modules keep
 (context variables, caches, locks, globals that are rebound or changed), and the lines of the
@@ -39,8 +39,8 @@ from numpy.typing import NDArray
 
 import wisecrowd as wc
 from wisecrowd.cli.main import run
+from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdWarning
-from wisecrowd.core.registry import get_method, method_names
 
 PACKAGE = Path(wc.__file__).parent
 N_LABELS = 300
@@ -127,13 +127,13 @@ def walks() -> dict[str, Walk]:
 
 def report_fits() -> tuple[int, int]:
     """Return how often a report fits an aggregator: all fits, and the outermost ones."""
-    fits = {get_method(name).fit.__code__ for name in method_names()}
+    fit = Aggregator._fit_and_publish.__code__
     crowd = wc.simulate.crowd(200, "12*one-coin:8,2 + 3*spammers", "per-task:5", random_state=0)
     count, outermost, depth = 0, 0, 0
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         nonlocal count, outermost, depth
-        if frame.f_code not in fits or event not in ("call", "return"):
+        if frame.f_code is not fit or event not in ("call", "return"):
             return
         if event == "call":
             count, outermost = count + 1, outermost + (depth == 0)
