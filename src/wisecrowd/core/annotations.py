@@ -183,17 +183,17 @@ class Annotations:
 
     # ------------------------------------------------------------------------------------ sizes
 
-    @property
+    @cached_property
     def n_tasks(self) -> int:
         """Number of tasks, with or without annotations."""
         return len(self.tasks)
 
-    @property
+    @cached_property
     def n_workers(self) -> int:
         """Number of workers in the vocabulary."""
         return len(self.workers)
 
-    @property
+    @cached_property
     def n_annotations(self) -> int:
         """Number of annotations."""
         return len(self.task)

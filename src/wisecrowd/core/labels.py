@@ -203,7 +203,7 @@ class CrowdLabels(Annotations):
 
     # ------------------------------------------------------------------------ sizes and counts
 
-    @property
+    @cached_property
     def n_classes(self) -> int:
         """Number of classes, used or declared."""
         return len(self.classes)

@@ -162,7 +162,7 @@ class MemoryShards:
 
     def begin(self, model: Any) -> list[Any]:
         """Return the first state of every shard: ``model.begin(shard)``."""
-        return self._map(lambda shard, _: model.begin(shard), [None] * len(self))
+        return self._map(lambda shard, _: model.begin(shard), [None] * len(self._shards))
 
     def map_reduce(
         self, model: Any, step: str, states: Sequence[Any], params: Any
@@ -190,10 +190,10 @@ class MemoryShards:
         return add_up(self._map(run, states))
 
     def _map(self, run: Callable[[Shard, Any], Any], states: Sequence[Any]) -> list[Any]:
-        threads = min(get_threads(), len(self))
+        threads = get_threads() if len(self._shards) > 1 else 1
         if threads == 1:
             return [run(shard, state) for shard, state in zip(self._shards, states, strict=True)]
-        with ThreadPoolExecutor(threads) as executor:
+        with ThreadPoolExecutor(min(threads, len(self._shards))) as executor:
             return list(executor.map(run, self._shards, states))
 
 
