@@ -18,8 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.kernels.posteriors import annotations_of, log_normalise, soft_votes, sum_by
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
@@ -48,19 +46,22 @@ def confusion_step(
     None; returns :math:`\sum_i \log Z_i`. With ``hard`` the posterior is its argmax (ties shared)
     and the log of its joint probability is returned instead.
     """
-    rows, task = annotations_of(indptr)
-    cells, n = cell[rows], len(indptr) - 1
-    w = None if weight is None else weight[rows]
-    prior = log_class + (prior_rows[0] if prior_index is None else prior_rows[prior_index])
+    rows, n = slice(indptr[0], indptr[-1]), len(indptr) - 1
+    task = np.repeat(np.arange(n), np.diff(indptr))
+    cells, w = cell[rows], None if weight is None else weight[rows]
     scores = np.empty((n, table.shape[1]))
     for k in range(table.shape[1]):
         values = table[cells, k] if w is None else w * table[cells, k]
-        scores[:, k] = sum_by(task, values, n)
-    scores += prior
-    q, log_z = log_normalise(scores)
+        scores[:, k] = np.bincount(task, values, n)
+    scores += log_class + (prior_rows[0] if prior_index is None else prior_rows[prior_index])
+    top = scores.max(axis=1)
     if hard:
-        best = scores >= scores.max(axis=1, keepdims=True) - 1e-9
-        q, log_z = best / best.sum(axis=1, keepdims=True), scores.max(axis=1)
+        best = scores >= top[:, None] - 1e-9
+        q, log_z = best / best.sum(axis=1, keepdims=True), top
+    else:
+        q = np.exp(scores - top[:, None])
+        total = q.sum(axis=1)
+        q, log_z = q / total[:, None], top + np.log(total)
     if probas is not None:
         probas[:] = q
     labelled = np.diff(indptr) > 0
@@ -74,12 +75,11 @@ def add_counts(
     indptr: Ints, cell: Ints, weight: Floats | None, probas: Floats, counts: Floats
 ) -> None:
     """Add the expected counts of given posteriors (n, K) to ``counts`` (J·K, K)."""
-    rows, task = annotations_of(indptr)
-    cells = cell[rows]
-    w = None if weight is None else weight[rows]
+    rows, task = slice(indptr[0], indptr[-1]), np.repeat(np.arange(len(probas)), np.diff(indptr))
+    cells, w = cell[rows], None if weight is None else weight[rows]
     for k in range(counts.shape[1]):
         values = probas[task, k] if w is None else w * probas[task, k]
-        counts[:, k] += sum_by(cells, values, len(counts))
+        counts[:, k] += np.bincount(cells, values, len(counts))
 
 
 def add_vote_counts(
@@ -91,9 +91,10 @@ def add_vote_counts(
     mass: Floats,
 ) -> None:
     """Add the counts (J·K, K) and class mass (K,) of the soft vote, EM's default start."""
-    rows, task = annotations_of(indptr)
-    votes = soft_votes(indptr, label, weight, len(mass))
-    total = np.bincount(task, None if weight is None else weight[rows], len(indptr) - 1)
-    votes[total == 0] = 0.0
-    add_counts(indptr, cell, weight, votes, counts)
-    mass += votes.sum(axis=0)
+    rows, n, K = slice(indptr[0], indptr[-1]), len(indptr) - 1, len(mass)
+    index = np.repeat(np.arange(n), np.diff(indptr)) * K + label[rows]
+    votes = np.bincount(index, None if weight is None else weight[rows], n * K).reshape(n, K)
+    total = votes.sum(axis=1, keepdims=True)
+    shares = votes / np.where(total > 0, total, 1)
+    add_counts(indptr, cell, weight, shares, counts)
+    mass += shares.sum(axis=0)
