@@ -442,6 +442,8 @@ def _abstentions(encoded: Encoded, abstain: Any) -> NDArray[np.bool_] | None:
     if isinstance(abstain, str | bytes) or not hasattr(abstain, "__iter__"):
         abstain = [abstain]
     declared = [x for x in abstain if x is not None]
+    if not declared:
+        return None
     named = [x for x in declared if not (isinstance(x, str) and x.strip() == "")]
     is_abstention = np.zeros(len(encoded.vocabulary) + 1, dtype=bool)
     found = lookup(named, encoded.vocabulary)

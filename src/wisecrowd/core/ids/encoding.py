@@ -52,10 +52,15 @@ def encode(values: Any, role: str) -> Encoded:
     >>> encode(["b", "a", "", "b"], "worker")
     Encoded(codes=array([ 1,  0, -1,  1], dtype=int32), vocabulary=array(['a', 'b'], dtype=object))
     """
+    import pyarrow as pa
+
     if isinstance(values, Encoded):
         return values
+    array = as_arrow(values, role, ids=True)
+    if pa.types.is_integer(array.type) and 0 < len(array) <= MAX_IDS and not array.null_count:
+        return Encoded(*dense_codes(array.to_numpy()))
     column = IdColumn(role)
-    for chunk in chunks_of(as_arrow(values, role, ids=True)):
+    for chunk in chunks_of(array):
         column.add(chunk)
     return column.finish()
 
