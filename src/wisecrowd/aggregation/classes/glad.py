@@ -96,7 +96,7 @@ class GLADState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GLADModel:
-    """The inference contract of ability times easiness.
+    """Ability times easiness, fitted by generalised EM; the objective never decreases.
 
     Attributes
     ----------

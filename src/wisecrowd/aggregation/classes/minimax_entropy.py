@@ -84,7 +84,7 @@ class MinimaxState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MinimaxModel:
-    r"""The inference contract of worker and task logits.
+    r"""Worker and task logits, updated by maximising a lower bound.
 
     Attributes
     ----------
