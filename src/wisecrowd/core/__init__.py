@@ -1,1 +1,1 @@
-"""The data structure, the gate in front of it and the estimator contract; no file access."""
+"""Data structures, input validation and the estimator contract; no file access."""

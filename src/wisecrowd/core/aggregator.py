@@ -1,4 +1,4 @@
-"""Aggregator: the one public face of all inference methods."""
+"""Aggregator: the base class of all inference methods."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PUBLISHED = (
 
 @dataclass(frozen=True)
 class Tags:
-    """What a method promises; the common checks hold it to that.
+    """Properties of a method, which the common checks verify.
 
     Attributes
     ----------
@@ -55,13 +55,13 @@ class Tags:
     confusion : bool
         It has ``confusion_``.
     binary : bool
-        It handles two classes only (OneVsRest makes more of it).
+        It handles two classes only (wrap it in OneVsRest for more).
     exact_replication : bool
         An integer weight is the same as repeating the annotation.
     pooled : bool
-        Workers inform each other beyond the tasks they share, so that a crowd elsewhere matters.
+        Workers inform each other beyond the tasks they share, so workers of unrelated tasks matter.
     stochastic : bool
-        It draws random numbers even from one start, so that renaming tasks changes the draws.
+        It draws random numbers even from a given start, so renaming tasks changes the draws.
     """
 
     monotone: bool = False
@@ -100,11 +100,11 @@ class Aggregator(Estimator):
     footprint: ClassVar[Footprint | None] = None
 
     def tags(self) -> Tags:
-        """Return what this method promises with its parameters; the common checks rely on it."""
+        """Return the properties of the method as parametrised; the common checks rely on them."""
         return self.promises
 
     def __sklearn_tags__(self) -> Any:
-        """Tell scikit-learn, which alone calls this, what kind of estimator this is."""
+        """Return the tags that scikit-learn asks for; nothing else calls this."""
         tags = importlib.import_module("sklearn.utils")
         return tags.Tags(
             estimator_type=None,
@@ -146,7 +146,7 @@ class Aggregator(Estimator):
         task_prior : (n_classes,) or (n_tasks, n_classes), array or sparse
             Probabilities (or their logarithms) of the classes before any label is seen.
         init : (n_tasks, n_classes) probabilities, a fitted method, or a method to fit first
-            Where to start; the default is the method's own choice, the soft vote as a rule.
+            Where to start; the default depends on the method and is usually the soft vote.
         """
         return self._fit_and_publish(labels, gold, task_prior, init, checks=True)
 
@@ -187,10 +187,10 @@ class Aggregator(Estimator):
         return self
 
     def memory_needed(self, labels: Any) -> int:
-        """Return about how many bytes a fit to these labels takes, beyond the labels themselves.
+        """Estimate the memory in bytes of a fit to these labels, without the labels themselves.
 
-        For default parameters. 0 for methods without a ``footprint``, which check inside the fit
-        what they are about to make. ``fit`` refuses what the machine does not have.
+        The estimate is for default parameters. It is 0 for methods without a ``footprint``, which
+        check their memory during the fit. ``fit`` refuses to start without enough memory.
 
         Examples
         --------
@@ -206,7 +206,7 @@ class Aggregator(Estimator):
         return bytes_needed(self.footprint, self._kind().gate(labels), max_pairs=max_pairs)
 
     def _problem(self, data: Any, prior: Any, start: Any = None) -> Problem:
-        """Return what ``_fit`` and ``_predict`` read; the labels decide about the engine."""
+        """Return the input of ``_fit`` and ``_predict``; the engine depends on the labels."""
         rng = as_generator(getattr(self, "random_state", None))
         engine = importlib.import_module("wisecrowd.engines.memory").MemoryEngine()
         return Problem(data, prior, engine, start, rng)
@@ -215,7 +215,7 @@ class Aggregator(Estimator):
         raise TypeError(f"{type(self).__name__} must define _fit.")
 
     def _findings(self, problem: Problem, result: Fit, gold: Any) -> list[Finding]:
-        """Return what the checks of every fit find; a method may override it and add its own."""
+        """Return the findings of the common checks; a method may override this to add its own."""
         checks = importlib.import_module("wisecrowd.checks.fit_checks")
         known = None if gold is None else gold >= 0
         found: list[Finding] = checks.findings_of(
@@ -245,7 +245,7 @@ class Aggregator(Estimator):
     def predict_proba(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> Any:
         """Return the posterior (n_tasks, n_classes) of new tasks labelled by known workers.
 
-        Workers that the fit has not seen count as a worker about whom nothing is known.
+        Workers that the fit has not seen are treated as unknown workers.
         """
         answers = self._predicted(labels, task_prior, gold)
         if not hasattr(answers, "probas"):
@@ -304,7 +304,7 @@ class Aggregator(Estimator):
         return answers.score(truth, known, vars(self))
 
     def _known_answers(self, data: Annotations) -> Any:
-        """Return the answers of the fit to tasks that were in it."""
+        """Return the answers of the fit to some of its own tasks."""
         rows = lookup(data.tasks, self.tasks_)
         if (rows < 0).any():
             raise DataError(

@@ -1,4 +1,4 @@
-"""Annotations: who said what about which task, whatever kind of label that is."""
+"""Annotations: which worker gave which label to which task, for every kind of label."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class WorkerView(NamedTuple):
 
 @dataclass(frozen=True)
 class Payload:
-    """One part of what an annotation says, declared by its container.
+    """One part of the content of an annotation, declared by its container.
 
     Attributes
     ----------
@@ -48,8 +48,8 @@ class Payload:
         The field with the (n_annotations + 1,) row pointers of a ragged part: the values of
         annotation ``e`` are ``values[pointer[e]:pointer[e + 1]]``.
     usual : tuple of str
-        The names by which its column is recognised in a table, in lower case and without spaces,
-        underscores and hyphens; by default the name itself.
+        Names by which its column is recognised in a table: lower case, without spaces,
+        underscores and hyphens. By default the name itself.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Payload:
 class Annotations:
     """Annotations sorted by (task, worker), with the user's own ids as vocabularies.
 
-    A container of one kind of label is a subclass with the arrays of its labels as fields, and
-    their declaration in ``payload``. Selection, pickling and tables loop over that declaration.
+    Each kind of label has a subclass. Its fields are the arrays of its labels, which ``payload``
+    declares. Selection, pickling and tables loop over that declaration.
     The constructor trusts its arguments; :meth:`from_arrays` and :meth:`from_frame` check them.
 
     Attributes
@@ -73,7 +73,7 @@ class Annotations:
     tasks, workers : (n_tasks,), (n_workers,)
         The user's ids.
     weight : (n_annotations,) float64, optional
-        How often each annotation counts; ``None`` means once.
+        Weight of each annotation; ``None`` means 1.
     columns : mapping of str to (n_annotations,) arrays
         Optional ``timestamp``, ``duration``, ``cost`` and ``question``.
     task_columns, worker_columns : mappings of str to (n_tasks,) and (n_workers,) arrays
@@ -81,7 +81,7 @@ class Annotations:
     notes : tuple of str
         Decisions made when the data were read.
     frame_library : str, optional
-        The dataframe library that the data came in.
+        The dataframe library of the input.
     rows : (n_tasks,), optional
         After ``data[rows]``: the position of each task in the data that it was selected from.
     """
@@ -133,12 +133,13 @@ class Annotations:
 
     @classmethod
     def reading_options(cls, **options: Any) -> dict[str, Any]:
-        """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes, refuse the others.
+        """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes; refuse the others.
 
         Parameters
         ----------
         **options
-            ``classes`` and ``abstain``, which are for classes, and ``type``, the name of the kind.
+            ``classes`` and ``abstain``, which only classes have, and ``type``, the name of the
+            kind.
         """
         for name in ("classes", "abstain"):
             if options[name] not in (None, ()):
@@ -153,7 +154,7 @@ class Annotations:
         """Build from equally long columns: task, worker, and one for each part of the payload.
 
         ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``,
-        ``worker_kind`` and ``duplicates`` are those of :meth:`CrowdLabels.from_arrays`.
+        ``worker_kind`` and ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
         """
         from wisecrowd.core.validation import annotations_from_arrays
 
@@ -171,7 +172,7 @@ class Annotations:
     def coerce(cls, data: Any, *, type: str | None = None) -> Self:
         """Return data of any accepted form: these annotations, a tuple of columns or a frame.
 
-        ``type`` is the name of the kind, where the user declares it.
+        ``type`` is the name of the kind, if the user declares it.
         """
         if isinstance(data, cls):
             return data
@@ -207,9 +208,10 @@ class Annotations:
         return self.n_tasks
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return (n_tasks,) arrays of each task's labels: scikit-learn sees no vector of classes.
+        """Return an (n_tasks,) array of objects, each the array of a task's labels.
 
-        Its searches over classifiers look at the target to choose how to split.
+        scikit-learn's searches choose their splitter by the target. This one does not look like a
+        vector of classes.
         """
         array = np.empty(self.n_tasks, dtype=object)
         values = self._values(self.payload[0])
@@ -222,7 +224,7 @@ class Annotations:
         return f"{type(self).__name__}({', '.join(sizes)}, {self.n_annotations} annotations)"
 
     def vocabularies(self) -> dict[str, Vocabulary]:
-        """Return the ids of tasks and workers, and of what the payload refers to, by name."""
+        """Return the ids of tasks, workers and the payload's vocabularies, by name."""
         own = [part.vocabulary for part in self.payload if part.vocabulary is not None]
         return {name: getattr(self, name) for name in ("tasks", "workers", *own)}
 
@@ -251,11 +253,11 @@ class Annotations:
 
     @property
     def worker_kind(self) -> NDArray[Any] | None:
-        """(n_workers,) for instance "human" or "model": the worker column ``kind``."""
+        """(n_workers,) the worker column ``kind``, for instance "human" or "model"."""
         return self.worker_columns.get(WORKER_KIND)
 
     def attributes(self) -> dict[str, Any]:
-        """Return what a fit publishes of its data: ids and counts, as ``saves`` declares them."""
+        """Return the ids and counts that a fit publishes, as ``saves`` declares them."""
         ids = {f"{name}_": ids for name, ids in self.vocabularies().items()}
         return ids | {
             "labels_per_task_": self.labels_per_task,
@@ -335,7 +337,7 @@ class Annotations:
         fitted : object
             Has the ids that :meth:`attributes` publishes, such as ``workers_`` and ``classes_``.
         stacklevel : int
-            Of the warning about workers that the fit has not seen.
+                        Stack level of the warning about workers that the fit has not seen.
 
         Raises
         ------
@@ -394,7 +396,7 @@ class Annotations:
     # ----------------------------------------------------------------------------------- tables
 
     def _values(self, part: Payload) -> NDArray[Any]:
-        """Return what annotations say in the user's ids; a ragged part as one array each."""
+        """Return the labels in the user's ids; a ragged part has one array per annotation."""
         values = getattr(self, part.name)
         if part.vocabulary is not None:
             values = getattr(self, part.vocabulary)[values]
@@ -427,8 +429,8 @@ class Annotations:
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow"}, optional
-            By default the library that the labels came in. For labels from files and arrays it is
-            the first that is installed: pandas, polars or pyarrow.
+            The default is the library of the input. For labels from files and arrays it is the
+            first that is installed: pandas, polars or pyarrow.
 
         Examples
         --------
@@ -443,7 +445,7 @@ class Annotations:
 
 
 def other_kind(data: Annotations, needed: type[Annotations]) -> DataError:
-    """Return the error for annotations of another kind than a method takes."""
+    """Return the error for annotations of a kind that the method does not take."""
     return DataError(
         f"The data are {type(data).__name__}, and {needed.__name__} are needed; choose a method "
         "that takes such data, or read the data with another type."

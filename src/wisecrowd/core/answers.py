@@ -1,4 +1,4 @@
-"""Answers: what a fit infers about every task, in the form of one kind of label."""
+"""Answers: the results of a fit for every task, in the form of one kind of label."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ Learned = Mapping[str, Any]  # published attributes by name, such as those in va
 
 
 class Answers:
-    """Base of the answers of all kinds: a subclass makes its own attributes, tables and scores.
+    """Base of the answers of all kinds; subclasses define attributes, tables and scores.
 
-    What a fit has published is all that the tables need, because a method that was loaded from a
-    file has nothing else.
+    The tables use only attributes that a fit has published, because a method loaded from a file
+    has nothing else.
     """
 
     # Axes and values of the attributes that `attributes` returns.
@@ -34,7 +34,7 @@ class Answers:
 
     @classmethod
     def of(cls, given: Any) -> Self:
-        """Return what a method's ``_fit`` or ``_predict`` hands back, as answers."""
+        """Return the result of ``_fit`` or ``_predict`` as answers."""
         if not isinstance(given, cls):
             raise TypeError(f"The method must return {cls.__name__}, not {type(given).__name__}.")
         return given
@@ -50,12 +50,12 @@ class Answers:
         Parameters
         ----------
         known : mapping of name to value
-            What the container publishes of the data of the fit.
+            The attributes that the container publishes.
         """
         raise TypeError(f"{type(self).__name__} must define attributes.")
 
     def score(self, truth: Any, data: Any, known: Learned) -> float:
-        """Return how good the answers to the tasks of ``data`` are, larger is better."""
+        """Return the score of the answers to the tasks of ``data``; larger is better."""
         raise TypeError(f"{type(self).__name__} must define score.")
 
     @classmethod
@@ -70,7 +70,7 @@ class Answers:
 
     @classmethod
     def soft_columns(cls, learned: Learned) -> Columns:
-        """Return the probability of every class, one column each, where there are classes."""
+        """Return the probability of every class, one column each, if the kind has classes."""
         raise ParameterError(
             "Only classes have probabilities, and these answers are not classes; use "
             + for_reader("task_columns.", "no --soft.")
@@ -78,12 +78,12 @@ class Answers:
 
     @classmethod
     def counts(cls, learned: Learned) -> dict[str, int]:
-        """Return what is worth counting in a summary, by a noun in the plural."""
+        """Return counts for a summary; the keys are plural nouns."""
         return {}
 
     @classmethod
     def fault(cls, learned: Learned) -> str:
-        """Return what is wrong between attributes that are right by themselves, or nothing."""
+        """Describe an inconsistency between attributes that are valid one by one, or return ""."""
         return ""
 
 
@@ -94,8 +94,8 @@ class ClassAnswers(Answers):
     Attributes
     ----------
     probas : (n_tasks, n_classes) array or sparse
-        Posterior of each task. Sparse for very many classes: what a row lacks to one is spread
-        over the classes that the task did not receive.
+        Posterior of each task. With very many classes it is sparse: the rest of the probability of
+        a row is spread over the classes that the task did not receive.
     """
 
     probas: Any
@@ -114,7 +114,7 @@ class ClassAnswers(Answers):
 
     @classmethod
     def of(cls, given: Any) -> Self:
-        """Return answers as they are; a method may give the posterior alone."""
+        """Return answers unchanged; wrap a posterior that a method returns alone."""
         return given if isinstance(given, cls) else cls(given)
 
     @classmethod
@@ -173,7 +173,7 @@ class ClassAnswers(Answers):
 
     @classmethod
     def fault(cls, learned: Learned) -> str:
-        """Return whether a label is not among the classes."""
+        """Describe the error if a label is not among the classes, or return ""."""
         known = set(learned["classes_"].tolist())
         if known.issuperset(learned["labels_"].tolist()):
             return ""

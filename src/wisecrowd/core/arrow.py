@@ -1,4 +1,4 @@
-"""Columns as Arrow arrays: where every kind of input becomes one kind."""
+"""Conversion of columns of every type to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ROWS = 1 << 16
 
 
 def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
-    """Return ``values`` as a pyarrow array; mixed or unsupported types are a clear error.
+    """Return ``values`` as a pyarrow array; raise an error for mixed or unsupported types.
 
-    Where they are ``ids``, an integer and the same float among objects are one, with a warning.
+    With ``ids``, an integer and the equal float among objects become one id, with a warning.
     """
     import pyarrow as pa
 
@@ -54,19 +54,19 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
             "convert them to text or integers first."
         ) from None
     if array.dtype == object and not (is_text(arrow.type) or pa.types.is_boolean(arrow.type)):
-        _refuse_mixed_types(array, role)  # for Arrow True may be 1 and text may be bytes
+        _refuse_mixed_types(array, role)  # Arrow may read True as 1 and text as bytes
         if ids and pa.types.is_floating(arrow.type):
             _warn_of_equal_numbers(array, role)
     return arrow
 
 
 def _is_broken(value: Any) -> bool:
-    """Tell whether a text cannot be written as UTF-8."""
+    """Return whether a text cannot be written as UTF-8."""
     return isinstance(value, str) and any("\ud800" <= mark <= "\udfff" for mark in value)
 
 
 def refuse_strange_types(arrow_type: Any, role: str) -> None:
-    """Refuse values that are neither text, numbers, truth values, dates nor durations."""
+    """Refuse values that are not text, numbers, booleans, dates or durations."""
     import pyarrow as pa
 
     kind = arrow_type.value_type if pa.types.is_dictionary(arrow_type) else arrow_type
@@ -129,7 +129,7 @@ def _exact_as_floats(array: NDArray[Any]) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value stands for "none": None, NaN, NaT or pandas' NA."""
+    """Return whether a value means "missing": None, NaN, NaT or pandas' NA."""
     if value is None:
         return True
     same = value == value
@@ -137,7 +137,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return the name of a value's type, the same for Python's and NumPy's numbers."""
+    """Return the name of a value's type; Python and NumPy numbers have the same names."""
     if isinstance(value, bool | np.bool_):
         return "bool"
     for kinds, name in (((int, np.integer), "int"), (str, "str"), ((float, np.floating), "float")):
@@ -149,7 +149,7 @@ def kind_of(value: Any) -> str:
 def chunks_of(array: Any) -> Iterator[Any]:
     """Yield the chunks of an Arrow array, with one dictionary if it has any.
 
-    Text comes in pieces that stay in the processor's cache while they are worked on.
+    Text is cut into pieces that fit into the processor's cache.
     """
     import pyarrow as pa
 
@@ -167,7 +167,7 @@ def chunks_of(array: Any) -> Iterator[Any]:
 
 
 def to_one_type(chunks: list[Any], role: str) -> list[Any]:
-    """Bring chunks of several types (files, batches) to one, if no value changes by that."""
+    """Cast chunks of several types (files, batches) to one type, if no value changes."""
     import pyarrow as pa
 
     plain = [c.dictionary_decode() if pa.types.is_dictionary(c.type) else c for c in chunks]
@@ -207,14 +207,14 @@ def first_valid_row(chunk: Any) -> int:
 
 
 def is_text(arrow_type: Any) -> bool:
-    """Tell whether values are text in one buffer."""
+    """Return whether values are text in one buffer."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type))
 
 
 def is_text_view(arrow_type: Any) -> bool:
-    """Tell whether values are text in pieces."""
+    """Return whether values are chunked text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string_view(arrow_type))

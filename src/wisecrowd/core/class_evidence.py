@@ -1,6 +1,6 @@
 """Evidence that labels are not classes, and the refusal of such data unless classes are declared.
 
-The other kinds are named in messages: by the columns of a table, or by what its labels look like.
+Messages name the other kind, which is recognised by the columns of a table or by its labels.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ _WAY_OUT = {
 }
 
 # Crowds of classes whose workers are right in half of their labels stay clear of these limits.
-FEW_CLASSES = 30  # with fewer, labels are classes whatever they look like
-LEAST_LABELS, LEAST_TASKS = 50, 20  # on tasks with several labels; with fewer all is accepted
+FEW_CLASSES = 30  # with fewer, labels always count as classes
+LEAST_LABELS, LEAST_TASKS = 50, 20  # on tasks with several labels; with fewer, all are accepted
 CONFIRMED = 0.04  # share of the other labels of a task that agree with a label, mean over classes
 CHANCE_CORRECTED = 0.2  # agreement of the labels of a task, 0 by chance and 1 if all agree
-ONE_EACH = 300  # labels, where tasks have one each; with fewer all is accepted
+ONE_EACH = 300  # labels, where tasks have one each; with fewer, all labels are accepted
 DISTINCT = 0.9  # classes per label, where tasks have one label each
-ENOUGH = 200_000  # labels that are looked at; of more an even choice of tasks
+ENOUGH = 200_000  # labels to look at; larger data sets are subsampled evenly by task
 _NUMBERS = 0.9  # share of the labels that are numbers, if not all are
 _NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 
 
 class Look(NamedTuple):
-    """A kind that labels look like, the reason, and the first row that shows it."""
+    """The kind that labels look like, the reason, and the first row that shows it."""
 
     kind: str
     reason: str
@@ -69,7 +69,7 @@ def check_kind(type: str | None) -> None:
 
 
 def kind_of_columns(header: Collection[str]) -> tuple[str, tuple[str, ...]] | None:
-    """Return the kind that a table's columns belong to and these columns, None if unknown.
+    """Return the kind of label that a table's columns suggest, and these columns; None if unknown.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def kind_of_columns(header: Collection[str]) -> tuple[str, tuple[str, ...]] | No
 
 
 def kind_hint(header: Collection[str]) -> str:
-    """Return a clause that names the kind of a table without labels, or nothing."""
+    """Return a clause that names the kind of a table without labels, or an empty text."""
     found = kind_of_columns(header)
     if found is None:
         return ""
@@ -95,7 +95,7 @@ def kind_hint(header: Collection[str]) -> str:
 def require_classes(
     task: Codes, label: Codes, classes: NDArray[np.generic], places: Places
 ) -> None:
-    """Refuse labels that are not classes, naming what they look like and how to go on.
+    """Refuse labels that are not classes; the error names the likely kind and the remedy.
 
     Parameters
     ----------
@@ -163,10 +163,11 @@ def _first_fraction(label: Codes, numbers: Floats) -> int | None:
 
 
 def _nearly_all_differ(task: Codes, label: Codes, n_classes: int) -> bool:
-    """Return whether other labels of the same task hardly ever confirm a label.
+    """Return whether labels of the same task hardly ever agree.
 
-    Agreement must be low over labels and over classes. Over labels alone, classes at chance level
-    would be refused; over classes alone, crowds of few tasks and many classes chosen by mistake.
+    Agreement must be low on average over labels and over classes. The average over labels alone
+    would refuse classes at chance level. The average over classes alone would refuse crowds with
+    few tasks and many classes chosen by mistake.
     """
     some = label >= 0
     step = -(-len(task) // ENOUGH)

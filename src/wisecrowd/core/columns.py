@@ -1,4 +1,4 @@
-"""Which column is the task, the worker and the label: the usual names, and no silent choice."""
+"""Detection of the task, worker and label columns by their usual names; guesses are reported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wisecrowd.core.class_evidence import kind_hint
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.option_spelling import for_reader, option
 
-# Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id` and `HITId` are one name.
+# Lower case, without spaces, underscores and hyphens: `HIT Id`, `hit_id`, `HITId` are equal.
 ALIASES: dict[str, tuple[str, ...]] = {
     "task": ("task", "taskid", "item", "itemid", "unit", "unitid", "subject", "subjectid", "hitid",
              "example", "exampleid"),
@@ -24,7 +24,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "question": ("question",),
     "worker_kind": ("workerkind", "kind"),
 }  # fmt: skip
-# Names that count only where no alias is there: beside a `label` a `category` is the task's own.
+# Names that count only if no alias is present: next to `label`, `category` describes the task.
 SECOND_CHOICE: dict[str, tuple[str, ...]] = {
     "task": ("question", "document", "doc", "image", "sentence", "text", "tweet", "comment", "post",
              "sample", "instance", "video", "clip", "utterance", "passage", "pair", "prompt",
@@ -33,17 +33,17 @@ SECOND_CHOICE: dict[str, tuple[str, ...]] = {
                "contributor", "turker", "crowdworker", "participant", "respondent"),
     "label": ("category",),
 }  # fmt: skip
-# Names that mean the task only where nothing better is there: an `id` beside a `task_id` is the
-# annotation's own, a `question` beside a `task` is the question asked.
+# Names that mean the task only if no better name is present. Next to `task_id`, an `id` is that of
+# the annotation; next to `task`, a `question` is the question asked.
 LAST_RESORT = {"task": ("question", "id")}
-# Ids of something else than a task: of the annotation itself, of who made it, of where it was made.
+# Ids of other things than tasks: of the annotation, its worker or its place.
 _OTHER_IDS = (
     "annotation", "assignment", "judgment", "judgement", "submission", "response", "answer",
     "label", "class", "category", "row", "session", "batch", "job", "project", "dataset",
     "campaign", "round", "group", "team", "device", "account", "model", "run", "client", "reviewer",
 )  # fmt: skip
 _ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
-# What the column of classes may be called in a file of known classes, besides the names of labels.
+# Additional names for the column of classes in a file of known classes.
 TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 _JOINTS = str.maketrans("", "", " _-")
 LABEL = {"label": ALIASES["label"]}
@@ -55,17 +55,17 @@ def find_columns(
     asked: Mapping[str, str | None],
     payload: Mapping[str, Sequence[str]] = LABEL,
 ) -> tuple[dict[str, str], str | None]:
-    """Return the column of each role, and a sentence if a required one was guessed by an alias.
+    """Return the column of each role, and a sentence if an alias identified a required one.
 
     Parameters
     ----------
     columns : sequence of str
         The names that the table has.
     asked : mapping of role to column name or None
-        ``None`` means: recognise it by its usual names. Required roles raise when not found,
-        optional ones are left out.
+        ``None`` means that the usual names are tried. A missing required role is an error; a
+        missing optional role is left out.
     payload : mapping of role to the usual names of its column
-        The columns that hold what the annotations say; each is required.
+        The columns of the content of annotations; each is required.
     """
     required = ("task", "worker", *payload)
     found: dict[str, str] = {}
@@ -89,7 +89,7 @@ def find_columns(
 
 
 def _refuse_shared(found: Mapping[str, str]) -> None:
-    """Refuse one column in two of the required roles: every worker would label one task."""
+    """Refuse one column in two required roles: every worker would label one task."""
     roles = list(found)
     for role in roles:
         for other in roles[: roles.index(role)]:
@@ -116,9 +116,9 @@ def plain_name(name: str) -> str:
 
 
 def guess(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> str | None:
-    """Return the column whose name means the role, None if there is none; two are an error.
+    """Return the column whose name means the role, or None; several are an error.
 
-    ``usual`` are the plain names of a role that has none of its own here.
+    ``usual`` lists the simplified names of a role that this module does not know.
     """
     candidates: list[str] = []
     for means_it in _choices(role, usual or ALIASES[role]):
@@ -134,11 +134,11 @@ def guess(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> str |
 
 
 def _choices(role: str, usual: Sequence[str]) -> Iterator[Callable[[str], bool]]:
-    """Yield what makes a column's name mean the role, the surest sign first."""
+    """Yield tests of whether a column's name means the role, the most reliable first."""
     second = SECOND_CHOICE.get(role, ())
     ids = [f"{noun}id" for noun in second]
     yield lambda name: plain_name(name) in usual
-    if role == "task":  # the noun alone is as a rule the content: `text`, `image`
+    if role == "task":  # the noun alone usually names the content: `text`, `image`
         yield lambda name: plain_name(name) in ids
         yield lambda name: plain_name(name) in LAST_RESORT[role]
         yield lambda name: id_of(name) is not None and not _is_other_id(id_of(name))
@@ -147,7 +147,7 @@ def _choices(role: str, usual: Sequence[str]) -> Iterator[Callable[[str], bool]]
 
 
 def id_of(name: str) -> str | None:
-    """Return what a column has the ids of, going by its name; None where it names no id.
+    """Return the noun in the name of an id column; None if the name is not that of an id.
 
     Examples
     --------
@@ -177,6 +177,6 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
 
 
 def listed(columns: Sequence[str]) -> str:
-    """Return the first names, in quotes."""
+    """Return the first few names, in quotes."""
     shown = ", ".join(repr(c) for c in columns[:12]) or "none"
     return shown + (f" and {len(columns) - 12} more" if len(columns) > 12 else "")

@@ -1,4 +1,4 @@
-"""One fit of a method at a time: a fit keeps its state on the method itself."""
+"""A lock that allows one fit of a method at a time, because a fit changes the method."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wisecrowd.core.exceptions import ConcurrentFitError
 
 
 class _FitLock:
-    """The lock of one method; a copy of the method has a new one, also if it is made by pickle."""
+    """The lock of one method; copies of the method, including pickled ones, get a new lock."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -25,7 +25,7 @@ class _FitLock:
 def exclusive_fit(method: object) -> Iterator[None]:
     """Refuse a second thread that enters the ``with`` block with the same method.
 
-    The same thread may enter again. However the block is left, the method is free afterwards.
+    The same thread may enter again. The lock is released when the block ends, also by an error.
 
     Raises
     ------

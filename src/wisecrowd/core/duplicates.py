@@ -1,4 +1,4 @@
-"""Annotations in their final order, and what to do if a worker labelled a task more than once."""
+"""Sorting of annotations, and the policy for repeated labels of a task by the same worker."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from wisecrowd.core.messages.option_spelling import option
 
 AUTO = "auto"
 DUPLICATES = (AUTO, "last", "keep", "error")
-# Above both limits, pairs with different labels are not occasional corrections. In single-label
-# data sets at most 1.1% of the pairs differ (ZenCrowd); in multi-label tables one in seven does.
+# Above both limits, repeated pairs with different labels are not occasional corrections. In
+# single-label data sets at most 1.1% of the pairs differ (ZenCrowd), in multi-label tables 14%.
 MANY_PAIRS = 5
 MANY_SHARE = 0.05
 Codes = NDArray[np.int32]
 
 
 class Arranged(NamedTuple):
-    """Codes sorted by (task, worker), the columns that go with them, and a note if rows went."""
+    """Codes sorted by (task, worker), their columns, and a note if rows were dropped."""
 
     task: Codes
     worker: Codes
@@ -46,17 +46,17 @@ def arrange(
     Parameters
     ----------
     codes, sizes
-        Codes of task, worker and label, and how many there are of each.
+        Codes of task, worker and label, and the number of each.
     rows : (n,) int64, optional
-        The input rows that the codes stand for, ascending; None if all.
+        Input rows of the codes, ascending; None if all.
     extra : mapping of role to array
         One value per input row.
     policy : {"auto", "last", "keep", "error"}
-        "last" is by timestamp if there is one, else by row. "auto" is the same with a warning, but
-        an error if many pairs have different labels, whatever their timestamps: a log of several
-        labels per task has those too.
+        "last" keeps the label with the last timestamp or, without timestamps, in the last row.
+        "auto" does the same with a warning, but raises an error if many pairs have different
+        labels. Timestamps do not prevent that error: logs with several labels per task have them.
     places : Places
-        What rows are called.
+        Names of columns and rows for messages.
     """
     ordered = sort_annotations(*codes, sizes)
     table = _Table(ordered, rows, extra, places)
@@ -68,7 +68,7 @@ def arrange(
 
 
 class _Table:
-    """Sorted annotations and the columns, still in the order of the input, that go with them."""
+    """Sorted annotations and their columns, which are still in input order."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class _Table:
         return {role: values[rows] for role, values in self.extra.items()}
 
     def resolve(self, policy: str) -> tuple[NDArray[np.int64] | None, str | None]:
-        """Return the sorted positions to keep, in order (None: all as they are), and a note."""
+        """Return the sorted positions to keep, in order (None for all), and a note."""
         task, worker = self.ordered.task, self.ordered.worker
         same = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
         if not same.any():
@@ -130,7 +130,7 @@ class _Table:
     def _arrange(
         self, repeated: NDArray[np.int64], by: tuple[str, ...], *, by_label: bool
     ) -> NDArray[np.int64]:
-        """Positions with the repeated pairs put in an order that the input's does not change."""
+        """Return positions with repeated pairs in an order that does not depend on the input."""
         rows = self.rows(repeated)
         keys = [_sortable(self.extra[role][rows]) for role in by if role in self.extra][::-1]
         if by_label:
@@ -141,7 +141,7 @@ class _Table:
         return positions
 
     def _refuse_several_labels(self, same: NDArray[np.bool_]) -> None:
-        """Refuse many pairs with different labels: nobody said what they mean."""
+        """Refuse many pairs with different labels, because their meaning is not declared."""
         label = self.ordered.label
         differs = np.flatnonzero(same & (label[1:] != label[:-1]))
         pair = np.cumsum(~same)
@@ -174,7 +174,7 @@ class _Table:
 
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:
-    """Numbers or times as keys in which a missing value comes first."""
+    """Return numbers or times as sort keys; missing values come first."""
     if values.dtype.kind == "M":
         return values.view(np.int64)  # NaT is the smallest integer
     return np.where(np.isnan(values), -np.inf, values)

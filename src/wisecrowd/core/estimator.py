@@ -1,4 +1,4 @@
-"""Estimator: the parameters of a method, in scikit-learn's manner and without importing it."""
+"""Estimator: parameters that follow the scikit-learn API, without importing scikit-learn."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Estimator:
-    """Parameters are what ``__init__`` takes, stored under their own names and nothing else."""
+    """Base class with parameters: the arguments of ``__init__``, stored under the same names."""
 
     _fit_call = "fit(labels)"
     # The kind of labels that the method takes.
     takes: ClassVar[str] = LABELS
-    # What a fit leaves behind, besides its data and its answers; subclasses declare what they add.
+    # Learned attributes other than data and answers; subclasses declare additional ones.
     saves: ClassVar[dict[str, Saved]] = {
         "n_iter_": COUNT,
         "converged_": FLAG,
@@ -46,7 +46,7 @@ class Estimator:
         return get_kind(cls.takes)
 
     def _saved_attributes(self) -> dict[str, Saved]:
-        """Return what fits of this method may leave behind, by name."""
+        """Return the declarations of all attributes that a fit of this method may set, by name."""
         kind = self._kind()
         found: dict[str, Saved] = {**kind.container.saves, **kind.answers.saves}
         for base in reversed(type(self).__mro__):
@@ -54,7 +54,7 @@ class Estimator:
         return found
 
     def _saved_fault(self) -> str:
-        """Return what is wrong between attributes that are right by themselves, or nothing."""
+        """Describe an inconsistency between attributes that are valid one by one, or return ""."""
         return ""
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
@@ -62,8 +62,8 @@ class Estimator:
         return {}
 
     def __new__(cls, *positional: Any, **named: Any) -> Self:
-        """Make an instance; an unknown parameter is an error that suggests the right name."""
-        # Here, because the ``__init__`` of a dataclass does not exist yet when its class is made.
+        """Create an instance; the error for an unknown parameter suggests a name."""
+        # Here, because a dataclass has no ``__init__`` yet when its class is created.
         if positional or named:
             _require_known(cls, positional, named)
         return super().__new__(cls)
@@ -75,7 +75,7 @@ class Estimator:
         return [p.name for p in parameters if p.name != "self" and p.kind not in open_ended]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with ``deep`` also a nested method's, as ``name__parameter``."""
+        """Return the parameters; ``deep`` adds those of nested methods as ``name__parameter``."""
         params = {name: getattr(self, name) for name in self._parameter_names()}
         if deep:
             for name, value in list(params.items()):
@@ -120,7 +120,7 @@ class Estimator:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; by default a new figure. They are returned.
+            Axes to draw on and return; the default is a new figure.
         """
         return import_module("wisecrowd.reporting.plots").plot_workers(self, ax)
 
@@ -139,7 +139,7 @@ class Estimator:
         """Return p(label | class, worker, task) under the fit, with the class prior.
 
         See :class:`~wisecrowd.inference.label_law.LabelLaw`. Methods that do not model labels, such
-        as votes, have none and raise DataError.
+        as votes, raise DataError.
         """
         self._require_fitted()
         law = self._label_law()
@@ -152,7 +152,7 @@ class Estimator:
         return law
 
     def _label_law(self) -> LabelLaw | None:
-        """Return the law that the attributes define, None without one; methods may override it."""
+        """Return the law that the attributes define, or None; methods may override this."""
         laws = import_module("wisecrowd.inference.label_law")
         law: LabelLaw | None = laws.law_from_attributes(vars(self))
         return law
@@ -180,20 +180,20 @@ class Estimator:
         Parameters
         ----------
         library : {"pandas", "polars", "pyarrow"}, optional
-            By default the library that the labels came in. For labels from files and arrays it is
-            the first that is installed: pandas, polars or pyarrow.
+            The default is the library of the input. For labels from files and arrays it is the
+            first that is installed: pandas, polars or pyarrow.
         """
         return self._as_frame(self.worker_columns(), library)
 
     def task_table(self, library: str | None = None) -> Any:
         """Return a frame, one row per task: its label, confidence and number of labels.
 
-        ``library`` is that of :meth:`worker_table`.
+        ``library`` is described in :meth:`worker_table`.
         """
         return self._as_frame(self.task_columns(), library)
 
     def _as_frame(self, table: dict[str, NDArray[Any]], library: str | None) -> Any:
-        given = getattr(self, "_frame_library", None)  # not known of a method that was loaded
+        given = getattr(self, "_frame_library", None)  # unknown for a loaded method
         return as_frame(table, frame_library(library, given))
 
     def task_columns(self) -> dict[str, NDArray[Any]]:
@@ -209,7 +209,7 @@ class Estimator:
         return {"worker": self.workers_, "n_labels": self.labels_per_worker_, **quality}
 
     def _forget(self) -> None:
-        """Drop what a former fit learned: what the next one lacks must not linger."""
+        """Delete the attributes of the previous fit."""
         for name in [x for x in vars(self) if x.endswith("_") and not x.startswith("_")]:
             delattr(self, name)
 

@@ -1,10 +1,10 @@
-"""Errors and warnings: each message says what was given, what is allowed and what to do."""
+"""Errors and warnings. Each message states what was given, what is allowed and what to do."""
 
 import sys
 
 
 class WisecrowdError(Exception):
-    """Base of every error that wisecrowd raises on purpose."""
+    """Base of all errors that wisecrowd raises."""
 
 
 class DataError(WisecrowdError, ValueError):
@@ -18,24 +18,24 @@ class ParameterError(WisecrowdError, ValueError):
 class UnknownParameterError(ParameterError, TypeError):
     """A method has no parameter of that name.
 
-    It is also the TypeError that Python raises for an unknown argument of a constructor.
+    It is also a TypeError, which Python raises for an unknown argument of a constructor.
     """
 
 
 class ConcurrentFitError(WisecrowdError, RuntimeError):
-    """A method was fitted while another thread was fitting it."""
+    """Another thread was already fitting the method."""
 
 
 class NotFittedError(WisecrowdError, ValueError, AttributeError):
-    """A result was asked of a model before ``fit``.
+    """A result was requested before ``fit``.
 
-    Both bases are those of scikit-learn's error of the same name, so that code written for its
-    estimators catches this one too.
+    It has the same bases as scikit-learn's NotFittedError, so code written for scikit-learn
+    catches it too.
     """
 
 
 def not_fitted(message: str) -> NotFittedError:
-    """Return a NotFittedError that is also scikit-learn's, where scikit-learn is in use."""
+    """Return a NotFittedError that is also scikit-learn's, if scikit-learn is imported."""
     loaded = sys.modules.get("sklearn.exceptions")
     if loaded is None:
         return NotFittedError(message)
@@ -45,15 +45,15 @@ def not_fitted(message: str) -> NotFittedError:
 
 
 class MissingDependencyError(WisecrowdError, ImportError):
-    """An optional library is not installed; the message names the extra that brings it."""
+    """An optional library is not installed; the message names the extra that installs it."""
 
 
 class WisecrowdWarning(UserWarning):
-    """Something the user should know, although the result is usable."""
+    """Information that the user should know; the result is usable."""
 
 
 class FindingWarning(WisecrowdWarning):
-    """A finding about the labels or the fit that casts doubt on a result."""
+    """A finding about the labels or the fit that makes a result unreliable."""
 
 
-DoubtWarning = FindingWarning  # the former name
+DoubtWarning = FindingWarning  # the previous name

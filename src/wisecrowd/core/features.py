@@ -1,4 +1,4 @@
-"""The gate for features: arrays are checked, and every task is given the row that belongs to it."""
+"""Validation of features, and the assignment of feature rows to tasks."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.validation import as_crowd_labels
 
-_CHUNK = 65_536  # rows looked at in one go, so that checking takes no second copy
+_CHUNK = 65_536  # rows checked at a time, so that the check does not copy the whole array
 
 
 def is_dataset(X: Any) -> bool:
-    """Whether ``X`` is read item by item, as a torch Dataset is, rather than an array."""
+    """Return whether ``X`` is read item by item, like a torch Dataset, and is not an array."""
     arrays = ("__array__", "columns", "column_names", "tocsr")
     if isinstance(X, list | tuple | str) or any(hasattr(X, name) for name in arrays):
         return False
@@ -28,15 +28,15 @@ def is_dataset(X: Any) -> bool:
 
 
 def as_features(X: Any, *, n_features: int | None = None, owner: str = "The model") -> Any:
-    """Return features as a float array of at least two dimensions, or a dataset as it is.
+    """Return features as a float array with two or more dimensions, or a dataset unchanged.
 
     Parameters
     ----------
     X : array-like (n, d) or (n, ...), dataframe of numbers, or dataset
     n_features : int, optional
-        How many the fit has seen.
+        Number of features in the fit.
     owner : str
-        Who expects them, for the message.
+        Name of the method that expects them, for the message.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def _as_array(X: Any) -> NDArray[Any]:
         if isinstance(error, DataError):
             raise
         message = f"X cannot be read as numbers ({error}); encode text and categories first."
-        # scikit-learn tells a wrong kind of argument from a wrong value.
+        # scikit-learn distinguishes a wrong type of argument from a wrong value.
         raise (TypeError if isinstance(error, TypeError) else DataError)(message) from None
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
@@ -115,10 +115,10 @@ def as_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdLabels:
     Parameters
     ----------
     y : CrowdLabels, long frame, tasks × workers matrix, or (n_rows,) labels
-        One-dimensional labels are those of one worker who answered everything. Matrices and
+        One-dimensional labels come from one worker who labelled every task. Matrices and
         one-dimensional labels are in the order of the rows.
     n_rows : int
-        Rows of the features.
+        Number of rows of the features.
     tasks : (n_rows,) ids, optional
         The task of each row. Without it the tasks must be the row numbers.
 
@@ -181,7 +181,7 @@ def _one_worker(y: NDArray[Any], n_rows: int) -> CrowdLabels:
 
 
 def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
-    """Give each task the row that its id says."""
+    """Assign to each task the row that its id states."""
     if tasks is not None:
         ids = _as_ids(tasks, n_rows)
         found = lookup(labels.tasks, ids)
@@ -194,7 +194,7 @@ def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
                 "labels."
             )
         return _recoded(labels, found, ids)
-    if labels.rows is not None:  # labels[rows] with X[rows]: the positions must still agree
+    if labels.rows is not None:  # labels[rows] with X[rows]: the positions must agree
         if labels.n_tasks != n_rows:
             raise _wrong_counts(n_rows, f"there are {labels.n_tasks} selected tasks")
         if (_row_numbers(labels) != labels.rows).any():
@@ -210,7 +210,7 @@ def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
 
 
 def _row_numbers(labels: CrowdLabels) -> NDArray[np.int64]:
-    """Return task ids as integers; -1 where an id is not exactly the spelling of one."""
+    """Return task ids as integers; -1 where an id is not the canonical text of one."""
     if labels.tasks.dtype.kind in "iu":
         return labels.tasks.astype(np.int64)
     plain = [

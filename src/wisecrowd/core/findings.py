@@ -1,4 +1,4 @@
-"""Finding: one record for everything that casts doubt on labels or on a result."""
+"""Finding: the record of one problem with labels or with a result."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ SEVERITIES = ("info", "low", "medium", "high")
 
 
 def check_severity(name: str, value: Any) -> None:
-    """Raise a ParameterError, under the name of the parameter, if a value is not a severity."""
+    """Raise a ParameterError, which names the parameter, if a value is not a severity."""
     check_choice(name, value, SEVERITIES)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One problem of a crowd, a fit or a method, with its remedy.
+    """A problem with a crowd, a fit or a method, and its remedy.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Finding:
         The kind, such as "clones".
     severity : "info", "low", "medium" or "high"
     score : float
-        On the scale that the explanation names.
+        A value on the scale that the explanation names.
     affected : tuple of ids
         Workers, tasks or classes, most affected first.
     explanation, remedy : str

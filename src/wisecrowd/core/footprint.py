@@ -1,8 +1,8 @@
-"""What a fit needs in memory: one coefficient per size of the crowd that it grows with.
+"""Memory that a fit needs: one coefficient for each size of the crowd.
 
 The coefficients are bytes, measured on crowds of several shapes (``python -m
-benchmarks.speed.fit_memory calibrate``) with default parameters. They count what a fit takes beyond
-the labels themselves, at the moment when it takes most.
+benchmarks.speed.fit_memory calibrate``) with default parameters. They give the peak memory of a
+fit, without the labels themselves.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 from wisecrowd.core.labels import CrowdLabels
 
-MOST_VOTES = 1_000_000  # numbers in the vote table of the checks; they skip larger ones
-DENSE_LIMIT = 50_000_000  # numbers in a posterior; beyond, it is sparse over the received labels
+MOST_VOTES = 1_000_000  # size of the vote table of the checks; they skip larger tables
+DENSE_LIMIT = 50_000_000  # size of a posterior; larger ones are sparse over the received labels
 
 
 class Footprint(NamedTuple):
-    """Bytes per annotation, task, and so on; a method says its own.
+    """Bytes per annotation, task and so on; each method declares its own.
 
     Attributes
     ----------
@@ -26,13 +26,13 @@ class Footprint(NamedTuple):
     cell : float
         Per task × class.
     dense : float
-        Per task × class of methods whose posterior is sparse beyond ``DENSE_LIMIT`` of them.
+        Per task × class, for methods whose posterior is sparse above ``DENSE_LIMIT`` entries.
     confusion : float
         Per worker × class².
     pair, pair_table : float
         Per pair of workers who share a task, and per pair × class².
     meeting : float
-        Per meeting of two workers at a task, however often they meet.
+        Per task that two workers share, counted for every pair of workers.
     """
 
     label: float = 0.0
@@ -46,9 +46,9 @@ class Footprint(NamedTuple):
 
 
 def sizes_of(labels: CrowdLabels, max_pairs: int | None = None) -> Footprint:
-    """Return how many of each there are in a crowd; pairs are counted as an upper bound.
+    """Return the sizes of a crowd by name; the number of pairs is an upper bound.
 
-    Of ``max_pairs`` pairs at most a method keeps the tables.
+    A method keeps the tables of at most ``max_pairs`` pairs.
     """
     per_task = labels.labels_per_task.astype(np.float64)
     N, J, K = float(labels.n_tasks), float(labels.n_workers), float(labels.n_classes)
@@ -69,9 +69,9 @@ def sizes_of(labels: CrowdLabels, max_pairs: int | None = None) -> Footprint:
 def bytes_needed(
     footprint: Footprint, labels: CrowdLabels, *, checked: bool = True, max_pairs: int | None = None
 ) -> int:
-    """Return the bytes that a fit takes at most at one time.
+    """Return the peak memory of a fit in bytes.
 
-    After the fit its posterior stays, and the checks count the votes beside it.
+    The posterior stays in memory after the fit, when the checks count the votes.
     """
     sizes = sizes_of(labels, max_pairs)
     fit = float(np.dot(footprint, sizes))

@@ -1,4 +1,4 @@
-"""Results as frames of the user's dataframe library, which is never imported at the start."""
+"""Results as frames of the user's dataframe library, which is imported only when needed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def frame_library(asked: str | None, given: str | None = None) -> str:
     asked : {"pandas", "polars", "pyarrow"} or None
         The user's choice.
     given : str or None
-        The library that the data came in. It counts where there is no choice; where the data did
-        not come as a frame either, the first that is installed of pandas, polars and pyarrow.
+        The library of the input, used without a choice of the user. If the input was not a frame,
+        the first installed of pandas, polars and pyarrow is used.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def frame_library(asked: str | None, given: str | None = None) -> str:
 
 
 def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
-    """Return columns as a frame of a library by name, through Arrow; a pyarrow table for None."""
+    """Convert columns through Arrow to a frame of the named library; None means pyarrow."""
     import narwhals as nw
     import pyarrow as pa
 

@@ -1,4 +1,4 @@
-"""Known classes of tasks: gold labels and truth, from whatever form the user has them in."""
+"""Known classes of tasks: gold labels and truth, in every accepted form."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def as_pairs(values: Any, labels: CrowdLabels, what: str) -> tuple[NDArray[np.in
 
 
 def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
-    """Return gold as one class code per task, ``-1`` where unknown; ``None`` if there is none.
+    """Return gold as one class code per task, ``-1`` where unknown; ``None`` without gold.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def as_gold(gold: Any, labels: CrowdLabels) -> NDArray[np.int32] | None:
 
 
 def as_truth(truth: Any, labels: CrowdLabels) -> NDArray[np.int32]:
-    """Return the truth for scoring, one class code per task: ``-1`` where it is not known.
+    """Return the truth for scoring as one class code per task, ``-1`` where unknown.
 
-    Unlike gold it may name other tasks, which do not count, and classes that no label can have,
-    which get the code ``n_classes``: such a task is always wrong.
+    Unlike gold, truth may contain other tasks, which are ignored. It may also contain classes that
+    no label has. Those get the code ``n_classes``, so the answer to such a task is always wrong.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def as_truth(truth: Any, labels: CrowdLabels) -> NDArray[np.int32]:
 
 
 def _whole(classes: list[Any]) -> list[Any]:
-    """Undo what missing entries do to integers in a frame: 1.0 once was 1."""
+    """Convert floats back to integers where missing entries turned 1 into 1.0."""
     floats = [x for x in classes if isinstance(x, float) and x == x]
     if not floats or not all(x.is_integer() for x in floats):
         return classes
@@ -127,7 +127,7 @@ def _whole(classes: list[Any]) -> list[Any]:
 
 
 def known_classes(truth: Any, labels: CrowdLabels) -> tuple[list[Any], list[Any]]:
-    """Return the tasks that have a true class, as given, and those classes.
+    """Return the ids of the tasks with a known class, as given, and their classes.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""The kinds of labels: the only table that knows them all.
+"""Table of all kinds of labels.
 
-A kind is a container, an answer class and a row here. Everything else asks the row: reading, fits,
-tables, model files, the command line and the common checks. A kind is declared, by the user or by
-the method, and never guessed from values.
+A kind consists of a container, an answer class and an entry here. Reading, fits, tables, model
+files, the command line and the common checks use that entry. The user or the method declares the
+kind; it is never guessed from values.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LABELS = "labels"
 
 
 def no_prior(task_prior: Any, gold: Any, data: Annotations) -> None:
-    """Refuse prior knowledge of tasks: the prior of a kind that has none."""
+    """Refuse a task prior or gold, for kinds without them."""
     if task_prior is not None or gold is not None:
         raise ParameterError(
             f"Methods for {type(data).__name__} take neither gold nor a task prior; leave them out."
@@ -35,7 +35,7 @@ def no_prior(task_prior: Any, gold: Any, data: Annotations) -> None:
 
 
 def no_start(init: Any, data: Annotations) -> None:
-    """Refuse a start: that of a kind whose methods choose their own."""
+    """Refuse a start, for kinds whose methods choose their own."""
     if init is not None:
         raise ParameterError(f"Methods for {type(data).__name__} take no init; leave it out.")
 
@@ -48,9 +48,9 @@ class Symmetry:
     ----------
     name : str
     change : function of data
-        The changed data; tasks and workers stay.
+        Returns the changed data, with the same tasks and workers.
     expected : function of learned attributes
-        What the answers to the changed data must be, by attribute, given those to the data.
+        Returns the expected answers to the changed data by attribute, given the original answers.
     """
 
     name: str
@@ -65,25 +65,25 @@ class Kind:
     Attributes
     ----------
     name : str
-        What ``type`` and ``--type`` call it.
+        Its name for ``type`` and ``--type``.
     container : subclass of Annotations
         Declares the payload and the columns that hold it.
     answers : subclass of Answers
         Declares the results: attributes, tables, scores, saved axes.
     methods : str or mapping of class name to module
-        The methods that take this kind: a package with ``LOCATIONS``, or where they are.
+        Methods for this kind: a package with ``LOCATIONS``, or the module of each class.
     default_method : str
-        Command-line name of the method that is used where none is named.
+        Command-line name of the default method.
     prior : function of (task_prior, gold, data)
         Turns prior knowledge about tasks into the kind's own form.
     start : function of (init, data)
         Turns the user's start into the form that methods take.
     checked : bool
-        Whether the common checks of a fit, which report findings, apply.
+        Whether the common checks of a fit apply.
     example : "module:function" or function of (make, seed)
-        A small crowd for the common checks of the methods that ``make`` makes.
+        Returns a small crowd for the common checks of the methods that ``make`` creates.
     symmetries : tuple of Symmetry
-        What the common checks hold every method of this kind to.
+        Symmetries that the common checks verify for every method of this kind.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Kind:
     symmetries: tuple[Symmetry, ...] = ()
 
     def gate(self, data: Any) -> Any:
-        """Return data of any accepted form as this kind's container, or refuse them."""
+        """Return data of any accepted form as this kind's container, or raise an error."""
         return self.container.coerce(data)
 
     def method_modules(self) -> dict[str, str]:
@@ -109,7 +109,7 @@ class Kind:
         return {name: f"{self.methods}.{module}" for name, module in locations.items()}
 
     def example_crowd(self, make: Any, seed: int = 0) -> Any:
-        """Return a small crowd that a method can be fitted to."""
+        """Return a small crowd for fitting a method."""
         if callable(self.example):
             return self.example(make, seed)
         module, _, function = self.example.partition(":")
@@ -148,15 +148,15 @@ KINDS: dict[str, Kind] = {
 
 
 def all_kinds() -> dict[str, Kind]:
-    """Return the kinds of wisecrowd, and those that :func:`with_kind` adds, by name."""
+    """Return the built-in kinds and those added by :func:`with_kind`, by name."""
     return {**KINDS, **{kind.name: kind for kind in current_settings().kinds}}
 
 
 @contextmanager
 def with_kind(kind: Kind) -> Iterator[None]:
-    """Add a kind that is defined outside of wisecrowd, inside a ``with`` block.
+    """Register a kind that is defined outside of wisecrowd, inside a ``with`` block.
 
-    Its name is a ``type`` there, and its methods are found by their names.
+    Inside the block its name is a valid ``type`` and its methods are found by name.
     """
     if kind.name in all_kinds():
         raise ParameterError(f"There is a kind {kind.name!r} already; choose another name.")

@@ -1,4 +1,4 @@
-"""CrowdLabels: who gave which label to which task, frozen, sorted and sparse."""
+"""CrowdLabels: class labels by worker and task, frozen, sorted and sparse."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 class CrowdLabels(Annotations):
     """Annotations as codes, sorted by (task, worker), with the user's own ids as vocabularies.
 
-    Built by :meth:`from_frame`, :meth:`from_arrays` or :meth:`from_matrix`, which check everything;
-    the constructor itself trusts its arguments. Rows are tasks: ``len(labels)`` is the number of
-    tasks and ``labels[rows]`` keeps the worker and class vocabularies, so that folds and
-    mini-batches share worker and class indices.
+    :meth:`from_frame`, :meth:`from_arrays` and :meth:`from_matrix` check their arguments; the
+    constructor does not. Rows are tasks: ``len(labels)`` is the number of tasks. ``labels[rows]``
+    keeps the worker and class vocabularies, so folds and mini-batches share indices.
 
     Attributes
     ----------
     task, worker, label : (n_annotations,) int32
         Codes into the vocabularies.
     tasks, workers, classes : (n_tasks,), (n_workers,), (n_classes,)
-        The user's ids; those of tasks and workers are sorted, classes too unless declared.
+        The user's ids. Tasks and workers are sorted; classes are sorted unless declared.
     ordered : bool
-        Whether the order of the classes has a meaning, as that of grades.
+        Whether the classes are ordered, like grades.
     weight : (n_annotations,) float64, optional
-        How often each annotation counts; ``None`` means once.
+        Weight of each annotation; ``None`` means 1.
     columns : mapping of str to (n_annotations,) arrays
         Optional ``timestamp``, ``duration``, ``cost`` and ``question``.
     task_columns, worker_columns : mappings of str to (n_tasks,) and (n_workers,) arrays
@@ -53,10 +52,10 @@ class CrowdLabels(Annotations):
     worker_kind : (n_workers,), optional
         For instance "human" or "model"; the worker column ``kind``.
     notes : tuple of str
-        What reading the data decided: guessed columns, dropped duplicates, abstentions.
+        Decisions made when the data were read: guessed columns, dropped duplicates, abstentions.
     rows : (n_tasks,), optional
-        After ``labels[rows]``: where each task stood in the labels that it was selected from, so
-        that features selected by the same rows can be known to belong.
+        After ``labels[rows]``: position of each task in the original labels. It shows whether
+        features were selected by the same rows.
 
     Examples
     --------
@@ -121,16 +120,16 @@ class CrowdLabels(Annotations):
         Parameters
         ----------
         task, worker, label : (n_annotations,) array-like
-            Ids of any one hashable type each: str, int, bool ...
+            Ids; each array has one hashable type, such as str, int or bool.
         **options
-            ``classes`` declares all classes, in this order; ``tasks`` and ``workers`` declare ids
-            that may have no annotation; ``weight``; ``timestamp``, ``duration``, ``cost``,
-            ``question``: one value per annotation; ``worker_kind``: one per annotation or a mapping
-            from worker; ``duplicates``: "last", "keep", "error" or "auto" (default: the
-            last counts, but many repeats with different labels are an error); ``abstain``: labels
-            that count as no label; ``type="labels"``: every value is a class, which declared
-            ``classes`` say too; without it numbers and texts are refused; ``ordered``: whether
-            the order of the classes has a meaning.
+            ``classes``: all classes, in this order; ``tasks``, ``workers``: all ids, including
+            those without annotations; ``weight``, ``timestamp``, ``duration``, ``cost``,
+            ``question``: one value per annotation; ``worker_kind``: one value per annotation or a
+            mapping from worker; ``duplicates``: "last", "keep", "error" or "auto" (the default: the
+            last label counts, but many repeats with different labels are an error); ``abstain``:
+            labels to treat as abstentions; ``type="labels"``: every value is a class (implied by
+            ``classes``; otherwise numbers and free text are refused); ``ordered``: whether the
+            classes are ordered.
 
         Examples
         --------
@@ -151,10 +150,11 @@ class CrowdLabels(Annotations):
             Anything narwhals understands.
         **options
             ``task``, ``worker``, ``label``, ``weight``, ``timestamp``, ``duration``, ``cost``,
-            ``question``, ``worker_kind`` name the columns; the usual names are recognised when not
-            given. ``wide=True`` means one row per task and one column of labels per worker, and
-            ``worker_columns`` names these; the task is recognised or named with ``task``, and what
-            is left out is said in ``notes``. The others are those of :meth:`from_arrays`.
+            ``question``, ``worker_kind`` name the columns; by default common names are detected.
+            ``wide=True`` means one row per task and one column of labels per worker.
+            ``worker_columns`` names these columns; ``task`` names the task column, which is
+            otherwise detected. ``notes`` lists the columns that are left out. Other options are
+            those of :meth:`from_arrays`.
 
         Examples
         --------
@@ -191,12 +191,12 @@ class CrowdLabels(Annotations):
 
     @classmethod
     def reading_options(cls, **options: Any) -> dict[str, Any]:
-        """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes: all of them."""
+        """Return the options of ``wisecrowd.read`` unchanged; ``from_arrays`` takes them all."""
         return options
 
     @classmethod
     def coerce(cls, data: Any, *, type: str | None = None) -> CrowdLabels:
-        """Return data of any accepted form; a matrix of tasks × workers is one of them."""
+        """Return data of any accepted form, including a tasks × workers matrix."""
         from wisecrowd.core.validation import as_crowd_labels
 
         return as_crowd_labels(data, type=type)
@@ -214,11 +214,11 @@ class CrowdLabels(Annotations):
 
     @cached_property
     def class_totals(self) -> Floats:
-        """(n_classes,) total weight of each label: how common it is overall."""
+        """(n_classes,) total weight of the labels of each class."""
         return np.bincount(self.label, weights=self.weight, minlength=self.n_classes).astype(
             np.float64
         )
 
     def attributes(self) -> dict[str, Any]:
-        """Return what a fit publishes of its data; see ``saves``."""
+        """Return the ids and counts that a fit publishes; see ``saves``."""
         return super().attributes() | {"class_totals_": self.class_totals}

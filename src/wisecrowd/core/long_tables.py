@@ -1,8 +1,8 @@
-"""Arrays that look like long tables, one (task, worker, label) per row, and not like matrices.
+"""Detection of arrays that are long tables, with one (task, worker, label) per row.
 
-The columns of a tasks × workers matrix are labels of the same tasks: they share classes, and agree
+The columns of a tasks × workers matrix are labels of the same tasks: they share classes and agree
 more often than by chance. The columns of a long table are ids of different things: they share few
-values, and the combinations of task and worker hardly ever repeat.
+values, and pairs of task and worker hardly ever repeat.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from wisecrowd.core.exceptions import DataError
 Codes = NDArray[np.int64]
 
 LEAST_ROWS = 4  # with fewer, nothing is refused
-ENOUGH_ROWS = 5000  # rows that are looked at; of more a random choice
-RARE = 5.0  # so few repeated pairs of independent values have a probability below exp(-5)
-DISTINCT = 0.9  # share of the rows in which (task, worker) differs from all before
-MANY = 10  # values of the largest column, which has three times as many as the smallest
-ABOVE_CHANCE = 0.1  # agreement of two columns of a matrix, and three standard errors of it
+ENOUGH_ROWS = 5000  # rows to look at; larger arrays are subsampled at random
+RARE = 5.0  # minimum negative log-probability of so few repeats, for independent values
+DISTINCT = 0.9  # share of the rows whose (task, worker) differs from all previous rows
+MANY = 10  # distinct values of the largest column, which has three times as many as the smallest
+ABOVE_CHANCE = 0.1  # minimum agreement of two columns of a matrix beyond chance
 
 _PAIRS = tuple(combinations(range(3), 2))
 
 
 def refuse_long_table(data: Any) -> None:
-    """Refuse an array or a list of rows that looks like a long table, and name both readings.
+    """Refuse an array or list of rows that looks like a long table; the error explains both forms.
 
-    A wide table whose first column has the ids of the tasks is refused as well.
+    A wide table whose first column contains the task ids is refused as well.
     """
     rows = _some_rows(data)
     if rows is None or len(rows) < LEAST_ROWS or rows.shape[1] < 3:
@@ -73,7 +73,7 @@ def _refuse_ids(rows: NDArray[Any], data: Any) -> None:
 
 
 def _counts_up(column: NDArray[Any]) -> bool:
-    """Tell whether values are increasing whole numbers."""
+    """Return whether values are increasing whole numbers."""
     found = column.tolist()
     if not all(isinstance(x, int) or (isinstance(x, float) and x.is_integer()) for x in found):
         return False
@@ -81,9 +81,9 @@ def _counts_up(column: NDArray[Any]) -> bool:
 
 
 def _some_rows(data: Any) -> NDArray[Any] | None:
-    """(n, n_columns) rows, a fixed random choice of many; None if they differ in length."""
+    """Return (n, n_columns) rows, subsampled with a fixed seed; None if their lengths differ."""
     chosen = np.arange(len(data))
-    if len(data) > ENOUGH_ROWS:  # not every m-th row, which may all be of one worker
+    if len(data) > ENOUGH_ROWS:  # not every m-th row: those may all have the same worker
         chosen = np.sort(np.random.default_rng(0).choice(len(data), ENOUGH_ROWS, replace=False))
     if isinstance(data, np.ndarray):
         return np.asanyarray(data[chosen])
@@ -101,7 +101,7 @@ def looks_long(rows: NDArray[Any]) -> bool:
     codes = _shared_codes(rows)
     if rows.shape[1] == 3:
         return _is_long(codes)
-    # A fourth column, such as a time, must share no value with the others to be one.
+    # A fourth column, such as a time, must not share values with the others.
     return any(
         _shares_nothing(codes, j) and _is_long(np.delete(codes, j, axis=1))
         for j in range(rows.shape[1])
@@ -109,7 +109,7 @@ def looks_long(rows: NDArray[Any]) -> bool:
 
 
 def _shared_codes(rows: NDArray[Any]) -> Codes:
-    """(n, n_columns) codes of the values, the same in all columns; -1 where one is missing."""
+    """Return (n, n_columns) codes of the values, shared by all columns; -1 if missing."""
     known: dict[Any, int] = {}
     flat = [x if isinstance(x, Hashable) else repr(x) for x in rows.ravel().tolist()]
     codes = [
@@ -162,24 +162,24 @@ def _agree(a: Codes, b: Codes) -> bool:
 
 
 def _missing_repeats(codes: Codes, columns: list[_Column], a: int, b: int) -> float:
-    """Return how many repeats of a pair of values independent columns would have, but these not."""
+    """Bound the negative log-probability of so few repeated pairs if columns were independent."""
     n = len(codes)
     expected = comb(n, 2) * columns[a].repetition * columns[b].repetition
     found = np.unique(_paired(codes, a, b), return_counts=True)[1]
     repeats = float(np.sum(found * (found - 1)) / 2)
     if repeats >= expected:
         return 0.0
-    # The exponent of the Chernoff bound on a Poisson number of repeats.
+    # Chernoff bound on a Poisson number of repeats.
     return expected - repeats + (repeats * np.log(repeats / expected) if repeats else 0.0)
 
 
 def _has_distinct_pairs(codes: Codes) -> bool:
-    """Return whether some two columns together hardly ever repeat, as task and worker do."""
+    """Return whether the pairs of values of two columns hardly ever repeat, like (task, worker)."""
     n = len(codes)
     return any(len(np.unique(_paired(codes, a, b))) >= DISTINCT * n for a, b in _PAIRS)
 
 
 def _paired(codes: Codes, a: int, b: int) -> Codes:
-    """(n,) one code per combination of two columns."""
+    """Return (n,) codes of the pairs of values of two columns."""
     paired: Codes = codes[:, a] * (codes.max() + 1) + codes[:, b]
     return paired

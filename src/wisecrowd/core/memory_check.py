@@ -1,4 +1,4 @@
-"""Refuse, with figures, what cannot fit into memory, before anything is allocated."""
+"""Check of the required memory before anything is allocated."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 from wisecrowd.core.exceptions import DataError
 
-UNKNOWN = 1 << 62  # bytes, where a system does not tell
-# Where Linux says what a container may use, of either version of its control groups.
+UNKNOWN = 1 << 62  # bytes, if the system does not report a limit
+# Files with the memory limit of a Linux container, for both versions of control groups.
 CONTAINER_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -17,9 +17,9 @@ CONTAINER_LIMITS = (
 
 
 def available_memory() -> int:
-    """Return the bytes that this process may use at most: of the machine, container or process.
+    """Return the memory limit of the machine, container or process, whichever is lowest, in bytes.
 
-    A very large number if nothing is told.
+    The value is very large if the system does not report a limit.
     """
     return min(_physical_memory(), _process_limit(), *map(_container_limit, CONTAINER_LIMITS))
 
@@ -27,7 +27,7 @@ def available_memory() -> int:
 def _physical_memory() -> int:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not every system tells
+    except (AttributeError, ValueError, OSError):  # not available on every system
         return UNKNOWN
 
 
@@ -36,7 +36,7 @@ def _container_limit(file: Path) -> int:
         text = file.read_text().strip()
     except OSError:
         return UNKNOWN
-    return int(text) if text.isdigit() else UNKNOWN  # "max" is no limit
+    return int(text) if text.isdigit() else UNKNOWN  # "max" means no limit
 
 
 def _process_limit() -> int:
@@ -49,7 +49,7 @@ def _process_limit() -> int:
 
 
 def readable_bytes(size: float) -> str:
-    """Return a size as people write it: 3.2 GB."""
+    """Return a readable size, such as 3.2 GB."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if size < 1000:
             return f"{size:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""Checks of parameter values, each with a message that says what is allowed."""
+"""Checks of parameter values; each message states what is allowed."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.messages.option_spelling import for_reader
 
-# Beyond these a sum or a product overflows, or a fit never ends; no use of a method comes near.
+# Beyond these limits a sum or product overflows, or a fit never ends.
 LARGEST_NUMBER = 1e9
-SMALLEST_NUMBER = 1e-150  # but for 0: the square of its inverse is finite
+SMALLEST_NUMBER = 1e-150  # except 0: the square of its inverse is finite
 LARGEST_COUNT = 10**9
 MOST_ITERATIONS = 10**6
-MOST_STARTS = 10**4  # of fits, chains or rounds, each of which takes iterations of its own
+MOST_STARTS = 10**4  # number of fits, chains or rounds, each with its own iterations
 
 
 def check_integer(name: str, value: Any, minimum: int, maximum: float = LARGEST_COUNT) -> None:
-    """Require an integer from ``minimum`` to ``maximum``, both allowed (a bool is none)."""
+    """Require an integer from ``minimum`` to ``maximum``, inclusive; a bool is refused."""
     good = isinstance(value, Integral) and not isinstance(value, bool)
     if not good or not minimum <= value <= maximum:
         most = "" if maximum == math.inf else f", at most {maximum}"
@@ -32,7 +32,7 @@ def check_integer(name: str, value: Any, minimum: int, maximum: float = LARGEST_
 
 
 def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER) -> None:
-    """Require a finite number from ``low`` to ``high``, both allowed."""
+    """Require a finite number from ``low`` to ``high``, inclusive."""
     good = isinstance(value, Real) and not isinstance(value, bool)
     if not good or not low <= value <= high or abs(value) == math.inf:
         span = (
@@ -49,7 +49,7 @@ def check_number(name: str, value: Any, low: float, high: float = LARGEST_NUMBER
 
 
 def is_auto(value: Any) -> bool:
-    """Tell whether a parameter is the word "auto"; an array, which compares by element, is not."""
+    """Return whether a parameter is the text "auto"; arrays, which compare by element, are not."""
     return isinstance(value, str) and value == "auto"
 
 
@@ -61,7 +61,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
-    """Require one of a few words."""
+    """Require one of the given words."""
     if not isinstance(value, str) or value not in choices:
         raise ParameterError(
             f"{name} is {describe_value(value)}; choose one of {', '.join(choices)}."

@@ -1,4 +1,4 @@
-"""Values as JSON has them."""
+"""Conversion of values to plain JSON types."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ _JSON_TYPES = frozenset({str, int, bool, type(None)})
 
 
 class PlainRows(list[dict[str, Any]]):
-    """Rows whose values are plain already: millions of them are not converted again."""
+    """Rows whose values are plain already, so that millions are not converted again."""
 
 
 def text_or_null(value: Any) -> str | None:
-    """Return None for a float that is not finite, and the text of anything else."""
+    """Return None for a float that is not finite, and the text of any other value."""
     return None if isinstance(value, float) else str(value)
 
 
 def plain(value: Any, other: Callable[[Any], Any] = text_or_null) -> Any:
-    """Return a value as JSON has it: arrays as lists, numbers as Python's own, NaN as None.
+    """Convert a value to JSON types: arrays to lists, numbers to Python's, NaN to None.
 
     Parameters
     ----------
     value : object
     other : function, optional
-        Converts what JSON does not have: floats that are not finite, and objects.
+        Converts values that JSON cannot represent: floats that are not finite, and objects.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def plain(value: Any, other: Callable[[Any], Any] = text_or_null) -> Any:
     ['inf', '{1, 2}']
     """
     kind = type(value)
-    if kind in _JSON_TYPES or kind is PlainRows:  # tables have millions: the usual types first
+    if kind in _JSON_TYPES or kind is PlainRows:  # the most common types first: tables are large
         return value
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else other(float(value))

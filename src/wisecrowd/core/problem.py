@@ -1,4 +1,4 @@
-"""Problem: everything that one fit or prediction reads."""
+"""Problem: the complete input of one fit or prediction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wisecrowd.core.task_prior import TaskPrior
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
-    # A plain ``Problem`` is one of classes.
+    # ``Problem`` without a parameter is one of classes.
     Data = TypeVarWithDefault("Data", default=CrowdLabels)
     Prior = TypeVarWithDefault("Prior", default=TaskPrior)
 else:
@@ -24,15 +24,15 @@ Floats = NDArray[np.float64]
 
 
 class Engine(Protocol):
-    """Where the steps of an iteration run."""
+    """Protocol of the object that runs the steps of an iteration."""
 
     def cut(self, data: Any, prior: Any, table_size: int) -> Any:
-        """Return the data as shards; ``table_size`` numbers are the statistics of one shard."""
+        """Return the data as shards; ``table_size`` is the size of the statistics of one shard."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem(Generic[Data, Prior]):
-    """The annotations, what is known beforehand, and the means to work on them.
+    """Annotations, prior, start, engine and random numbers of one fit or prediction.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Problem(Generic[Data, Prior]):
         Log-probabilities of the classes of each task: gold, class prior and classifier in one.
     engine : Engine
     start : (n_tasks, n_classes) probabilities or None
-        The posterior to start from, where the user gave one.
+        The posterior to start from, if the user gave one.
     rng : numpy Generator
     """
 

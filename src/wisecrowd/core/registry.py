@@ -1,4 +1,4 @@
-"""Which methods there are: found by name, loaded late, described by their own docstrings."""
+"""Registry of methods: looked up by name, loaded lazily, described by their docstrings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wisecrowd.core.validation import suggestion
 
 @dataclass(frozen=True)
 class MethodInfo:
-    """One method as the command line and the documentation list it.
+    """Description of a method for the command line and the documentation.
 
     Attributes
     ----------
@@ -35,12 +35,12 @@ class MethodInfo:
     reference: str
 
 
-# The literature writes these as one word, in mixed case.
+# The literature writes these as one word in mixed case.
 ONE_WORD = {"MultiSPA", "COINNet", "CoNAL", "MaxMIG", "DeepMF", "DeepBP", "BayesDGC"}
 
 
 def kebab_case(class_name: str) -> str:
-    """Return the command-line name of a class: in kebab case, or one word where papers have one.
+    """Return the command-line name of a class: kebab case, or one word as in the literature.
 
     Examples
     --------
@@ -52,11 +52,11 @@ def kebab_case(class_name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", class_name).lower()
 
 
-PACKAGES = ("aggregation", "learning")  # inference from labels alone, and with features
+PACKAGES = ("aggregation", "learning")  # inference from labels alone, and learning with features
 
 
 def _modules(kind: str, type: str | None = None) -> dict[str, str]:
-    """Return the module of every method, by class name; ``type``: of those that take one type."""
+    """Return the module of every method by class name; ``type`` selects one type of labels."""
     if kind == "aggregation":
         wanted = all_kinds().values() if type is None else [get_kind(type)]
         return {name: module for one in wanted for name, module in one.method_modules().items()}
@@ -90,7 +90,7 @@ def get_method(name: str, kind: str = "aggregation") -> type[Any]:
     wanted = _plain(name)
     for class_name, module in _modules(kind).items():
         if _plain(class_name) == wanted:
-            package = f"wisecrowd.{kind}"  # it explains what is not installed
+            package = f"wisecrowd.{kind}"  # its message names what is not installed
             place = package if module.startswith(f"{package}.") else module
             method: type[Any] = getattr(importlib.import_module(place), class_name)
             return method
@@ -115,13 +115,13 @@ def _plain(name: str) -> str:
 
 
 def methods(kind: str = "aggregation", *, type: str | None = None) -> list[MethodInfo]:
-    """Return all methods of a kind with what each is for and where it comes from.
+    """Return all methods of a kind, with their purpose and reference.
 
     Parameters
     ----------
     kind : {"aggregation", "learning"}
     type : {"labels"}, optional
-        Only those that take this type of labels.
+        Only methods that take this type of labels.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def _describe(class_name: str, module: str) -> MethodInfo:
 
 
 def _docstring(module: str, class_name: str) -> str:
-    """Return a class's docstring from its source: what it needs may not be installed."""
+    """Return a class's docstring from its source, because its imports may not be installed."""
     source = importlib.util.find_spec(module)
     if source is None or source.origin is None:
         return ""

@@ -1,4 +1,4 @@
-"""What a method's fit hands back, and the tables made from it."""
+"""Fit: the result of a method's fit, and the labels and tables made from it."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from wisecrowd.core.findings import Finding
 
 Floats = NDArray[np.float64]
 TIE = 1e-9  # probabilities closer than this are equal
-FEW_CLASSES = 16  # up to here columns are faster than rows
+FEW_CLASSES = 16  # maximum number of classes for which columns are faster than rows
 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Everything that a method learned.
+    """Everything that a method has learned.
 
     Attributes
     ----------
     answers : Answers
-        Those of the method's kind, or what they are made of: for classes the posterior,
-        (n_tasks, n_classes), array or sparse.
+        Answers of the method's kind or, for classes, the posterior alone: (n_tasks, n_classes),
+        array or sparse.
     worker_accuracy, worker_accuracy_error : (n_workers,), optional
         Probability of a correct label and its standard error.
     class_prior : (n_classes,), optional
     confusion : (n_workers, n_classes, n_classes), optional
         ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.
     n_iter, converged, history
-        Iterations, whether the tolerance was met, and the objective after each.
+        Number of iterations, whether the tolerance was met, and the objective after each iteration.
     findings : tuple of Finding
-        What the method itself has to report; ``fit`` adds what the common checks find.
+        Findings of the method itself; ``fit`` adds those of the common checks.
     extra : mapping of name to value
-        What only this model has; exposed as ``name_``.
+        Results that only this model has, published as ``name_``.
     """
 
     answers: Any
@@ -50,7 +50,7 @@ class Fit:
 
     @property
     def probas(self) -> Any:
-        """The posterior of each task, where answers are classes."""
+        """The posterior of each task, if answers are classes."""
         return getattr(self.answers, "probas", self.answers)
 
     @property
@@ -62,10 +62,10 @@ class Fit:
 def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """Return the most probable class of each task and whether it was a tie.
 
-    A tie goes to the class that is more common overall in the annotations, then to the first in
-    class order; never to whichever row came first.
+    A tie goes to the most common of these classes in all annotations, then to the first in class
+    order. The order of the rows does not matter.
     """
-    # Rank 0 is the most common class; among equals the first in order: argmax then breaks ties.
+    # Rank 0 is the most common class, and among equals the first in order; argmax breaks ties.
     by_frequency = np.argsort(-class_totals, kind="stable")
     if hasattr(probas, "tocsr"):
         return _choose_sparse(probas, by_frequency)
@@ -77,7 +77,7 @@ def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32],
 
 
 def _most_probable(probas: Floats) -> NDArray[np.int32]:
-    """Return ``argmax(axis=1)``; column by column for few classes, because short rows are slow."""
+    """Return ``argmax(axis=1)``, computed by column for few classes because short rows are slow."""
     if probas.shape[1] > FEW_CLASSES:
         return np.asarray(probas.argmax(axis=1), dtype=np.int32)
     best, top = np.zeros(len(probas), dtype=np.int32), probas[:, 0]
@@ -90,7 +90,7 @@ def _most_probable(probas: Floats) -> NDArray[np.int32]:
 def _choose_sparse(
     probas: Any, by_frequency: NDArray[np.intp]
 ) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    """Choose among the stored classes; a task without any gets the most common class."""
+    """Choose among the stored classes; a task without stored classes gets the most common one."""
     n = probas.shape[0]
     rank = np.empty(len(by_frequency), dtype=np.int64)
     rank[by_frequency] = np.arange(len(by_frequency))
@@ -116,7 +116,7 @@ def confidence_of(probas: Any, codes: NDArray[np.int32]) -> Floats:
 def dense_rows(probas: Any) -> Floats:
     """Return probabilities as a dense array.
 
-    What a sparse row lacks to one is spread over the classes that it does not store.
+    The rest of the probability of a sparse row is spread over the classes that it does not store.
     """
     if not hasattr(probas, "toarray"):
         return np.asarray(probas, dtype=np.float64)

@@ -1,8 +1,8 @@
-"""What a fitted method keeps: axes and values of everything learned, declared by its class.
+"""Declarations of the learned attributes of a method: axes and values.
 
-A class says in ``saves`` what its fits leave behind, beyond what its bases say. Saving refuses an
-attribute that nobody declared; loading refuses whatever is not as declared, because predictions
-hand these arrays to compiled code that checks no bounds.
+A class declares in ``saves`` the attributes that its fits set, in addition to those of its bases.
+Saving refuses undeclared attributes. Loading refuses attributes that do not match their
+declaration, because predictions pass the arrays to compiled code that does not check bounds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_value
 
 ANY_LENGTH = "*"
-_ROUNDING = 1e-4  # of probabilities that were added up in single precision
+_ROUNDING = 1e-4  # tolerance for sums of probabilities in single precision
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class SavedArray:
     ----------
     axes : str
         Names of its axes: ``N`` tasks, ``J`` workers, ``K`` classes, ``features``, a number, a name
-        that the method's ``_axis_sizes`` knows, or ``*``, on whose length nothing depends. Where
-        several shapes are possible, they are separated by ``|``.
+        in the method's ``_axis_sizes``, or ``*`` for any length. Alternative shapes are separated
+        by ``|``.
     values : str
-        What it holds, one of ``VALUES``; all but "log" are finite.
+        Type of the values, one of ``VALUES``; all except "log" are finite.
     optional : bool or callable
         Whether some fits do without, or whether a given method's fit does.
 
@@ -69,14 +69,14 @@ class SavedArray:
 
 @dataclass(frozen=True)
 class SavedValue:
-    """Anything learned that is no array.
+    """A learned value that is not an array.
 
     Attributes
     ----------
     good : callable
-        Whether a value is possible.
+        Whether a value is valid.
     words : str
-        What is possible, for a message.
+        Description of valid values, for a message.
     optional : bool or callable
         Whether some fits do without, or whether a given method's fit does.
     """
@@ -112,7 +112,7 @@ def _sums_to_one(value: Any, sizes: Mapping[str, int]) -> bool:
     if not _between(-_ROUNDING, 1 + _ROUNDING)(value, sizes):
         return False
     total = np.asarray(value.sum(axis=-1))
-    if hasattr(value, "tocsr"):  # what a row lacks is spread over the classes that it leaves out
+    if hasattr(value, "tocsr"):  # the rest is spread over the classes not stored
         return bool((total <= 1 + _ROUNDING).all())
     return bool((np.abs(total - 1) <= _ROUNDING).all())
 
@@ -129,7 +129,7 @@ def _ids(value: Any, sizes: Mapping[str, int]) -> bool:
     items = value.ravel().tolist()
     try:
         return len(set(items)) == len(items)
-    except TypeError:  # no id but a list or a mapping
+    except TypeError:  # a list or a mapping, not an id
         return False
 
 
@@ -142,7 +142,7 @@ _FLOATS = (np.dtype(np.float64),)
 _INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 _TINY = np.finfo(np.float64).tiny
 _LARGEST = np.finfo(np.float64).max
-# Name → dtypes (none: any), whether values are good, and what they are called in a message.
+# Name → dtypes (empty: any), test of the values, and their description in a message.
 VALUES: dict[
     str, tuple[tuple[np.dtype[Any], ...], Callable[[Any, Mapping[str, int]], bool], str]
 ] = {
@@ -164,12 +164,12 @@ VALUES: dict[
 
 
 def is_count(value: Any) -> bool:
-    """Whether a value is an integer of at least zero."""
+    """Return whether a value is an integer of at least zero."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
 
 
 def is_finite(value: Any) -> bool:
-    """Whether a value is a finite number."""
+    """Return whether a value is a finite number."""
     return _is_number(value) and abs(value) < np.inf
 
 
@@ -209,7 +209,7 @@ NUMBER = SavedValue(is_finite, "a finite number")
 TEXTS = SavedValue(_all(lambda value: isinstance(value, str)), "a tuple of texts")
 FINDINGS = SavedValue(_all(_is_finding), "a tuple of findings", optional=True)  # older models
 SIZES = SavedValue(_all(lambda value: is_count(value) and value > 0), "a tuple of sizes")
-# A history may hold NaN or infinity: it tells how a fit went, be it well or not.
+# A history may contain NaN or infinity, because a fit may have diverged.
 HISTORY = SavedValue(_all(_is_number), "a tuple of numbers")
 RECORDS = SavedValue(_all(_is_record), "a tuple of records")
 
@@ -218,7 +218,7 @@ RECORDS = SavedValue(_all(_is_record), "a tuple of records")
 
 
 def require_declared(method: Any, names: Iterable[str]) -> None:
-    """See that everything a method has learned was declared by its class."""
+    """Check that the class of a method declares all its learned attributes."""
     declared = method._saved_attributes()
     for name in names:
         if name not in declared:
@@ -228,17 +228,17 @@ def require_declared(method: Any, names: Iterable[str]) -> None:
 
 
 def is_optional(one: Saved, method: Any) -> bool:
-    """Whether a fit of this method may do without what is declared."""
+    """Return whether a declared attribute is optional for this method."""
     return one.optional(method) if callable(one.optional) else one.optional
 
 
 def require_sound(method: Any) -> None:
-    """See that everything a method has learned is as its class declares it.
+    """Check that all learned attributes of a method match their declarations.
 
     Raises
     ------
     DataError
-        With the first attribute that is not.
+        Names the first attribute that does not match.
     """
     learned, declared, kind = vars(method), method._saved_attributes(), method._kind()
     sizes = {}
@@ -251,7 +251,7 @@ def require_sound(method: Any) -> None:
         sizes[axis] = len(ids)
     _require(method, declared, {"n_features_in_": COUNT}, sizes)
     sizes["features"] = learned.get("n_features_in_", 0)
-    # What tells further sizes is looked at before they are asked for.
+    # Attributes that define sizes are checked before those sizes are used.
     plain = {n: one for n, one in declared.items() if _is_plain(one, sizes)}
     _require(method, declared, plain, sizes)
     for name, one in declared.items():

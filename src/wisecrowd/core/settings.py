@@ -1,4 +1,4 @@
-"""Settings that hold inside a ``with`` block: the only context variable of the package."""
+"""Settings for the duration of a ``with`` block: the only context variable of the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds inside a ``with`` block. One module reads and changes each of them.
+    """Settings inside a ``with`` block; each is read and changed by one module.
 
     Attributes
     ----------
@@ -19,11 +19,11 @@ class Settings:
         Messages name options as the command line spells them
         (:mod:`wisecrowd.core.messages.option_spelling`).
     limits : Limits or None
-        How much a file may decode to (:mod:`wisecrowd.io.limits`).
+        Maximum size of a decoded file (:mod:`wisecrowd.io.limits`).
     listener : callable or None
-        Gets the progress of fits (:mod:`wisecrowd.inference.monitor`).
+        Receives the progress of fits (:mod:`wisecrowd.inference.monitor`).
     outputs : set of outputs or None
-        Files that appear under their names together (:mod:`wisecrowd.storage.atomic`).
+        Files that are renamed to their final names together (:mod:`wisecrowd.storage.atomic`).
     kinds : tuple of Kind
         Kinds of labels that are defined outside of the package (:mod:`wisecrowd.core.kinds`).
     """
@@ -40,7 +40,7 @@ _CURRENT: ContextVar[Settings] = ContextVar("wisecrowd_settings", default=_DEFAU
 
 
 def current_settings() -> Settings:
-    """Return the settings that hold now."""
+    """Return the current settings."""
     return _CURRENT.get()
 
 

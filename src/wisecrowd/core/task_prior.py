@@ -1,4 +1,4 @@
-"""What is known of each task before its labels, as one prior, and where a fit starts."""
+"""Task prior, from a class prior, a classifier and gold, and the start of a fit."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TaskPrior:
     given : bool
         Whether the user gave a prior of any kind besides gold.
     gold : (n_tasks,) int32, optional
-        The classes that gold gives, -1 where it gives none.
+        Gold classes, -1 where unknown.
     """
 
     rows: NDArray[np.float64]
@@ -44,22 +44,22 @@ class TaskPrior:
 
 
 def class_prior(task_prior: Any, gold: Any, labels: CrowdLabels) -> TaskPrior:
-    """Return what is known of each task's class: a class prior, a classifier's output and gold."""
+    """Combine a class prior or a classifier's output with gold into the prior of each task."""
     return as_task_prior(task_prior, as_gold(gold, labels), labels)
 
 
 def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabels) -> TaskPrior:
     """Combine a task prior (None, (K,), (N, K) or sparse) and gold codes into a TaskPrior.
 
-    Values that are nowhere negative are probabilities, values that are nowhere positive are their
-    logarithms, and zeros alone could be either: they are refused. In a sparse matrix what is absent
-    is impossible.
+    Values that are never negative are probabilities; values that are never positive are
+    log-probabilities. Zeros alone could be either and are refused. Entries that a sparse matrix
+    does not store have probability 0.
     """
     rows = np.zeros((1, labels.n_classes)) if prior is None else _log_rows(prior, labels)
     index = None if len(rows) == 1 else np.arange(labels.n_tasks, dtype=np.int32)
     if gold is not None and (gold >= 0).any():
         if index is None:
-            # One row for each class that occurs: a row per class would be classes × classes.
+            # One row for each class that occurs: a row for every class would need K × K numbers.
             classes, place = np.unique(gold[gold >= 0], return_inverse=True)
             index = np.zeros(labels.n_tasks, dtype=np.int32)
             index[gold >= 0] = place + 1
@@ -74,7 +74,7 @@ def as_task_prior(prior: Any, gold: NDArray[np.int32] | None, labels: CrowdLabel
 
 
 def as_number_table(values: Any, what: str) -> NDArray[np.float64]:
-    """Return an array of floats, or say that the values are none."""
+    """Return an array of floats, or raise an error if the values are not numbers."""
     try:
         table = np.asarray(values)
         if table.dtype.kind not in "biufO":
@@ -137,7 +137,7 @@ def _log_rows(prior: Any, labels: CrowdLabels) -> NDArray[np.float64]:
 
 
 def as_start(init: Any, labels: CrowdLabels) -> NDArray[np.float64] | None:
-    """Return (n_tasks, n_classes) probabilities from ``init``, which may be a method; None if none.
+    """Return (n_tasks, n_classes) probabilities from ``init``, which may be a method, or None.
 
     Examples
     --------
@@ -166,9 +166,9 @@ def as_start(init: Any, labels: CrowdLabels) -> NDArray[np.float64] | None:
 
 
 def _posterior_of(model: Any, labels: CrowdLabels) -> NDArray[np.float64]:
-    """Return what a method, fitted to whatever data, says of these tasks in their class order."""
+    """Return a method's posterior for these tasks in their class order; fit it first if needed."""
     if not model.__sklearn_is_fitted__():
-        model = copy.deepcopy(model).fit(labels)  # the user's own object stays as it is
+        model = copy.deepcopy(model).fit(labels)  # the user's object stays unchanged
     inductive = model.tags().inductive
     given = model.predict_proba(labels) if inductive else model._known_answers(labels).probas
     given = given.toarray() if hasattr(given, "toarray") else given

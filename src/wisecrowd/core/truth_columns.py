@@ -1,7 +1,6 @@
-"""Which columns of a table of known classes are the task and the class.
+"""Detection of the task and class columns in a table of known classes.
 
-The table has its own names: those of the annotations count where it has them too, and are not
-forced on it.
+The column names of the annotations are preferred if the table has them, but not required.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from wisecrowd.core.columns import TRUTH_NAMES, find_columns, guess, listed, pla
 from wisecrowd.core.exceptions import DataError
 
 _SUREST = [plain_name(name) for name in TRUTH_NAMES if name != "class"]
-_RIVALS = ("label", "answer")  # what workers said, where a column of the truth stands beside it
+_RIVALS = ("label", "answer")  # labels by workers, if the table also has a column of the truth
 DEFAULT_REMEDY = "call them task and label"
 
 
@@ -30,11 +29,11 @@ def find_truth_columns(
     columns : sequence of str
         The names that the table has.
     preferred : mapping of role to name, optional
-        What the columns of the annotations are called: taken if the table has such columns.
+        Column names of the annotations, used if the table has such columns.
     asked : mapping of role to name, optional
-        What the columns of this table are called: must be there.
+        Column names of this table, which must exist.
     remedy : str
-        What to do if the columns cannot be told.
+        What to do if the columns cannot be detected.
 
     Examples
     --------
@@ -62,7 +61,7 @@ def find_truth_columns(
 
 
 def _truth(columns: Sequence[str], remedy: str) -> str | None:
-    """Return the column whose name says that it is the truth."""
+    """Return the column whose name means the truth."""
     truths = [name for name in columns if plain_name(name) in _SUREST]
     rivals = [name for name in columns if plain_name(name) in _RIVALS] if truths else []
     return _only([*rivals, *truths], "label", remedy)

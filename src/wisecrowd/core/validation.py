@@ -1,7 +1,7 @@
-"""The only gate for user data: whatever comes in leaves as a checked CrowdLabels.
+"""Validation of user data: every accepted form becomes checked CrowdLabels.
 
-Nothing is guessed in silence: what was decided is kept in ``CrowdLabels.notes``, and every refusal
-names the column, the row (counted from 1, without the header) and the remedy.
+Decisions are recorded in ``CrowdLabels.notes``. Every error names the column, the row (counted
+from 1, without the header) and the remedy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 
 Codes = NDArray[np.int32]
 Container = TypeVar("Container", bound=Annotations)
-_SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
+_SAMPLE = 1000  # rows to look at if the column names are not sufficient
 
 
 def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
@@ -41,7 +41,7 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
 
     A 2-D array or list of lists is a tasks × workers matrix; a tuple of three arrays is task,
     worker, label. An array of long rows, one (task, worker, label) each, is refused.
-    ``type="labels"`` declares that the labels are classes, whatever they look like.
+    ``type="labels"`` declares that all labels are classes.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
 
 
 def _rank(rows: Any) -> int:
-    """Return the number of dimensions of nested lists, going by the first of them."""
+    """Return the number of dimensions of nested lists, judged by the first elements."""
     return 1 + (np.ndim(rows[0]) if len(rows) and not isinstance(rows[0], str) else 0)
 
 
@@ -137,7 +137,7 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     native, names, library = _open_frame(frame)
     roles = container.roles()
     options.pop("type", None)
-    if "label" in options:  # the column that holds what was said, whatever the kind calls it
+    if "label" in options:  # the column with the labels, under the name that the kind uses
         options[next(iter(roles))] = options.pop("label")
     asked = {role: options.pop(role, None) for role in ("task", "worker", *roles, *OPTIONAL_ROLES)}
     original = {str(name): name for name in names}
@@ -186,7 +186,7 @@ def _open_frame(frame: Any) -> tuple[Any, list[Any], str | None]:
 
 
 def _is_column(values: Any) -> bool:
-    """Tell whether a value of a mapping can be a column; those of frames are."""
+    """Return whether a value of a mapping can be a column; those of frames always can."""
     return hasattr(values, "__len__") and not isinstance(values, Mapping | Set | str | bytes)
 
 
@@ -197,15 +197,15 @@ def _column(frame: Any, name: Any) -> Any:
 
 
 def values_of(series: Any) -> Any:
-    """Return a narwhals series as an Arrow array; Python objects of several types as they are."""
+    """Convert a narwhals series to an Arrow array; return mixed Python objects unchanged."""
     import narwhals as nw
 
     if series.dtype == nw.Object:
-        return series.to_numpy()  # for Arrow [1.0, True] is [1.0, 1.0]
+        return series.to_numpy()  # Arrow reads [1.0, True] as [1.0, 1.0]
     try:
         return series.to_arrow()
     except Exception:
-        # Mixed Python objects: let the object path say which rows disagree.
+        # Mixed Python objects: the object path reports the rows that differ.
         return series.to_numpy()
 
 
@@ -230,7 +230,7 @@ def labels_from_arrays(
 ) -> CrowdLabels:
     """Build CrowdLabels from columns; see :meth:`CrowdLabels.from_arrays`.
 
-    Columns that are `Encoded` already are taken over, not copied.
+    Columns that are `Encoded` already are not copied.
     """
     _check_options(duplicates, columns)
     check_kind(type)
@@ -282,9 +282,9 @@ def annotations_from_arrays(
     frame_library: str | None = None,
     **columns: Any,
 ) -> Container:
-    """Build annotations whose payload is numbers, one per annotation and part.
+    """Build annotations whose payload is one number per annotation and part.
 
-    A container with another payload builds itself: it defines ``from_arrays``.
+    A container with another payload defines its own ``from_arrays``.
     """
     places = places or Places({})
     values = {role: columns.pop(role, None) for role in container.roles()}
@@ -300,7 +300,7 @@ def annotations_from_arrays(
         raise DataError("There are no annotations: the table has no data rows.")
     numbers = {role: _present(column, role, places) for role, column in values.items()}
     notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
-    # Repeats are in an order of their own, whatever the order of the rows.
+    # The order of repeats does not depend on the order of the rows.
     distinct, code = np.unique(np.stack(list(numbers.values())), axis=1, return_inverse=True)
     kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
     table = arrange(
@@ -320,7 +320,7 @@ def annotations_from_arrays(
 
 
 def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
-    """Return a column of finite numbers, of which none may be missing."""
+    """Return a column of finite numbers; missing values are an error."""
     numbers = as_numbers(values, role, places)
     missing = np.isnan(numbers)
     if missing.any():
@@ -396,7 +396,7 @@ def _distinct(declared: Any, what: str) -> NDArray[Any]:
 def _recode(
     encoded: Encoded, vocabulary: NDArray[Any], what: str, places: Places, ignored: Any
 ) -> Codes:
-    """Codes of one vocabulary as codes of another that must contain it, but for ignored rows."""
+    """Convert codes to a vocabulary that contains all ids, except those of ignored rows."""
     position = np.append(lookup(encoded.vocabulary, vocabulary), np.int32(-1))
     codes: Codes = position[encoded.codes]
     if (position[:-1] < 0).any():
@@ -416,7 +416,7 @@ def _recode(
 def _classes(
     values: Any, classes: Any, abstain: Any, places: Places
 ) -> tuple[Codes, NDArray[Any], NDArray[np.bool_] | None]:
-    """Codes, vocabulary and which rows abstain; an abstention is no class and may be empty."""
+    """Return codes, vocabulary and a mask of abstentions, which are not classes."""
     encoded = encode(values, places.column("label"))
     abstained = _abstentions(encoded, abstain)
     missing = encoded.codes < 0
@@ -475,7 +475,7 @@ def _measures(columns: Mapping[str, Any], places: Places) -> dict[str, NDArray[A
 def _kinds(
     worker_kind: Any, worker: Codes, workers: NDArray[Any], places: Places
 ) -> NDArray[Any] | None:
-    """(n_workers,) one kind each, from a mapping or from one value per annotation."""
+    """Return (n_workers,) kinds from a mapping or from one value per annotation."""
     if worker_kind is None:
         return None
     kinds = np.full(len(workers), None, dtype=object)

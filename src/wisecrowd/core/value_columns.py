@@ -1,4 +1,4 @@
-"""Columns that are measured rather than named: weights, costs, durations, times."""
+"""Columns of measured values: weights, costs, durations, times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wisecrowd.core.ids.encoding import Encoded, encode
 from wisecrowd.core.messages.descriptions import Places
 
 Floats = NDArray[np.float64]
-# Beyond these a posterior is decided by rounding.
+# Beyond these limits rounding errors dominate a posterior.
 LARGEST_TOTAL, SMALLEST_WEIGHT = 1e100, 1e-9
 _CURRENCY = "$€£¥ \t"
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
@@ -46,7 +46,7 @@ def as_numbers(values: Any, role: str, places: Places) -> Floats:
 
 
 def _finite(numbers: Floats, role: str, places: Places) -> Floats:
-    """Refuse infinite numbers: the latest of all times would decide which repeat counts."""
+    """Refuse infinite numbers; an infinite time would always be the last repeat."""
     bad = np.isinf(numbers)
     if bad.any():
         raise DataError(
@@ -103,7 +103,7 @@ def _is_number(text: str | None) -> bool:
 def _floats(array: Any) -> Floats:
     import pyarrow as pa
 
-    # Nanoseconds since 1970 have more digits than a float: the nearest one will do.
+    # Nanoseconds since 1970 have more digits than a float; the nearest float is precise enough.
     numbers = array.cast(pa.float64(), safe=not pa.types.is_integer(array.type))
     return np.array(numbers.to_numpy(zero_copy_only=False), dtype=np.float64)
 
@@ -161,7 +161,7 @@ def _parse_times(column: Encoded, places: Places) -> NDArray[Any]:
 
 
 def as_texts(values: Any, role: str, places: Places) -> NDArray[Any]:
-    """Return a column of names, one shared object per distinct value, None where missing."""
+    """Return a column of names, with one object per distinct value and None where missing."""
     column = encode(values, places.column(role))
     vocabulary = np.array([*column.vocabulary.tolist(), None], dtype=object)
     return np.asarray(vocabulary[column.codes])

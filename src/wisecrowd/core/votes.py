@@ -1,4 +1,4 @@
-"""Votes: how many labels of each class a task has."""
+"""Votes: the number of labels of each class per task."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wisecrowd.core.labels import CrowdLabels
 
 
 def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> NDArray[np.float64]:
-    """Count the labels of each class, or add up their weights: (n_tasks, n_classes)."""
+    """Sum the weights of the labels of each class: (n_tasks, n_classes)."""
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
     weight = labels.weight if weighted else None
     votes = np.bincount(cell, weight, labels.n_tasks * labels.n_classes)

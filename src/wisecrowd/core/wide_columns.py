@@ -1,7 +1,7 @@
-"""Which columns of a wide table are workers: one row per task, one column of labels per worker.
+"""Detection of the worker columns of a wide table, with one row per task.
 
-Workers choose among the same classes, so their columns share values. A text, a link or a measure of
-the task shares none with them, or few.
+Workers choose among the same classes, so their columns share values. A text, a link or a
+measurement of the task shares few values with them, or none.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from wisecrowd.core.messages.option_spelling import for_reader
 
 _INDEX = ("", "index", "idx", "unnamed: 0", "row")
 _NUMBERED = re.compile(r"(.*?)[ _-]*\d+", re.DOTALL)
-_MOSTLY = 0.5  # share of a worker's labels that others use too, unless its name is one of a series
-_ENOUGH_ROWS = 5  # in fewer, labels may well differ from row to row
+_MOSTLY = 0.5  # share of a column's labels that other workers use, unless its name is in a series
+_ENOUGH_ROWS = 5  # with fewer rows, labels may all differ by chance
 _TEXT = "large_string"
-# Names that mean something else than a worker, whatever the values are.
+# Names that never mean a worker.
 _OTHER_MEANINGS = {
     "id",
     *ALIASES["task"],
@@ -48,10 +48,10 @@ class WideColumns(NamedTuple):
     Attributes
     ----------
     task : str or None
-        The column of the tasks; None where tasks are numbered.
+        The column of the tasks; None if tasks are numbered.
     workers : tuple of str
     left_out : tuple of str
-        Neither.
+        Other columns.
     """
 
     task: str | None
@@ -59,7 +59,7 @@ class WideColumns(NamedTuple):
     left_out: tuple[str, ...]
 
     def note(self, *, recognised: bool) -> str | None:
-        """Return a sentence about the columns that are not read; how to change a guess with it."""
+        """Return a sentence that lists the ignored columns and explains how to change a guess."""
         if not self.left_out:
             return None
         remedy = f" (name the workers' columns with {_worker_option(self.workers)})"
@@ -72,16 +72,16 @@ def choose_columns(
     task: str | None = None,
     workers: Sequence[str] | None = None,
 ) -> WideColumns:
-    """Tell workers from tasks and the rest, by names and values.
+    """Classify columns as task, worker or other, by names and values.
 
     Parameters
     ----------
     columns : mapping of name to Arrow text
         Null where there is no label.
     task : str, optional
-        The column of the tasks; recognised if not given.
+        The column of the tasks; detected if not given.
     workers : sequence of str, optional
-        The columns of the workers; recognised if not given.
+        The columns of the workers; detected if not given.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def choose_columns(
 
 
 def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
-    """Return how to say that a table is wide, if it looks so; None if not.
+    """Return advice on reading a table that looks wide; None for other tables.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
 
 
 def label_texts(values: Any) -> Any:
-    """Return a column of labels as Arrow text, null where there is none.
+    """Return a column of labels as Arrow text, null where missing.
 
-    Whole numbers that gaps made decimal (1.0) are whole again.
+    Integers that missing values turned into floats (1.0) become integers again.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def label_texts(values: Any) -> Any:
 
 
 def check_worker_columns(workers: Any) -> list[str]:
-    """Return the names of worker columns as a list, or refuse what is none."""
+    """Return the names of worker columns as a list, or raise an error."""
     if isinstance(workers, str | bytes) or not hasattr(workers, "__iter__"):
         raise ParameterError(f"worker_columns is {workers!r}; give a list of column names.")
     names = [str(name) for name in workers]
@@ -185,7 +185,7 @@ def check_worker_columns(workers: Any) -> list[str]:
 
 
 def require_workers(workers: Sequence[str], names: Sequence[str], task: str | None) -> list[str]:
-    """Return the named columns of the workers, or say which is not there."""
+    """Return the named worker columns, or raise an error if one does not exist."""
     known = set(names)
     for name in workers:
         if name not in known:
@@ -207,7 +207,7 @@ def _task_by_name(names: Sequence[str]) -> str | None:
 
 
 def _task_by_values(rest: Sequence[str], columns: Mapping[str, Any]) -> str | None:
-    """Return the first column if every row has a value of its own there, and it is no worker."""
+    """Return the first column if its values are all distinct and it is not a worker."""
     first = next(iter(columns))
     if first not in rest:
         return None
@@ -217,10 +217,10 @@ def _task_by_values(rest: Sequence[str], columns: Mapping[str, Any]) -> str | No
 def _numbers_the_rows(
     free: Sequence[str], names: Sequence[str], columns: Mapping[str, Any]
 ) -> bool:
-    """Tell whether the first column has ids of tasks although some of them are labels, too.
+    """Return whether the first column has task ids, even if some are also labels.
 
-    Ids 1, 2, 3 ... of essays and ratings from 1 to 5 share values. Ids differ in every row, and the
-    column is not one of the series of workers, or has values that no worker uses.
+    Essay ids 1, 2, 3 ... and ratings from 1 to 5 share values. Ids differ in every row. In addition
+    the column must be outside the series of workers, or have values that no worker uses.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -251,7 +251,7 @@ def _values(column: Any) -> Any:
 
 
 def _counts_up(texts: Any) -> bool:
-    """Tell whether texts are 0, 1, 2 ... or 1, 2, 3 ... in this order."""
+    """Return whether texts are 0, 1, 2 ... or 1, 2, 3 ... in this order."""
     found = texts.to_pylist()
     return found in ([str(k) for k in range(n, n + len(found))] for n in (0, 1))
 
@@ -261,7 +261,7 @@ def _has_other_meaning(name: str) -> bool:
 
 
 def _sharing(names: Sequence[str], columns: Mapping[str, Any]) -> list[str]:
-    """Return the columns whose values others have as well."""
+    """Return the columns that share their values with other columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -286,7 +286,7 @@ def _sharing(names: Sequence[str], columns: Mapping[str, Any]) -> list[str]:
 
 
 def _series(names: Sequence[str]) -> set[str]:
-    """Return the names that are one word with different numbers: ann1, ann2."""
+    """Return the names that form a series, such as ann1, ann2."""
     words: dict[str, list[str]] = {}
     for name in names:
         match = _NUMBERED.fullmatch(name)

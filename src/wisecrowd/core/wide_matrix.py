@@ -1,4 +1,4 @@
-"""Wide tables: one row per task, one column per worker, gaps where nobody labelled."""
+"""Wide tables: one row per task, one column per worker, missing values without a label."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def labels_from_wide_frame(
     cells : mapping of name to column
         The whole frame.
     asked : mapping of role to column name or None
-        Only the task can be named.
+        Columns named by the user; only the task can be named.
     worker_columns : sequence of str, optional
-        The columns of the workers; recognised if not given.
+        The columns of the workers; detected if not given.
     index : array-like, optional
-        Ids of the rows, where no column has those of the tasks.
+        Ids of the rows, used if no column contains the task ids.
     **options
-        Those of :func:`labels_from_arrays`.
+        Options of :func:`labels_from_arrays`.
     """
     for role, name in asked.items():
         if name is not None and role != "task":
@@ -125,7 +125,7 @@ def labels_from_wide_frame(
 
 
 def refuse_wide(cells: Mapping[str, Any]) -> None:
-    """Refuse a frame in which no worker is found but that looks wide, and say how to read it."""
+    """Refuse a frame that looks wide but has no known worker column; explain how to read it."""
     if len(cells) == 3 and all(map(str.isdigit, cells)) and _looks_long(cells):
         raise DataError(
             f"The columns {listed(list(cells))} have numbers for names and look like a long table; "
@@ -158,7 +158,7 @@ def _as_matrix(matrix: Any) -> NDArray[Any]:
     if isinstance(matrix, np.ma.MaskedArray):
         matrix = unmasked(matrix)
     elif not isinstance(matrix, np.ndarray):
-        # Through objects: numpy would quietly turn [["a", None]] and [[1, "a"]] into text.
+        # Through objects, because numpy would silently turn [["a", None]] and [[1, "a"]] into text.
         rows = [list(row) for row in matrix if np.ndim(row) == 1]
         if len({len(row) for row in rows}) > 1:
             raise DataError("The rows of the matrix differ in length; give tasks × workers.")
@@ -179,13 +179,13 @@ def _present(matrix: NDArray[Any], missing: Any) -> NDArray[np.bool_]:
         present = np.ones(matrix.shape, dtype=bool)
     absent = [""] if matrix.dtype.kind in "OUT" else []
     for value in absent if missing is None else [*absent, missing]:
-        # Where it is missing anyway the comparison may have no answer: pandas' NA.
+        # A missing value may have no truth value in a comparison: pandas' NA.
         present[present] = np.asarray(matrix[present] != value, dtype=bool)
     return present
 
 
 def _warn_of_minus_one(labels: CrowdLabels) -> None:
-    """Warn where -1 stands before 0, 1, 2 ...: as a rule it means that there is no label."""
+    """Warn if -1 occurs with the classes 0, 1, 2 ..., where it usually means "no label"."""
     if labels.classes.dtype.kind == "i" and labels.classes[:2].tolist() == [-1, 0]:
         count = int(np.count_nonzero(labels.label == 0))
         warnings.warn(

@@ -1,12 +1,12 @@
-"""Texts as they look: without invisible characters, look-alike letters as one letter."""
+"""Normalised forms of texts that look alike: no invisible characters, one form per look-alike."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
 
-# Letters that most fonts draw like a Latin one. No two letters of one alphabet become the same, so
-# that two words of that alphabet stay two.
+# Letters that most fonts draw like a Latin letter. No two letters of one alphabet map to the same
+# letter, so different words of that alphabet stay different.
 _CYRILLIC = (
     "АВЕКМНОРСТУХІЅЈаеорсухіѕјԁԛԝӏ",
     "ABEKMHOPCTYXISJaeopcyxisjdqwl",
@@ -18,12 +18,12 @@ _GREEK = (
 _LOOKALIKES = {
     ord(a): b for letters, latin in (_CYRILLIC, _GREEK) for a, b in zip(letters, latin, strict=True)
 }
-_SELECTORS = range(0xFE00, 0xFE10)  # colour or black and white: ❤ in two ways
-_TAGS = range(0xE0020, 0xE0080)  # tell the flag of Scotland from that of Wales
+_SELECTORS = range(0xFE00, 0xFE10)  # select colour or black and white, such as for ❤
+_TAGS = range(0xE0020, 0xE0080)  # distinguish the flag of Scotland from that of Wales
 
 
 def skeletons(texts: Sequence[str]) -> list[str]:
-    r"""Return every text as it looks; equal ones cannot be told apart on a screen.
+    r"""Return the visible form of every text; texts with equal forms look the same on a screen.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def skeletons(texts: Sequence[str]) -> list[str]:
 
 
 def _shown(mark: str) -> str:
-    """Return what a character looks like, nothing where it has no shape of its own."""
+    """Return the Latin look-alike of a character, or an empty text if it is invisible."""
     code = ord(mark)
     if code in _TAGS:
         return mark

@@ -29,8 +29,8 @@ from wisecrowd.core.ids.numbered_ids import BARE, Shape, find_shape, parse, text
 from wisecrowd.core.ids.packed_sort import dense_codes, recode
 
 MAX_IDS = np.iinfo(np.int32).max
-_TEXTS = 1 << 16  # so many texts are made at once
-_TRY_NUMBERED = 1000  # rows from which on looking for numbered ids pays
+_TEXTS = 1 << 16  # number of texts to build at a time
+_TRY_NUMBERED = 1000  # minimum number of rows to look for numbered ids
 
 
 class Encoded(NamedTuple):
@@ -41,11 +41,11 @@ class Encoded(NamedTuple):
 
 
 def encode(values: Any, role: str) -> Encoded:
-    """Encode a column of ids; the vocabulary is sorted and so independent of the row order.
+    """Encode a column of ids; the sorted vocabulary does not depend on the row order.
 
-    Text that is made of canonical integers only ("0", "1", ... "10") sorts by value, other text by
-    code point. Missing values and empty text become code ``-1``; floats that are all whole numbers
-    become integers.
+    Text sorts by value if all of it is canonical integers ("0", "1", ... "10"), else by code point.
+    Missing values and empty text become code ``-1``; floats that are all whole numbers become
+    integers.
 
     Examples
     --------
@@ -66,10 +66,10 @@ def encode(values: Any, role: str) -> Encoded:
 
 
 class IdColumn:
-    """Collects the ids of one column chunk by chunk and encodes them.
+    """Collector of the ids of one column, which takes chunks and encodes them.
 
     Numbered text (see :mod:`wisecrowd.core.ids.numbered_ids`) is kept as integers, and text with
-    few distinct values as codes, so that a file can be read without ever holding its text.
+    few distinct values as codes, so that the text of a file is never in memory as a whole.
     """
 
     def __init__(self, role: str) -> None:
@@ -100,13 +100,13 @@ class IdColumn:
             chunk = chunk.cast(pa.large_string())
         refuse_strange_types(chunk.type, self.role)
         self._size += len(chunk)
-        while not self._ways[0].add(chunk):  # the last way takes everything
+        while not self._ways[0].add(chunk):  # the last encoder accepts everything
             former = self._ways.pop(0)
             for part in former.texts():
                 self._ways[0].add(part)
 
     def finish(self) -> Encoded:
-        """Return codes and vocabulary of everything that was added."""
+        """Return the codes and the vocabulary of all chunks."""
         encoded = self._ways[0].finish() if self._size else Encoded(*_NOTHING)
         if len(encoded.vocabulary) > MAX_IDS:
             raise DataError(
@@ -122,7 +122,7 @@ _NOTHING = (np.empty(0, np.int32), np.empty(0, object))
 class _Growing:
     """An integer array that grows at its end.
 
-    A list of chunks, put together at the end, takes 1.25 times the memory of the whole ingest
+    A list of chunks that is concatenated at the end needs 1.25 times the memory of the whole ingest
     (benchmarks/ingest.py, 10^7 rows grouped by task).
     """
 
@@ -135,7 +135,7 @@ class _Growing:
             self._data = self._data.astype(values.dtype)
         end = self._size + len(values)
         if end > len(self._data):
-            # By an eighth: resize() writes zeros, and memory that is touched costs time.
+            # By an eighth: resize() writes zeros, and touching memory costs time.
             self._data.resize(max(end, len(self._data) * 9 // 8), refcheck=False)
         self._data[self._size : end] = values
         self._size = end
@@ -145,7 +145,7 @@ class _Growing:
 
 
 class _Numbered:
-    """Text as numbers, while every value has the same text around a number."""
+    """Text stored as numbers, as long as all values have the same text around a number."""
 
     def __init__(self) -> None:
         self._shape: Shape | None = None
@@ -165,7 +165,7 @@ class _Numbered:
         most = max(self._most, numbers.most_digits)
         canonical = self._canonical and numbers.canonical
         if fewest < most and not canonical:
-            return False  # 7 and 07 would be one number
+            return False  # 7 and 07 would become one number
         self._fewest, self._most, self._canonical = fewest, most, canonical
         self._numbers.extend(numbers.values)
         self._parts.append(len(chunk))
@@ -183,7 +183,7 @@ class _Numbered:
     def finish(self) -> Encoded:
         assert self._shape is not None
         codes, distinct = dense_codes(self._numbers.values(), overwrite=True)
-        if self._width() is None and self._shape != BARE:  # t10 stands before t9
+        if self._width() is None and self._shape != BARE:  # t10 sorts before t9
             return _sorted_vocabulary(codes, texts_of(distinct, self._shape, None), "")
         vocabulary = np.empty(len(distinct), dtype=object)
         for start in range(0, len(distinct), _TEXTS):
@@ -193,9 +193,9 @@ class _Numbered:
 
 
 class _Repeated:
-    """Text that repeats itself, as codes into the distinct values seen so far.
+    """Repeated text stored as codes into the distinct values seen so far.
 
-    Keeping such text, as :class:`_Plain` does, takes 1.2 times the memory of the whole ingest
+    Keeping such text, as :class:`_Plain` does, needs 1.2 times the memory of the whole ingest
     (10^7 rows, random ids of 24 characters for tasks and of 12 for workers).
     """
 
@@ -233,7 +233,7 @@ class _Repeated:
 
 
 class _Plain:
-    """Whatever comes: chunks are kept and encoded at the end."""
+    """Values of any type: chunks are kept and encoded at the end."""
 
     def __init__(self, role: str) -> None:
         self._role = role
@@ -256,7 +256,7 @@ class _Plain:
         if pa.types.is_integer(column.type) and not column.null_count:
             return Encoded(*dense_codes(column.to_numpy()))
         if pa.types.is_float16(column.type):
-            column = column.cast(pa.float32())  # not every pyarrow encodes halves
+            column = column.cast(pa.float32())  # some pyarrow versions do not encode half floats
         if pa.types.is_dictionary(column.type):
             column = column.unify_dictionaries()
         else:
@@ -271,8 +271,8 @@ class _Plain:
 
 
 def _sorted_vocabulary(codes: NDArray[np.int32], distinct: Any, role: str) -> Encoded:
-    """Codes into the sorted vocabulary of those values that are used; codes are overwritten."""
-    used = np.zeros(len(distinct) + 1, dtype=bool)  # the last one serves code -1
+    """Return codes into the sorted vocabulary of the values in use; the input is overwritten."""
+    used = np.zeros(len(distinct) + 1, dtype=bool)  # the last entry is for code -1
     used[codes] = True
     if is_text(distinct.type):
         numbers = None
@@ -281,7 +281,7 @@ def _sorted_vocabulary(codes: NDArray[np.int32], distinct: Any, role: str) -> En
     else:
         numbers, missing = _plain_numbers(distinct, role)
         order = np.argsort(numbers, kind="stable")
-    order = order[(used[:-1] & ~missing)[order]]  # a category nobody used is no id
+    order = order[(used[:-1] & ~missing)[order]]  # an unused category is not an id
     code_of = np.full(len(distinct) + 1, -1, dtype=np.int32)
     code_of[order] = np.arange(len(order), dtype=np.int32)
     if numbers is None:
@@ -304,7 +304,7 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
     import pyarrow as pa
 
     missing = np.asarray(distinct.is_null().to_numpy(zero_copy_only=False), dtype=bool)
-    if missing.all():  # also the type null, which has no value to stand in for the missing ones
+    if missing.all():  # includes the type null, which has no value to fill in
         return np.zeros(len(distinct), dtype=np.int64), missing
     numbers = distinct.to_numpy(zero_copy_only=False)
     if pa.types.is_boolean(distinct.type):
@@ -313,7 +313,7 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
         numbers = distinct.fill_null(distinct.drop_null()[0]).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(distinct.type):
         missing = missing | np.isnan(numbers)
-        numbers = numbers.astype(np.float64)  # of half precision 2^53 is infinite
+        numbers = numbers.astype(np.float64)  # 2^53 is infinite in half precision
         if np.isinf(numbers).any():
             raise DataError(f"The {role} values contain infinity; ids must be finite.")
         whole = numbers[~missing]
@@ -323,14 +323,14 @@ def _plain_numbers(distinct: Any, role: str) -> tuple[NDArray[Any], NDArray[np.b
                 "the same; give them as integers or as text."
             )
         if np.all(whole == np.round(whole)):
-            numbers = np.where(missing, 0, numbers).astype(np.int64)  # 1.0 once was 1
+            numbers = np.where(missing, 0, numbers).astype(np.int64)  # 1.0 was 1
     elif pa.types.is_timestamp(distinct.type) or pa.types.is_duration(distinct.type):
         numbers = _microseconds(numbers, role)
     return numbers, missing
 
 
 def _microseconds(times: NDArray[Any], role: str) -> NDArray[Any]:
-    """Return times in the finest unit that Python's own times have; NumPy's go on as integers."""
+    """Return times in microseconds, the finest unit of Python's times."""
     kind = "datetime64" if times.dtype.kind == "M" else "timedelta64"
     try:
         coarse = times.astype(f"{kind}[us]")
@@ -363,7 +363,7 @@ def _text_order(distinct: Any) -> NDArray[np.int64]:
     import pyarrow.compute as pc
 
     sample = [text for text in distinct[:100].to_pylist() if text]
-    if all(text.removeprefix("-").isdigit() for text in sample):  # a cast that fails takes long
+    if all(text.removeprefix("-").isdigit() for text in sample):  # a failing cast is slow
         try:
             numbers = pc.cast(distinct, pa.int64())
             if pc.all(pc.equal(pc.cast(numbers, distinct.type), distinct)).as_py() is not False:

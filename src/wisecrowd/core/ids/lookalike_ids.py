@@ -1,7 +1,7 @@
-"""Ids that look the same and are not: ``cat`` and ``cat ``, ``Cat`` and ``cat``, é in two codings.
+"""Detection of different ids that look the same, such as ``cat`` and ``cat ``.
 
 Invisible characters and letters of another alphabet (:mod:`wisecrowd.core.ids.confusables`) count
-too. Such ids are legal, but nearly always one id written in two ways, so the user is warned.
+too. Such ids are valid, but nearly always one id written in two ways, so the user is warned.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.ids.confusables import skeletons
 from wisecrowd.core.messages.option_spelling import for_reader
 
-_BLOCK = 1 << 16  # so many texts are looked at together
-_SHOWN = 3  # pairs that a message names
-# Few digits, which floats hold, and no leading zeros, which codes have: 007 is not 7.
+_BLOCK = 1 << 16  # number of texts to process at a time
+_SHOWN = 3  # number of pairs that a message names
+# Few enough digits for a float; no leading zeros, because codes have them: 007 is not 7.
 _NUMBER = re.compile(r"[+-]?(0|[1-9]\d{0,14})(\.\d{0,15})?", re.ASCII)
 _LOOKS = (
     "look the same: they differ only by spaces, case, Unicode form, or invisible or look-alike "
@@ -30,9 +30,9 @@ _LOOKS = (
 def warn_of_lookalikes(
     tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any]
 ) -> tuple[str, ...]:
-    """Warn of ids that look the same: by spaces, Unicode form, letters or, not of tasks, case.
+    """Warn about ids that differ only by spaces, Unicode form, look-alike letters or case.
 
-    Short random task ids differ by case alone now and then, and rightly so.
+    Case does not count for tasks, because short random task ids may differ by case alone.
     """
     sentences = []
     for what, ids, by_case in (("tasks", tasks, False), ("workers", workers, True),
@@ -79,7 +79,7 @@ def lookalike_pairs(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]
 
 
 def equal_numbers(classes: NDArray[Any]) -> list[tuple[str, str]]:
-    """Return pairs of texts that are one number, as files have them where one of them had gaps.
+    """Return pairs of texts that are the same number: 1 becomes 1.0 in a file with missing values.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def _looks(block: NDArray[Any]) -> NDArray[Any]:
 
 
 def _is_plain(texts: list[str], by_case: bool) -> bool:
-    """Tell at once, and in most cases rightly, that no text has another form than its own."""
+    """Return whether a quick test shows that all texts are normalised already."""
     joined = "\n".join(["", *texts, ""])
     if not joined.isascii() or any(mark in joined for mark in ("\n ", " \n", *"\t\r\v\f")):
         return False
@@ -115,7 +115,7 @@ def _is_plain(texts: list[str], by_case: bool) -> bool:
 
 
 def _forms(texts: NDArray[Any], by_case: bool) -> Any:
-    """Return texts, in Arrow, without spaces around them, in one Unicode form and one case."""
+    """Return Arrow texts without surrounding spaces, in one Unicode form and one case."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,11 +1,11 @@
-"""Ids such as ``task-0012345`` or ``img7.png``: numbers between a fixed beginning and end.
+"""Numbered ids such as ``task-0012345`` or ``img7.png``: a number with fixed text around it.
 
-Most exports number their tasks and workers. Such text is kept as integers, which need no hash
+Most exports number their tasks and workers. Such ids are stored as integers, which need no hash
 table; the text is rebuilt for distinct ids only.
 """
 
-# Measured with benchmarks/ingest.py, 10^7 rows in random order read to codes: without this module,
-# by Arrow's dictionary_encode alone, it takes 2.4 times the time and 1.5 times the memory.
+# Measured with benchmarks/ingest.py on 10^7 rows in random order: Arrow's dictionary_encode alone,
+# without this module, takes 2.4 times the time and 1.5 times the memory.
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BARE = Shape(b"", b"")
 
 
 class Numbers(NamedTuple):
-    """The numbers of a chunk of ids, how many digits they have, and whether none starts with 0."""
+    """Numbers of a chunk of ids, their number of digits, and whether none starts with 0."""
 
     values: NDArray[np.integer[Any]]
     fewest_digits: int
@@ -40,7 +40,7 @@ class Numbers(NamedTuple):
 
 
 def find_shape(chunk: Any) -> Shape | None:
-    """Return what stands around the numbers in a sample of an Arrow text array, if that is all."""
+    """Return the text around the numbers in a sample of an Arrow text array, or None."""
     n = len(chunk)
     if n == 0 or chunk.null_count:
         return None
@@ -58,7 +58,7 @@ def find_shape(chunk: Any) -> Shape | None:
 def _common_prefix(texts: list[bytes]) -> bytes:
     first, last = min(texts), max(texts)
     size = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), None)
-    return first[:size] if size is not None else first  # which begins the last one
+    return first[:size] if size is not None else first  # start of the last text
 
 
 def parse(chunk: Any, shape: Shape) -> Numbers | None:
@@ -98,7 +98,7 @@ def _any_length(chunk: Any, shape: Shape, most: int) -> NDArray[np.integer[Any]]
 def _equally_long(chunk: Any, shape: Shape, n_digits: int) -> NDArray[np.integer[Any]] | None:
     """Read texts of one length, position by position.
 
-    With :func:`_any_length` in its place the whole ingest takes 1.15 times as long.
+    With :func:`_any_length` instead, the whole ingest takes 1.15 times as long.
     """
     import pyarrow as pa
 

@@ -1,13 +1,12 @@
-"""Orders and codes of integers, by sorting one packed 64-bit key instead of many columns.
+"""Sorting and encoding of integers with one packed 64-bit key instead of several columns.
 
-NumPy sorts plain 64-bit integers with vector instructions, several times faster than it computes an
-``argsort``. So the codes and the row number are packed into one key, and what belongs to a row
-travels with it.
+NumPy sorts 64-bit integers with vector instructions, several times faster than ``argsort``.
+Therefore the codes and the row number are packed into one key.
 """
 
-# Measured with benchmarks/ingest.py, 10^7 rows in random order read to codes: np.lexsort takes 2.5
-# times the time and 1.25 times the memory; a packed key of (task, worker, row), after which the
-# columns are gathered, takes 1.17 times the time and 1.3 times the memory.
+# Measured with benchmarks/ingest.py on 10^7 rows in random order: np.lexsort takes 2.5 times the
+# time and 1.25 times the memory. A packed key of (task, worker, row), with columns gathered
+# afterwards, takes 1.17 times the time and 1.3 times the memory.
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ _BLOCK = 1 << 16
 
 
 def recode(codes: Codes, code_of: Codes) -> Codes:
-    """Replace every code in place by its new one; ``code_of[-1]`` serves code -1.
+    """Replace every code in place by its new code; ``code_of[-1]`` is for code -1.
 
-    Block by block, because NumPy makes a 64-bit copy of the codes that it indexes with.
+    This works block by block, because NumPy copies its index arrays to 64 bits.
     """
     for start in range(0, len(codes), _BLOCK):
         block = slice(start, start + _BLOCK)
@@ -38,20 +37,20 @@ class SortedAnnotations(NamedTuple):
     task: Codes
     worker: Codes
     label: Codes
-    key: NDArray[np.int64] | None  # holds the row; None: the order has not changed
+    key: NDArray[np.int64] | None  # contains the row; None if the order has not changed
     row_shift: int
     row_bits: int
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """(n,) the row that each annotation came from."""
+        """(n,) input row of each annotation."""
         if self.key is None:
             return np.arange(len(self.task), dtype=np.int64)
         return (self.key >> self.row_shift) & ((1 << self.row_bits) - 1)
 
 
 def bits_for(size: int) -> int:
-    """Return how many bits hold the integers ``0 .. size - 1``."""
+    """Return the number of bits for the integers ``0 .. size - 1``."""
     return max(int(size) - 1, 0).bit_length()
 
 
@@ -79,14 +78,14 @@ def stable_order(codes: NDArray[np.integer[Any]], size: int) -> NDArray[np.int64
 def sort_annotations(
     task: Codes, worker: Codes, label: Codes, sizes: tuple[int, int, int]
 ) -> SortedAnnotations:
-    """Sort by (task, worker), equal pairs in the given order. The arrays are overwritten.
+    """Sort by (task, worker), stably; the arrays are overwritten.
 
     Parameters
     ----------
     task, worker, label : (n,) int32
         Codes.
     sizes : (n_tasks, n_workers, n_classes)
-        How many codes of each there can be.
+        Number of possible codes of each.
     """
     n = len(task)
     task_bits, worker_bits, label_bits = (bits_for(size) for size in sizes)
@@ -131,7 +130,7 @@ def dense_codes(
 ) -> tuple[Codes, NDArray[np.integer[Any]]]:
     """Return the codes of integers and the distinct integers in ascending order.
 
-    With ``overwrite`` an int32 array becomes the codes itself, which saves memory.
+    With ``overwrite`` the codes replace an int32 array in place, which saves memory.
 
     Examples
     --------
@@ -146,8 +145,8 @@ def dense_codes(
     if high - low >= max(4 * n, 1 << 16) or high > np.iinfo(np.int64).max:
         distinct, inverse = np.unique(values, return_inverse=True)
         return inverse.astype(np.int32), distinct
-    # A table: by Arrow's dictionary_encode the ingest takes 1.4 times, by np.unique 1.6 times as
-    # long (measured as above).
+    # A lookup table: with Arrow's dictionary_encode the ingest takes 1.4 times as long, with
+    # np.unique 1.6 times (measured as above).
     is_present = np.zeros(high - low + 1, dtype=bool)
     blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
     for block in blocks:

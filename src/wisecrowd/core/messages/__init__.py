@@ -1,1 +1,1 @@
-"""Parts of messages: options as the reader types them; ids, rows and columns."""
+"""Parts of messages: options in the reader's syntax, ids, rows and columns."""

@@ -1,4 +1,4 @@
-"""How messages speak of ids, rows and columns."""
+"""Descriptions of ids, rows and columns for messages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_SEARCHED = 100_000  # a near name is looked for among so many; more would take seconds
+_SEARCHED = 100_000  # maximum number of ids to search for a similar one; more would take seconds
 
 
 def describe_value(value: Any, limit: int = 200) -> str:
-    """Return a value as a message shows it; of a long one only the type is named.
+    """Return a value as text for a message, or only its type if it is long.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def describe_rows(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
 
 
 def suggestion(value: Any, known: Iterable[Any]) -> str:
-    """Return ' (did you mean …?)' when a known id is close to ``value``, else nothing.
+    """Return ' (did you mean …?)' if a known id is similar to ``value``, else an empty text.
 
     Examples
     --------
@@ -75,17 +75,17 @@ def suggestion(value: Any, known: Iterable[Any]) -> str:
 
 
 class Places(NamedTuple):
-    """What columns and rows are called where the data came from."""
+    """Names of columns and rows in the source of the data."""
 
     names: Mapping[str, str]
     rows: Callable[[NDArray[np.integer[Any]]], str] = describe_rows
-    header: Sequence[str] = ()  # all columns of the table, also those that are not read
+    header: Sequence[str] = ()  # all columns of the table, including those that are not read
 
     def column(self, role: str) -> str:
-        """Return the role, with the column's own name where that differs."""
+        """Return the role, with the column's name if that differs."""
         name = self.names.get(role, role)
         return role if name == role else f"{role} ({name!r})"
 
     def where(self, mask: NDArray[np.bool_]) -> str:
-        """Return the rows where the mask is true."""
+        """Describe the rows where the mask is true."""
         return self.rows(np.flatnonzero(mask))

@@ -1,4 +1,4 @@
-"""How messages spell options: for Python, or for the command line. Imports nothing heavy."""
+"""Spelling of options in messages, for Python or the command line. All imports are light."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from wisecrowd.core.settings import current_settings, with_settings
 
 
 def shell_spelling() -> AbstractContextManager[None]:
-    """Let messages name options as the command line spells them, inside the ``with`` block."""
+    """Spell options as on the command line inside the ``with`` block."""
     return with_settings(for_shell=True)
 
 
 def for_reader(python: str, shell: str) -> str:
-    """Return a remedy as whoever reads it would type it: in Python or in a shell."""
+    """Return a remedy in the reader's syntax: Python or shell."""
     return shell if current_settings().for_shell else python
 
 
 def option(name: str, value: str) -> str:
-    """Return an option with its value as the reader would type it.
+    """Return an option with its value in the reader's syntax.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def option(name: str, value: str) -> str:
 
 
 def parameter(name: str, value: object) -> str:
-    """Return a parameter of a method with its value as the reader would type it.
+    """Return a method's parameter with its value in the reader's syntax.
 
     Examples
     --------
