@@ -1,1 +1,1 @@
-"""Checks of labels and fits: what every fit looks for, as findings with a remedy."""
+"""Checks of labels and fits that run with every fit and return findings."""

@@ -1,4 +1,4 @@
-"""Checks of labels, whatever the method: cheap enough to run with every fit.
+"""Checks of labels that apply to every method, cheap enough to run with every fit.
 
 Everything is O(annotations); large data sets are subsampled evenly by task.
 """
@@ -20,13 +20,13 @@ from wisecrowd.core.messages.option_spelling import for_reader
 Mask = NDArray[np.bool_]
 
 ENOUGH = 30_000  # annotations; larger data sets are subsampled evenly by task
-LEAST_TASKS = 30  # with fewer nothing can be said
+LEAST_TASKS = 30  # with fewer, nothing is reported
 OUTSIDE = 0.01  # share of annotations outside the largest connected part
-STUFFED = 0.01  # share of tasks on which one worker has most votes by repeating them
+STUFFED = 0.01  # share of tasks on which one worker has most votes by repeating labels
 
 
 def subsample_tasks(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
-    """Return every m-th task with its labels, such that about ``most`` annotations remain."""
+    """Return every m-th task with its labels, so that about ``most`` annotations remain."""
     step = subsample_step(labels, most)
     if step == 1:
         return labels
@@ -52,7 +52,7 @@ def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
 
 
 def data_findings(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]:
-    """Yield what is wrong with the labels, whatever the method; ``some`` is their subsample."""
+    """Yield findings on the labels, independent of the method; ``some`` is a subsample of them."""
     yield from _unseen_classes(labels)
     yield from _separate_parts(labels, some)
     yield from _clones(some)
@@ -78,7 +78,7 @@ def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]
         return
     present = labels.labels_per_worker > 0
     if _reached(some)[0][present].all():
-        return  # all workers are connected by the chosen tasks, so all tasks are by the workers
+        return  # the subsample connects all workers, who connect all tasks
     workers, tasks = _reached(labels)
     outside = float(np.mean(~tasks[labels.task]))
     if outside <= OUTSIDE:
@@ -94,7 +94,7 @@ def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]
 
 
 def _reached(labels: CrowdLabels) -> tuple[Mask, Mask]:
-    """Return the workers and tasks connected with the busiest worker, or with most of them."""
+    """Return masks of the workers and tasks in the largest connected part."""
     if labels.n_annotations == 0:
         return np.zeros(labels.n_workers, dtype=bool), np.zeros(labels.n_tasks, dtype=bool)
     workers = np.zeros(labels.n_workers, dtype=bool)
@@ -143,7 +143,7 @@ def _clones(labels: CrowdLabels) -> Iterator[Finding]:
 
 
 def _repeated_votes(labels: CrowdLabels) -> Iterator[Finding]:
-    """Somebody with most votes of a task that others labelled too, by labelling it repeatedly."""
+    """Find workers with most votes on shared tasks because they labelled these repeatedly."""
     task, worker = labels.task, labels.worker
     repeated = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
     if not repeated.any():
@@ -167,7 +167,7 @@ def _repeated_votes(labels: CrowdLabels) -> Iterator[Finding]:
 
 
 def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
-    """Tasks with many more labels than others, nearly all by workers who labelled nothing else."""
+    """Find tasks with many more labels than others, mostly by workers with no other task."""
     n = labels.labels_per_task
     if labels.n_tasks < LEAST_TASKS:
         return
@@ -180,7 +180,7 @@ def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
     singles = np.bincount(labels.task[once], minlength=labels.n_tasks)
     usual = (singles.sum() - singles) / np.maximum(labels.n_annotations - n, 1)  # elsewhere
     suspect = np.flatnonzero(large & (singles >= 0.8 * n) & (usual < 0.4))
-    # So many where the usual share is expected: less than exp(-n KL(share, usual)) by chance.
+    # Chernoff bound: with the usual share, the probability is below exp(-n KL(share, usual)).
     share = np.minimum(singles[suspect] / n[suspect], 1 - 1e-9)
     rate = np.maximum(usual[suspect], 0.05)
     apart = share * np.log(share / rate) + (1 - share) * np.log((1 - share) / (1 - rate))
@@ -199,7 +199,7 @@ def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
 
 
 def _unanimity(labels: CrowdLabels, i: int, once: Mask) -> float:
-    """Share of the most frequent label among those by one-task workers on task ``i``."""
+    """Return the share of the most frequent label of one-task workers on task ``i``."""
     rows = slice(int(labels.indptr[i]), int(labels.indptr[i + 1]))
     given = np.bincount(labels.label[rows][once[rows]])
     return float(given.max(initial=0) / max(int(given.sum()), 1))

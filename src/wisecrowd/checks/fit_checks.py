@@ -1,4 +1,4 @@
-"""Checks that run after every fit: cheap, and without findings on crowds without problems."""
+"""Checks that run after every fit; they are cheap and silent on crowds without problems."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 LEAST_WORKERS = 4
-OVERRULED = 0.05  # share of tasks on which a fit may overrule the vote without a reason
-MUCH_OVERRULED = 0.3  # share at which the fit or the vote is badly wrong, whatever the likelihood
+OVERRULED = 0.05  # maximum share of tasks on which a fit may overrule the vote without support
+MUCH_OVERRULED = 0.3  # share at which the fit or the vote is wrong, regardless of the likelihood
 FEW_LABELS, OVERRULED_BY_FEW = 20, 0.08  # labels per worker, and the share they may overrule
-SPARSE = 8.0  # labels per worker below which luck and skill look alike
-COIN = np.array([2.0, 1.0])  # Beta prior of right and wrong labels, one accuracy per worker
+SPARSE = 8.0  # labels per worker below which luck and skill are hard to distinguish
+COIN = np.array([2.0, 1.0])  # Beta prior of correct and wrong labels, for one accuracy per worker
 MIN_Z = 3.0  # standard errors; honest crowds stay below 1.5, because the fit absorbs correlation
-# Correlation of two labels of a task, given the result. Tasks of different difficulty cause up to
-# .06 in real crowds, which does no harm unless the fit overrules the vote.
+# Correlation of two labels of a task, given the result. Varying difficulty causes up to .06 in real
+# crowds, which is harmless unless the fit overrules the vote.
 MIN_CORRELATION = 0.07
 AGAINST = 0.25  # share of labels by workers who are wrong more often than chance
-NATS = 5.0  # by which a fit must be more probable than the same fit with two classes exchanged
-SWITCHED = 0.02  # share of labels that another order of the classes must explain better
-MOVED = 0.01  # share of labels that estimated class frequencies would change
-FEW_ROUNDS = 10  # EM rounds that estimate class frequencies from a fit that took them for equal
+NATS = 5.0  # minimum log-odds of a fit against the same fit with two classes exchanged
+SWITCHED = 0.02  # minimum share of labels that another order of the classes explains better
+MOVED = 0.01  # minimum share of labels that estimated class frequencies would change
+FEW_ROUNDS = 10  # EM iterations that estimate class frequencies from a fit that assumed equal ones
 SMALLEST = 1e-3  # smaller probabilities are not evidence of exchanged classes
 
 
 def audit_command(*options: str) -> str:
-    """Return how to audit, as the reader would type it; the options are for the shell."""
+    """Return the audit command in the reader's syntax; the options are for the shell."""
     return for_reader("wisecrowd.audit.audit_crowd", " ".join(["wisecrowd audit FILE", *options]))
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A fit as the checks see it: labels, the class chosen for each task, and the matrices.
+    """Input of the checks: labels, the class chosen for each task, and confusion matrices.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Fitted:
     codes : (n_tasks,) class chosen for each task
     confusion : (n_workers, n_classes, n_classes), optional
     learns_workers : bool
-        Whether anything is learned about workers; a plain vote does not.
+        Whether the method learns about workers; a plain vote does not.
     """
 
     labels: CrowdLabels
@@ -81,18 +81,18 @@ class Fitted:
 
     @cached_property
     def overruled(self) -> Mask:
-        """(n_tasks,): whether the class chosen has fewer votes than another."""
+        """(n_tasks,): whether the chosen class has fewer votes than another."""
         own = self.votes[np.arange(self.labels.n_tasks), self.codes]
         return np.asarray(own < self.votes.max(axis=1) - 1e-9)
 
     @property
     def share_overruled(self) -> float:
-        """Share of the tasks with labels on which the vote is overruled."""
+        """Share of the labelled tasks on which the fit overrules the vote."""
         return float(self.overruled.sum() / (self.labels.labels_per_task > 0).sum())
 
     @property
     def one_coin(self) -> bool:
-        """Whether a worker's matrix is one number, judged by that of the busiest."""
+        """Whether confusion matrices have one parameter, judged by the busiest worker."""
         if self.confusion is None:
             return True
         busiest = self.confusion[int(self.labels.labels_per_worker.argmax())]
@@ -101,7 +101,7 @@ class Fitted:
 
 
 def fit_findings(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Finding]:
-    """Yield what casts doubt on a fit, for labels that may be a subsample."""
+    """Yield findings on a fit; the labels may be a subsample."""
     labels = fitted.labels
     n_tasks = int((labels.labels_per_task > 0).sum())
     n_workers = int((labels.labels_per_worker > 0).sum())
@@ -142,10 +142,10 @@ def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
 
 
 def _labels_together(fitted: Fitted) -> Iterator[Finding]:
-    """Labels of one task that are right or wrong together, given the result.
+    """Find labels of the same task that are right or wrong together, given the result.
 
-    Independent workers are not, whatever their skills. Copies are; and where a result follows
-    copies, everybody else is, because these still agree on the truth.
+    Labels of independent workers are not, regardless of skill. Those of copies are. If the result
+    follows the copies, those of all other workers are too, because these still agree on the truth.
     """
     labels = fitted.labels
     n = np.maximum(labels.labels_per_worker, 1)
@@ -174,7 +174,7 @@ def _labels_together(fitted: Fitted) -> Iterator[Finding]:
 
 
 def _against_chance(fitted: Fitted) -> Iterator[Finding]:
-    """Many labels by workers who disagree with the fit more often than random labels would."""
+    """Find many labels by workers who disagree with the fit more often than random labels would."""
     labels, K = fitted.labels, fitted.labels.n_classes
     n = labels.labels_per_worker
     right = np.bincount(labels.worker[fitted.agrees], minlength=labels.n_workers)
@@ -196,7 +196,7 @@ def _against_chance(fitted: Fitted) -> Iterator[Finding]:
 
 
 def _exchanged_classes(fitted: Fitted) -> Iterator[Finding]:
-    """Another order of the classes that explains the labels better, or nearly as well."""
+    """Find another order of the classes that explains the labels better, or nearly as well."""
     labels, K = fitted.labels, fitted.labels.n_classes
     pooled = np.bincount(
         fitted.codes[labels.task].astype(np.int64) * K + labels.label, minlength=K * K
@@ -222,9 +222,9 @@ def _exchanged_classes(fitted: Fitted) -> Iterator[Finding]:
 
 
 def _gap_in_nats(confusion: Floats) -> tuple[float, tuple[int, int]]:
-    """Return by how much the weak prior prefers the fit to one with two classes exchanged.
+    """Return the log-odds of the fit against one with two classes exchanged.
 
-    The likelihood of both is the same: the prior alone says which class is which.
+    The likelihood of both is the same, so only the weak prior distinguishes the classes.
     """
     K = confusion.shape[1]
     alpha = np.full((K, K), 2 / K) + (2 - 2 / K) * np.eye(K)
@@ -237,7 +237,7 @@ def _gap_in_nats(confusion: Floats) -> tuple[float, tuple[int, int]]:
 
 
 def _better_order(pooled: NDArray[np.int64]) -> float:
-    """Return the share of labels by which another order of the classes agrees with more of them."""
+    """Return the additional share of labels that agree with another order of the classes."""
     K = len(pooled)
     if (pooled.argmax(axis=1) == np.arange(K)).all() or K > 500:
         return 0.0
@@ -248,13 +248,13 @@ def _better_order(pooled: NDArray[np.int64]) -> float:
 
 
 def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
-    """Many tasks whose class has fewer votes than another, without the likelihood asking for it."""
+    """Find many tasks on which the fit overrules the vote without support from the likelihood."""
     labels, overruled, share = fitted.labels, fitted.overruled, fitted.share_overruled
     if share <= OVERRULED:
         return
     by_vote = np.where(overruled, fitted.votes.argmax(axis=1), fitted.codes).astype(np.int32)
     lead = explained(labels, fitted.codes) - explained(labels, by_vote)
-    # By a likelihood fitted to few labels of each worker almost anything can be justified.
+    # With few labels per worker, the likelihood can support almost any result.
     few = per_worker < FEW_LABELS and share > OVERRULED_BY_FEW
     if lead > -NATS and share <= MUCH_OVERRULED and not few:
         return
@@ -276,7 +276,7 @@ def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
 def _assumed_frequencies(
     labels: CrowdLabels, probas: Any, class_prior: Floats | None
 ) -> Iterator[Finding]:
-    """Classes taken for equally frequent that are not: many labels depend on the assumption."""
+    """Find many labels that depend on the wrong assumption of equally frequent classes."""
     if class_prior is None or hasattr(probas, "tocsr") or np.ptp(class_prior) > 1e-9:
         return
     likelihood = np.asarray(probas)[labels.labels_per_task > 0]  # up to a factor for each task
@@ -304,10 +304,11 @@ def _assumed_frequencies(
 
 
 def explained(labels: CrowdLabels, codes: Codes) -> float:
-    """Return how well classes explain the labels: the log evidence of both, workers averaged.
+    """Return the log evidence of classes and labels, with worker parameters integrated out.
 
-    The larger of two: one accuracy per worker, Beta(2, 1), or a matrix per worker with Dirichlet
-    rows, 4 on the diagonal and 1 elsewhere. Class frequencies are uniform on the simplex.
+    This is the larger value of two models: one accuracy per worker with a Beta(2, 1) prior, or a
+    matrix per worker with Dirichlet rows, 4 on the diagonal and 1 elsewhere. Class frequencies have
+    a uniform prior on the simplex.
     """
     J, K, E = labels.n_workers, labels.n_classes, labels.n_annotations
     chosen = codes[labels.task]
@@ -339,7 +340,7 @@ def _log_evidence(counts: Floats, alpha: Floats) -> float:
 def findings_of(
     labels: CrowdLabels, result: Fit, known: Mask | None = None, *, labels_only: bool = True
 ) -> list[Finding]:
-    """Return what casts doubt on a fit or its labels.
+    """Return the findings on a fit and its labels.
 
     Parameters
     ----------
@@ -348,7 +349,7 @@ def findings_of(
     known : (n_tasks,) bool, optional
         Tasks whose class was given as gold; they are left out.
     labels_only : bool
-        Whether the fit had labels only. A fit that was given a task prior may overrule the vote.
+        Whether the fit used labels only. A fit with a task prior may overrule the vote.
     """
     some, step = subsample_tasks(labels), subsample_step(labels)
     found = list(data_findings(labels, some))
@@ -367,7 +368,7 @@ def findings_of(
 
 
 def not_converged(n_iter: int, name: str) -> Finding:
-    """Return the finding for an iteration that was cut off."""
+    """Return the finding for a fit that did not converge."""
     more = for_reader("max_iter", "-p max_iter")
     return Finding(
         "not-converged", "medium", float(n_iter), (),

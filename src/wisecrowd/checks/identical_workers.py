@@ -1,8 +1,8 @@
-r"""Workers with the same labels: how probable that is for two workers who do not know each other.
+r"""Workers with the same labels, and the probability of that for independent workers.
 
 Two workers of accuracy ``a`` who err independently give equal labels to a task with probability
-:math:`a^2 + (1 - a)^2` at most, for wrong labels need not be equal. How good the worker is, is told
-without truth by the agreement with the others: with skills :math:`s = (K a - 1) / (K - 1)` two
+:math:`a^2 + (1 - a)^2` at most, because wrong labels need not be equal. The accuracy is estimated
+without truth from the agreement with the others: with skills :math:`s = (K a - 1) / (K - 1)` two
 workers agree with probability :math:`1/K + (1 - 1/K) s s'`.
 """
 
@@ -20,16 +20,17 @@ from wisecrowd.core.votes import vote_table
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer[Any]]
 
-CHANCE = 1e-6  # of equal sheets anywhere in the crowd, below which they count as copies
+CHANCE = 1e-6  # probability of equal sheets anywhere in the crowd below which they count as copies
 LEAST_LABELS = 10  # two sheets with fewer labels are not compared
-LEAST_SKILL = 0.05  # of the others, below which they cannot serve as a yardstick
-MARGIN = 3.0  # standard errors by which a worker is taken to be better than it seems
+LEAST_SKILL = 0.05  # skill of the others below which they are not a useful reference
+MARGIN = 3.0  # standard errors added to the estimate of a worker's accuracy
 
 
 def identical_sheets(labels: CrowdLabels) -> list[Codes]:
     """Return groups of workers whose tasks and labels are all the same, beyond chance.
 
-    The work is O(annotations): a sheet is told by the sum of one random number per task and label.
+    The work is O(annotations): a sheet is identified by a sum of random numbers, one per task and
+    label.
 
     Examples
     --------
@@ -72,7 +73,7 @@ def _equal_sheets(labels: CrowdLabels) -> list[Codes]:
 
 
 def best_accuracy(rest: Floats, label: Codes, n_tasks: int) -> float:
-    """Return the accuracy that workers may have at best, by their agreement with the others.
+    """Return an upper limit of the workers' accuracy, from their agreement with the others.
 
     Parameters
     ----------
@@ -80,32 +81,33 @@ def best_accuracy(rest: Floats, label: Codes, n_tasks: int) -> float:
         Votes of all others on the task of each label.
     label : (n,) labels by the workers in question
     n_tasks : int
-        How many tasks these are of: what copies get right by luck, they all do.
+        Number of distinct tasks, because copies are all right by luck on the same tasks.
     """
     K = rest.shape[1]
     total = rest.sum(axis=1)
     pairs = total * (total - 1)
     n_others, n_pairs = float(total.sum()), float(pairs.sum())
     if n_others < LEAST_LABELS or n_pairs < LEAST_LABELS:
-        return 1.0  # nobody to compare with: they may all be right always
+        return 1.0  # without other votes, they may always be right
     equal = (rest * (rest - 1)).sum(axis=1)
     together = float(equal.sum()) / n_pairs
-    # Spammers may agree a little by chance: what counts is by how much the others surely do.
+    # Spammers may agree a little by chance, so a lower confidence limit of the agreement is used.
     together -= MARGIN * float(np.sqrt(((equal - together * pairs) ** 2).sum())) / n_pairs
     agreement = float(rest[np.arange(len(label)), label].sum()) / n_others
     others = np.sqrt(max(together - 1 / K, 0.0) / (1 - 1 / K))
     by_task = rest[np.arange(len(label)), label] / np.maximum(total, 1)
     error = max(float(by_task[total > 0].std()), 0.1) / np.sqrt(n_tasks)
     if others <= LEAST_SKILL or agreement < 1 / K - MARGIN * error:
-        return 1.0  # the others know nothing, or are against them: either may be right
+        return 1.0  # the others know nothing or disagree; either may be right
     skill = (agreement + MARGIN * error - 1 / K) / ((1 - 1 / K) * others)
     return float((1 + (K - 1) * min(max(skill, 0.0), 1.0)) / K)
 
 
 def log_chance(agreement: float, n_comparisons: float, accuracy: float) -> float:
-    """Return a bound of the log-probability of so much agreement by workers of that accuracy.
+    """Bound the log-probability that workers of this accuracy agree as often as observed.
 
-    Chernoff's for the binomial law: :math:`-n KL(g, e)` with e what the accuracy explains.
+    This is the Chernoff bound of the binomial distribution, :math:`-n KL(g, e)`, where e is the
+    agreement that the accuracy explains.
     """
     explained = accuracy**2 + (1 - accuracy) ** 2
     if agreement <= explained:
