@@ -1,12 +1,12 @@
-"""Auditing a crowd: spammers, colluders, agreement, and what the labels can identify at all."""
+"""Audit of a crowd: spammers, colluders, agreement and identifiability."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Public name → module; each is loaded when it is first named. No function has the name of its
-# module: once that is imported, it would hide the function.
+# Public name → module, loaded on first use. No function has the name of its module, because the
+# imported module would hide the function.
 LOCATIONS = {
     "Audit": "crowd_audit",
     "Finding": "crowd_audit",
@@ -16,7 +16,7 @@ LOCATIONS = {
     "check_fit": "fit",
     "clean": "pruning",
     "collapse_clones": "clones",
-    "doubt_fit": "fit",  # the former name of check_fit
+    "doubt_fit": "fit",  # the previous name of check_fit
     "estimate_accuracy": "accuracy",
     "find_clones": "clones",
     "find_collusion": "collusion",

@@ -1,4 +1,4 @@
-"""How accurate the aggregated labels are, with little gold or none."""
+"""Accuracy of the aggregated labels, estimated with little gold or none."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from wisecrowd.core.validation import as_crowd_labels
 
 Floats = NDArray[np.float64]
 
-MOST_ANNOTATIONS = 2_000_000  # labels imagined in all, when the number of crowds is not given
-SUSPICIOUS = 1e-3  # p-value below which the model does not explain the labels
-OVERCONFIDENT = 0.02  # difference from gold that is worth a word
+MOST_ANNOTATIONS = 2_000_000  # simulated labels in total, if the number of crowds is not given
+SUSPICIOUS = 1e-3  # p-value below which the model does not fit the labels
+OVERCONFIDENT = 0.02  # minimum difference from gold to report
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,21 +32,21 @@ class Accuracy(Part):
     Attributes
     ----------
     n_tasks, n_gold : int
-        Tasks with labels: only they count; and how many of them have gold.
+        Number of tasks with labels, and of those with gold. Other tasks do not count.
     confidence : float
-        What the intervals should cover.
+        Nominal coverage of the intervals.
     method : (n_methods,) str
-        "posterior": what the probabilities claim. "simulation": that, corrected by imagined crowds.
-        "gold": what gold says, post-stratified; only with gold.
+        "posterior": mean of the largest probabilities. "simulation": the same, corrected by
+        simulated crowds. "gold": accuracy on gold, post-stratified; only with gold.
     value, low, high : (n_methods,)
     misfit : float
-        How much more the labels of a task err together than in the imagined crowds, in standard
-        deviations. Far from 0 the model is wrong, and without gold too much is claimed as a rule;
-        but near 0 it may be wrong too, where tasks or labels are few.
+        Excess correlation of errors on the same task over simulated crowds, in standard
+        deviations. Far from 0 the model is wrong, and estimates without gold are usually too high.
+        With few tasks or labels, the model may be wrong even if the value is near 0.
     misfit_p : float
         Its p-value.
     strata : mapping
-        With gold: ranges of the confidence, their tasks, gold, and accuracy.
+        Ranges of the confidence with their tasks, gold and accuracy; only with gold.
     """
 
     n_tasks: int
@@ -62,11 +62,11 @@ class Accuracy(Part):
 
     @property
     def best(self) -> tuple[float, float, float]:
-        """Value, low and high of the most trustworthy method: gold if there is any."""
+        """Value, low and high of the most reliable method: gold if available."""
         return float(self.value[-1]), float(self.low[-1]), float(self.high[-1])
 
     def findings(self) -> list[Finding]:
-        """Return the accuracy in words, and whether the probabilities can be trusted."""
+        """Return findings on the accuracy and on the reliability of the probabilities."""
         value, low, high = self.best
         source = "from gold" if self.n_gold else "if workers err independently, on tasks alike"
         found = [
@@ -94,7 +94,7 @@ class Accuracy(Part):
         if not self.n_gold:
             return []
         reach = self.high[-1] - self.low[-1]
-        # Beyond the interval by half its width, four standard errors in all: that is no chance.
+        # Outside the interval by half its width, four standard errors in total: not chance.
         gap = float(self.value[0] - self.high[-1])
         if gap < max(reach / 2, OVERCONFIDENT):
             return []
@@ -131,27 +131,29 @@ def estimate_accuracy(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> Accuracy:
-    r"""Estimate the accuracy of aggregated labels from the posterior, imagined crowds and gold.
+    r"""Estimate the accuracy of aggregated labels from the posterior, simulations and gold.
 
-    The posterior claims :math:`C = \frac1N \sum_i \max_k q_i(k)`, which is too much where workers
-    have few labels. Crowds imagined from the fitted model and fitted anew show by how much,
-    :math:`\delta = A^* - C^*` with the accuracy :math:`A^*` that is known there: the estimate is
-    :math:`C + \bar\delta`. Each imagined crowd imagines one of its own, which shows how far off
-    that estimate is: the interval is as wide as those errors. All this believes in the model;
-    where it is wrong only gold helps. Gold is compared with the labels in strata of confidence.
+    The accuracy under the posterior, :math:`C = \frac1N \sum_i \max_k q_i(k)`, is too high if
+    workers have few labels. The parametric bootstrap estimates the bias: crowds are simulated from
+    the fit and fitted again, and their accuracy :math:`A^*` is known. With :math:`\delta = A^* -
+    C^*` the corrected estimate is :math:`C + \bar\delta`. A second bootstrap within each simulated
+    crowd gives the error of that estimate and thus the width of the interval. Both assume that the
+    model is right; otherwise only gold helps. Gold is compared with the labels in strata of
+    confidence.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
-        Known classes of tasks that were not chosen for what their labels are.
+        Known classes of tasks that were selected independently of their labels.
     fit : fitted method, optional
-        Its labels are the ones in question; it must not have seen the gold. Default: DawidSkene.
+        Method whose labels are assessed; it must not have seen the gold. Default: DawidSkene.
     source : fitted method, optional
-        Fit of these labels with a label law; it imagines the crowds if ``fit`` has no law.
-        Default: DawidSkene.
+        Fit of these labels with a label law, from which crowds are simulated if ``fit`` has no
+        law. Default: DawidSkene.
     n_simulations : int, optional
-        Number of imagined crowds (twice as many fits); by default 20, fewer for very many labels.
+        Number of simulated crowds, with two fits each. The default is 20, and fewer for very many
+        labels.
     confidence : float, default 0.95
     random_state : int, Generator or None
 
@@ -210,7 +212,7 @@ def estimate_accuracy(
 
 
 def _claimed(sure: Floats, confidence: float) -> tuple[float, float, float]:
-    """Return what the probabilities claim: a sum of independent draws, one per task."""
+    """Return the accuracy under the posterior: the mean of independent draws, one per task."""
     from scipy.special import ndtri
 
     value = float(sure.mean())
@@ -221,11 +223,11 @@ def _claimed(sure: Floats, confidence: float) -> tuple[float, float, float]:
 def _corrected(
     claimed: float, imagined: BootstrapResult, confidence: float
 ) -> tuple[float, float, float]:
-    r"""Return the claim, corrected by the imagined crowds, with the width of their errors.
+    r"""Correct the posterior accuracy by simulated crowds, whose errors give the interval.
 
-    An error :math:`e = \delta - \delta^*` of an imagined crowd has the noise of one
-    :math:`\delta^*`, where the estimate uses a mean of many: its variance is taken off. What the
-    errors are on average is not corrected again, but widens the interval.
+    An error :math:`e = \delta - \delta^*` of a simulated crowd has the noise of one
+    :math:`\delta^*`, but the estimate uses a mean of many, so the variance of that noise is
+    subtracted. The mean error is not corrected again; it widens the interval.
     """
     from scipy.special import stdtrit
 

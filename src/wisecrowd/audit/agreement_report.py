@@ -1,4 +1,4 @@
-"""How far the crowd agrees: alpha, kappas, and the agreement on each class and of each worker."""
+"""Agreement of the crowd: alpha, kappas, and the agreement by class and by worker."""
 
 from __future__ import annotations
 
@@ -23,38 +23,38 @@ from wisecrowd.metrics.worker_agreement import PairKappas, pair_kappas, worker_a
 
 Floats = NDArray[np.float64]
 
-AT_CHANCE = 0.05  # an alpha below this is of no use to anybody
-FEW_LABELS = 20  # labels that a worker must share with others before it is judged
-BELOW_CHANCE = -0.05  # kappas between this and 0 are no cause for alarm
+AT_CHANCE = 0.05  # an alpha below this is too low for any use
+FEW_LABELS = 20  # minimum number of compared labels to judge a worker
+BELOW_CHANCE = -0.05  # kappas between this and 0 are not reported
 FALSE_DISCOVERIES = 0.001
-MOST_PAIRS = 20_000_000  # pairs of labels looked at for Cohen's kappa: some hundred MB
+MOST_PAIRS = 20_000_000  # maximum number of pairs of labels for Cohen's kappa: a few hundred MB
 
 
 @dataclass(frozen=True, eq=False)
 class AgreementReport(Part):
-    """How far workers agree; 1 is perfect, 0 is chance.
+    """Agreement of the workers; 1 is perfect, 0 is chance.
 
     Attributes
     ----------
     level : "nominal", "ordinal" or "interval"
         Level of measurement of alpha.
     n_tasks : int
-        Tasks with two labels or more: only they count.
+        Number of tasks with two labels or more; others do not count.
     alpha, fleiss, cohen : (3,)
         Krippendorff's alpha, Fleiss' kappa, and the mean of Cohen's kappa over pairs of workers:
-        value, low and high end of the 95% interval (or as confidence says).
+        value, low and high end of the interval (95% by default).
     classes, class_agreement, class_kappa : (n_classes,), (n_classes, 3), (n_classes, 3)
-        Probability that another label of the task agrees when one is this class, and beyond
+        Probability that another label of the task agrees if one is this class, and the same beyond
         chance; each with its interval.
     workers, compared : (n_workers,)
-        Workers, and how many of their labels could be compared with others'.
+        Workers, and their numbers of labels that could be compared with others.
     worker_agreement, worker_kappa : (n_workers, 3)
-        Share of the others' labels that agree with the worker's, and beyond chance.
+        Share of the others' labels that agree with the worker's, and the same beyond chance.
     pairs : mapping
         Pairs of workers with enough tasks in common: first, second, common, agreement, kappa and
         its standard error.
     share_of_tasks : float
-        Share of the tasks that the pairs were counted on: 1 unless there were too many.
+        Share of the tasks used for the pairs; below 1 if there were too many.
     """
 
     level: str
@@ -74,7 +74,7 @@ class AgreementReport(Part):
     share_of_tasks: float
 
     def findings(self) -> list[Finding]:
-        """Return the agreement in words, and workers who agree less than chance would."""
+        """Return findings on the agreement, and on workers who agree less than by chance."""
         return [*self._overall(), *self._below_chance()]
 
     def _overall(self) -> list[Finding]:
@@ -129,7 +129,7 @@ class AgreementReport(Part):
         ]  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data; of the pairs, which may be very many, their number."""
+        """Return the fields as plain data, with the number of pairs instead of the pairs."""
         kept = super().to_dict()
         kept["pairs"] = len(self.pairs["kappa"])
         return kept
@@ -162,23 +162,23 @@ def measure_agreement(
     confidence: float = 0.95,
     random_state: Any = 0,
 ) -> AgreementReport:
-    r"""Measure how far the workers agree beyond chance, each measure with an interval.
+    r"""Measure the agreement of workers beyond chance; each measure has an interval.
 
     Tasks with fewer than two labels do not count; numbers of labels per task may differ (see
-    :func:`~wisecrowd.metrics.fleiss_kappa`). A label counts once whatever its weight, as a worker
-    cannot agree with itself; labels of weight 0 do not count. Intervals are from the bootstrap
-    over tasks.
+    :func:`~wisecrowd.metrics.fleiss_kappa`). Labels of positive weight count once, because a
+    worker cannot agree with itself; labels of weight 0 do not count. Intervals are from the
+    bootstrap over tasks.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     level : {"nominal", "ordinal", "interval"}, default "nominal"
-        What differences between classes mean to alpha. "interval" needs classes that are numbers,
-        "ordinal" numbers or ``order``.
+        Level of measurement of alpha. "interval" needs classes that are numbers; "ordinal" needs
+        numbers or ``order``.
     order : sequence of all classes, optional
-        From lowest to highest, for "ordinal".
+        All classes from lowest to highest, for "ordinal".
     min_common : int, default 5
-        Tasks that a pair of workers must share to count in Cohen's kappa.
+        Minimum number of shared tasks for a pair of workers to count in Cohen's kappa.
     n_replicates : int, default 1000
     confidence : float, default 0.95
     random_state : int, Generator or None
@@ -204,7 +204,7 @@ def measure_agreement(
         raise NotApplicable("No task has two labels, so that nobody can be seen to agree.")
     position = class_positions(known.classes, level, order)
     bootstrap = Bootstrap(n_replicates, confidence, random_state)
-    # Positions replace codes, so that the classes of the ordinal measure are in their order.
+    # Positions replace codes, so that ordinal classes are in their order.
     rank = position if level == "ordinal" else np.arange(known.n_classes)
     counts = TaskCounts.from_codes(
         known.task, rank[known.label].astype(np.intp), known.n_tasks, known.n_classes
@@ -239,7 +239,7 @@ def measure_agreement(
 def class_positions(
     classes: NDArray[Any], level: Level, order: Sequence[Any] | None = None
 ) -> Floats:
-    """Return where each class stands: its number, its place in the order, or just its code.
+    """Return the position of each class: its number, its rank in the order, or its code.
 
     Examples
     --------
@@ -276,13 +276,13 @@ def class_positions(
 
 
 def _pairs(labels: CrowdLabels, min_common: int, bootstrap: Bootstrap) -> tuple[PairKappas, float]:
-    """Return the kappas of pairs, from a random part of the tasks where there are too many."""
+    """Return the kappas of pairs; subsample the tasks at random if there are too many."""
     per_task = labels.labels_per_task.astype(np.float64)
     n_pairs = (per_task * (per_task - 1) / 2).sum()
     share = 1.0
     if n_pairs > MOST_PAIRS:
         share = MOST_PAIRS / n_pairs
-        rng = np.random.default_rng(0)  # which tasks is no part of the result's randomness
+        rng = np.random.default_rng(0)  # a fixed seed, independent of random_state
         labels = labels.select_annotations((rng.random(labels.n_tasks) < share)[labels.task])
     pairs = pair_kappas(
         labels.indptr, labels.task, labels.worker, labels.label, labels.n_classes,
@@ -292,7 +292,7 @@ def _pairs(labels: CrowdLabels, min_common: int, bootstrap: Bootstrap) -> tuple[
 
 
 def _by_measure(found: Interval) -> tuple[Floats, Floats]:
-    """Interval of (2, n) → two (n, 3): value, low, high."""
+    """Convert an interval of (2, n) to two (n, 3): value, low, high."""
     agreeing, kappa = np.stack(found, axis=-1)
     return agreeing, kappa
 

@@ -1,14 +1,14 @@
-r"""Does a worker's label depend on what the others say of the same task? A permutation test.
+r"""Permutation test of whether a worker's labels depend on the others' votes on the same task.
 
 Let :math:`s_i` be the weighted votes (K,) of the other workers on task i, and :math:`\tilde s_i`
-these less their mean over the worker's tasks. The slope of the worker's one-hot labels on them is
+these minus their mean over the worker's tasks. The slope of the worker's one-hot labels on them is
 
 .. math::
     t_j = \frac{T_j}{\sum_i \lVert \tilde s_i \rVert^2}, \qquad T_j = \sum_i \tilde s_i[y_{ij}]
 
-If the labels have nothing to do with the tasks, every assignment of them to the tasks is equally
-likely. Over all permutations :math:`T_j` has mean zero and, whatever the others do and however they
-depend on each other, the variance
+If the labels are independent of the tasks, every assignment of labels to tasks is equally likely.
+Over all permutations :math:`T_j` then has mean zero and the following variance, even if the other
+workers depend on each other:
 
 .. math::
     \frac{1}{n_j - 1} \sum_{l, l'} \Big(\sum_i \tilde s_i[l] \tilde s_i[l']\Big)
@@ -30,15 +30,15 @@ Floats = NDArray[np.float64]
 
 
 class Association(NamedTuple):
-    """How much each worker's labels depend on those of the others.
+    """Dependence of each worker's labels on those of the others.
 
     Attributes
     ----------
     slope : (n_workers,)
-        Of the one-hot labels on the votes of the others; 0 where nothing can be told.
+        Slope of the one-hot labels on the votes of the others; 0 if undetermined.
     error : (n_workers,)
-        Its standard deviation, were the labels independent of the tasks; 0 for a worker who gives
-        one label only, infinite where nothing can be told.
+        Standard deviation of the slope if the labels were independent of the tasks. It is 0 for a
+        worker who gives only one label, and infinite if undetermined.
     typical_error : (n_workers,)
         The same for a worker on the same tasks whose label frequencies are the crowd's.
     """
@@ -49,7 +49,7 @@ class Association(NamedTuple):
 
     @property
     def z(self) -> Floats:
-        """(n_workers,): the slope in standard deviations; 0 for a worker of one label only."""
+        """(n_workers,): the slope in standard deviations; 0 for a worker with only one label."""
         known = self.error > 0
         return np.where(known, self.slope / np.where(known, self.error, 1.0), 0.0)
 
@@ -65,7 +65,7 @@ def association(labels: CrowdLabels, vote_weight: Floats) -> Association:
 
     Examples
     --------
-    Two workers who always agree, and one who always says the same.
+    Two workers always agree, and one always gives the same label.
 
     >>> labels = CrowdLabels.from_matrix([[0, 0, 0], [1, 1, 0], [0, 0, 0], [1, 1, 0]])
     >>> found = association(labels, np.array([1.0, 1.0, 0.0]))
@@ -85,7 +85,7 @@ def association(labels: CrowdLabels, vote_weight: Floats) -> Association:
     ).reshape(-1, K)
     others = per_task[task]
     others[np.arange(len(task)), label] -= votes
-    others -= others.mean(axis=1, keepdims=True)  # how many voted is no sign of the class
+    others -= others.mean(axis=1, keepdims=True)  # the number of votes does not depend on the class
     count = _sums(worker, weights=weight, minlength=J)
     safe = np.where(count > 0, count, 1.0)
     for k in range(K):
@@ -104,7 +104,7 @@ def _summary(
     total: Floats, scatter: Floats, count: Floats, shares: Floats, pooled: Floats
 ) -> Association:
     size = np.einsum("jkk->j", scatter)
-    # Rounding leaves crumbs where votes do not vary at all.
+    # Rounding errors remain where votes do not vary at all.
     known = (count > 1) & (size > 1e-12 * count)
     size = np.where(known, size, 1.0)
     degrees = np.where(known, count - 1, 1.0)

@@ -1,4 +1,4 @@
-"""Copies: workers who give each other's labels, all of them or nearly, and cannot be that good."""
+"""Copies: workers with nearly the same labels, whose agreement skill does not explain."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
-COPYING = 0.95  # agreement of copies, with a slip now and then
-LEAST_AGREEMENT = 0.9  # with less, workers are alike, not copies
+COPYING = 0.95  # agreement of copies, with occasional slips
+LEAST_AGREEMENT = 0.9  # with less agreement, workers are similar but not copies
 LEAST_SHARED = 5
 MOST_PAIRS = 2_000_000
-MOST_VOTES = 50_000_000  # numbers in a table of votes
-SUSPECT = 3.0  # log-likelihood ratio from which on a pair may be of one group
+MOST_VOTES = 50_000_000  # maximum size of a table of votes
+SUSPECT = 3.0  # minimum log-likelihood ratio for a pair to be in one group
 
 
 @dataclass(frozen=True, eq=False)
 class Clones(Part):
-    """Who gives whose labels.
+    """Groups of workers who copy each other's labels.
 
     Attributes
     ----------
     workers : (n_workers,) ids
     group : (n_workers,)
-        Number of the group of copies, -1 for none.
+        Index of the group of copies, -1 for none.
     agreement : (n_groups,)
-        Share of equal labels, comparing two members per task at a time.
+        Share of equal labels over disjoint pairs of members per task.
     n_comparisons : (n_groups,)
     best_accuracy : (n_groups,)
-        The accuracy that the members may have at best, by their agreement with everybody else.
+        Upper limit of the members' accuracy, from their agreement with all other workers.
     log_chance : (n_groups,)
-        Upper limit of the log-probability of such an agreement anywhere in a crowd of this size.
+        Upper limit of the log-probability of such agreement in any group of a crowd of this size.
     """
 
     workers: NDArray[Any]
@@ -67,7 +67,7 @@ class Clones(Part):
         return [self.workers[self.group == g] for g in range(len(self.agreement))]
 
     def tables(self) -> dict[str, Table]:
-        """Return the group of every worker who is in one."""
+        """Return the table of workers in groups."""
         inside = np.flatnonzero(self.group >= 0)
         return {"clones": {"worker": self.workers[inside], "group": self.group[inside]}}
 
@@ -89,13 +89,13 @@ class Clones(Part):
 
 
 def find_clones(labels: CrowdLabels) -> Clones:
-    r"""Find workers whose labels are copies of one sheet, complete or not, slips allowed.
+    r"""Find groups of workers who copy the same labels, completely or in part, with slips.
 
-    Pairs that agree like copies rather than like the average pair are put together by average
-    linkage. A group is accused if its members agree more than workers could who agree with
-    everybody else as they do: with accuracy a at best, two of them agree with probability
-    :math:`a^2 + (1 - a)^2`, so that groups of experts, who agree because they are right, are left
-    alone. The p-value is below 10⁻⁶ after all choices of members are counted.
+    Average linkage merges pairs that agree like copies rather than like the average pair. The
+    members' agreement with all other workers limits their accuracy to some a. Two workers of that
+    accuracy agree with probability :math:`a^2 + (1 - a)^2`. A group is accused if its members agree
+    more than that, so experts, who agree because they are right, are not accused. The p-value is
+    below 10⁻⁶ after correction for all possible groups.
 
     Examples
     --------
@@ -124,18 +124,18 @@ def find_clones(labels: CrowdLabels) -> Clones:
         guilty = [place for place, verdict in enumerate(verdicts) if verdict.guilty]
         if not guilty:
             break
-        # Those who are most alike first: beside colluders even experts look guilty, who are many.
+        # Most similar groups first: next to colluders, even a large group of experts looks guilty.
         worst = max(guilty, key=lambda place: verdicts[place].agreement)
         members = suspects.pop(worst)
         group[members] = len(rows)
         rows.append(verdicts[worst])
-        # Copies are no yardstick: beside them others who agree, because they know, look like some.
+        # Copies are excluded from the votes: compared with them, experts would look like copies.
         votes -= _votes_of(labels, members, votes.shape)
     return Clones(labels.workers, group, *np.array(rows, dtype=np.float64).reshape(-1, 4).T)
 
 
 class _Verdict(NamedTuple):
-    """What speaks against a set of workers."""
+    """Evidence against a set of workers."""
 
     agreement: float
     n_comparisons: float
@@ -148,7 +148,7 @@ class _Verdict(NamedTuple):
 
 
 def _alike(pairs: PairMoments) -> list[NDArray[np.intp]]:
-    """Return sets of workers who agree with each other like copies, on average over their pairs."""
+    """Return sets of workers whose pairs agree like copies on average."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -170,7 +170,7 @@ def _alike(pairs: PairMoments) -> list[NDArray[np.intp]]:
         place = np.full(pairs.n_workers, -1)
         place[members] = np.arange(m)
         inside = (place[pairs.first] >= 0) & (place[pairs.second] >= 0)
-        closeness = np.zeros((m, m))  # those who share no tasks are neither near nor far
+        closeness = np.zeros((m, m))  # pairs without shared tasks are neither near nor far
         closeness[place[pairs.first[inside]], place[pairs.second[inside]]] = ratio[inside]
         largest = closeness.max()
         if m == 2:
@@ -197,10 +197,10 @@ def _votes_of(labels: CrowdLabels, members: NDArray[np.intp], shape: tuple[int, 
 
 
 def _judge(labels: CrowdLabels, votes: Floats, members: NDArray[np.intp]) -> _Verdict:
-    """Compare the agreement of the members with what the votes of all others let expect."""
+    """Compare the agreement of the members with the agreement that the other votes predict."""
     rows = _rows_of(labels, members)
     task, label = labels.task[rows], labels.label[rows]
-    # Two members of a task at a time, each once: comparisons that do not depend on each other.
+    # Disjoint pairs of members per task, so that comparisons are independent.
     first = np.flatnonzero(np.append(True, task[1:] != task[:-1]))
     rank = np.arange(len(rows)) - np.repeat(first, np.diff(np.append(first, len(rows))))
     odd = np.flatnonzero(rank % 2 == 1)
@@ -215,15 +215,15 @@ def _judge(labels: CrowdLabels, votes: Floats, members: NDArray[np.intp]) -> _Ve
 
 
 def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
-    """Return the crowd in which a group of copies is one worker, under the id of the first.
+    """Merge each group of copies into one worker with the id of its first member.
 
-    Its label of a task is what most of the group say, and in a draw what the first of them says.
+    The label of a task is that of most members; in a tie it is that of the first member.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     clones : Clones, optional
-        Of these labels; by default :func:`find_clones` is asked.
+        Groups in these labels; by default the result of :func:`find_clones`.
 
     Examples
     --------
@@ -252,7 +252,7 @@ def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
 def _one_row_each(
     labels: CrowdLabels, leader: Codes, in_group: NDArray[np.bool_]
 ) -> NDArray[np.intp]:
-    """Return the annotations to keep: of each group and task one with the label of most members."""
+    """Return the annotations to keep: one per group and task, with the label of most members."""
     copied = in_group[labels.worker]
     rows = np.flatnonzero(copied)
     pair = labels.task[rows].astype(np.int64) * labels.n_workers + leader[labels.worker[rows]]

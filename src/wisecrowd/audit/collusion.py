@@ -1,4 +1,4 @@
-"""Collusion: workers who agree more than their skills explain, or who stand together against."""
+"""Collusion: workers who agree more than their skills explain, or who jointly oppose the others."""
 
 from __future__ import annotations
 
@@ -32,33 +32,33 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Codes = NDArray[np.int32]
 
-HARM = 0.1  # accuracy below chance by which a worker stands against the others
+HARM = 0.1  # accuracy below chance by which a worker opposes the others
 
 
 @dataclass(frozen=True, eq=False)
 class CollusionReport(Part):
-    """Who colludes, and with whom.
+    """Suspected colluders and their clusters.
 
     Attributes
     ----------
     workers : (n_workers,) ids
     honest : (n_workers,) bool
-        Everybody who is not accused: who is in no cluster and no capturing camp.
+        Workers who are not accused: outside of clusters and of a capturing camp.
     cluster : (n_workers,)
-        Number of the cluster, -1 for none.
+        Index of the cluster, -1 for none.
     opposing : (n_workers,) bool
-        Whose labels are wrong more often than chance, by the others' fit.
+        Workers who are wrong more often than by chance, according to the fit of the others.
     captured : bool
-        Whether a fit to all labels follows the opposing camp; only then its members are accused.
+        Whether a fit to all labels follows the opposing camp. Only then are its members accused.
     accuracy, chance : (n_workers,)
-        Share of right labels by a fit to the honest workers, and what a random order of the
-        worker's labels would have.
+        Share of correct labels according to a fit to the honest workers, and the same for the
+        worker's labels in random order.
     first, second : (n_pairs,) ids of the workers of each pair that shares enough tasks
     n_shared, agreement, expected, z, p, q : (n_pairs,)
-        Shared tasks; agreement, and what the skills of the two make of it; the excess in standard
-        errors, its one-sided p-value, and the p-value after Benjamini and Hochberg.
+        Number of shared tasks; agreement, and the agreement expected from both skills; the excess
+        in standard errors, its one-sided p-value, and the Benjamini-Hochberg q-value.
     linked : (n_pairs,) bool
-        Significant at the level, and beyond the least excess.
+        Pairs that are significant at ``level`` and exceed ``least_excess``.
     trusted : tuple of ids
     """
 
@@ -88,13 +88,13 @@ class CollusionReport(Part):
 
     @property
     def accused(self) -> Mask:
-        """(n_workers,): those whom :meth:`remove` removes."""
+        """(n_workers,): the workers whom :meth:`remove` removes."""
         return ~self.honest
 
     def remove(self, labels: CrowdLabels) -> CrowdLabels:
         """Return the labels without those of accused workers; all vocabularies stay."""
         place = lookup(labels.workers, self.workers)
-        keep = np.where(place >= 0, self.honest[place], True)  # of strangers nothing is known
+        keep = np.where(place >= 0, self.honest[place], True)  # unknown workers are kept
         return labels.select_annotations(keep[labels.worker])
 
     def tables(self) -> dict[str, Table]:
@@ -164,26 +164,27 @@ def find_collusion(
 ) -> CollusionReport:
     r"""Find workers who collude, without truth, if most pairs of workers do not.
 
-    What the skills of honest workers make of their agreements is of low rank off the diagonal.
-    That part is recovered by robust regression (:mod:`wisecrowd.families.dependence`); a pair
-    that agrees more is tested against the binomial law, with the crowd's own spread as the scale,
-    and false discoveries are controlled (Benjamini and Hochberg). A cluster is a set of workers of
-    whose pairs more than half are linked; a pair alone must stand out among all pairs.
+    The agreement that skills explain is a low-rank matrix off the diagonal. Robust regression
+    recovers it (:mod:`wisecrowd.families.dependence`). Pairs with more agreement are tested against
+    the binomial distribution, scaled by the spread within the crowd, and the false discovery rate
+    is controlled (Benjamini and Hochberg). In a cluster more than half of the pairs are linked; a
+    cluster of one pair must stand out among all pairs.
 
-    With two classes, colluders who give the wrong label are merely bad, and independent so. Their
-    camp is told by who agrees with whom, and accused only where a fit to all labels follows it.
+    With two classes, colluders who give wrong labels look like independent bad workers. Their camp
+    is identified by mutual agreement, and accused only if a fit to all labels follows it.
 
     Parameters
     ----------
     labels : CrowdLabels
     trusted : worker id or sequence of ids, optional
-        Workers known to be honest; without any, at least half of the crowd is taken to be so.
+        Workers known to be honest. Without any, at least half of the crowd is assumed to be honest.
     level : float
-        Share of false discoveries among linked pairs.
+        False discovery rate among linked pairs.
     least_excess : float
-        The least agreement beyond the expected that is worth an accusation.
+        Minimum excess of the agreement over the expected agreement for an accusation.
     min_shared : float, optional
-        Shared tasks from which on a pair is compared; by default five, or twice the classes.
+        Minimum number of shared tasks to compare a pair; by default five, or twice the number of
+        classes if that is more.
 
     References
     ----------
@@ -238,7 +239,7 @@ def find_collusion(
 
 
 def _trusted_mask(trusted: Any, labels: CrowdLabels) -> Mask:
-    """Return which workers (n_workers,) are trusted."""
+    """Return the mask (n_workers,) of trusted workers."""
     mask = np.zeros(labels.n_workers, dtype=bool)
     if trusted is None:
         return mask
@@ -259,7 +260,7 @@ def _trusted_mask(trusted: Any, labels: CrowdLabels) -> Mask:
 
 @dataclass(frozen=True, eq=False)
 class _Camps:
-    """Who stands against the honest camp, and whether a fit to everybody follows them."""
+    """Workers who oppose the honest camp, and whether a fit to all workers follows them."""
 
     opposing: Mask
     captured: bool
@@ -270,7 +271,7 @@ class _Camps:
 def _camps(
     labels: CrowdLabels, found: Dependence, free: Mask, believed: Mask, level: float
 ) -> _Camps:
-    """Divide the workers outside clusters by their stance, and judge both sides by one's fit."""
+    """Divide the workers outside clusters into two camps, and judge both by the fit of one."""
     stance = _honest_side(found, free, believed)
     side = labels.select_annotations((free & (stance > 0))[labels.worker])
     everybody = labels.select_annotations(free[labels.worker])
@@ -290,15 +291,15 @@ def _camps(
             float(np.average(values[camp], weights=total[camp]))
             for values in (share_of(right, total, 0.0), accuracy, chance)
         )
-        captured = plain > (own + guess) / 2  # it sees less than half of the wrong that they do
+        captured = plain > (own + guess) / 2  # the joint fit hides over half of their deficit
     return _Camps(opposing, captured, accuracy, chance)
 
 
 def _honest_side(found: Dependence, free: Mask, believed: Mask) -> Floats:
-    """Return the stance (n_workers,), positive on the side of the trusted, else of most workers.
+    """Return the stance (n_workers,), positive for the camp of trusted or else of most workers.
 
-    Where the camps are equally large within a standard error, that one is taken to be honest whose
-    members differ more from each other: people do, what was agreed upon does not.
+    If the camps are equally large within a standard error, the more diverse camp is assumed to be
+    honest, because honest workers differ more than colluders.
     """
     stance = found.stance
     voters = believed if believed.any() else free
@@ -309,7 +310,7 @@ def _honest_side(found: Dependence, free: Mask, believed: Mask) -> Floats:
 
 
 def _variety(stance: Floats) -> float:
-    """Return the coefficient of variation; 0 for nobody."""
+    """Return the coefficient of variation; 0 without values."""
     return float(stance.std() / stance.mean()) if len(stance) else 0.0
 
 

@@ -1,10 +1,10 @@
-r"""The part of the workers' label covariance that the truth explains: low rank, off the diagonal.
+r"""Low-rank part, off the diagonal, of the workers' label covariance: the part due to the classes.
 
 .. math::
     C_{jj'} = \sum_l cov(1[y_j = l], 1[y_{j'} = l]) \approx v_j^\top v_{j'}, \qquad j \neq j'
 
-Labels of different workers covary through the class alone, so that the row :math:`v_j` of a worker
-whose labels have nothing to do with it is zero.
+Labels of different workers covary only through the class. Thus the row :math:`v_j` of a worker
+whose labels are independent of the class is zero.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from wisecrowd.families.moments.pair_moments import PairMoments
 
 Floats = NDArray[np.float64]
 
-RIDGES = np.geomspace(1e-3, 10.0, 9)  # where the ridge is looked for, widest last
+RIDGES = np.geomspace(1e-3, 10.0, 9)  # candidates for the ridge, largest last
 N_FOLDS = 4
 N_SWEEPS = 200
-CLOSE = 1e-10  # of the length of the rows: the descent ends at a shorter step,
-ROUGH = 1e-4  # and at this one where ridges are compared
-WORTH = 1e-6  # of the ridge: a column that gains less than its ridge and this is rounding
-EQUAL = 1e-9  # relative difference of errors that says nothing about two ridges
+CLOSE = 1e-10  # relative length of a step at which the descent ends
+ROUGH = 1e-4  # the same for the comparison of ridges
+WORTH = 1e-6  # share of the ridge: a column that gains less than its ridge and this is rounding
+EQUAL = 1e-9  # ridges with a smaller relative difference of errors are equally good
 DENSE = 200  # workers up to which all eigenvectors are computed
 
 
@@ -38,18 +38,18 @@ class RowFit:
     ----------
     pairs : PairMoments
     rank : int
-        Most columns of :math:`V`.
+        Maximum number of columns of :math:`V`.
 
     Notes
     -----
     :math:`F` does not change when :math:`V` is rotated. The rows are returned in their principal
-    axes, longest first, and a caller may use lengths and angles only.
+    axes, longest first; callers may use only lengths and angles.
 
-    A column that the data do not ask for would be decided by rounding, so there is none: a new
-    column :math:`t u` lowers :math:`F` if and only if :math:`u^\top (W \circ E) u > \rho`, where
-    :math:`E` is the residual with a diagonal of zeros. The fit starts without columns, adds the
-    eigenvectors of :math:`W \circ E` with eigenvalues above the ridge, descends, and looks again.
-    Columns that are not needed are zero.
+    Rounding would determine a column that the data do not support, so such columns are left out. A
+    new column :math:`t u` lowers :math:`F` if and only if :math:`u^\top (W \circ E) u > \rho`,
+    where :math:`E` is the residual with a diagonal of zeros. The fit starts without columns, adds
+    the eigenvectors of :math:`W \circ E` with eigenvalues above the ridge, descends, and repeats
+    this. Unused columns are zero.
 
     The descent is by conjugate gradients, preconditioned by the normal equations of each row given
     the others. The step is the first minimum of :math:`F` along the direction, a polynomial of
@@ -70,18 +70,18 @@ class RowFit:
         return rows
 
     def choose_ridge(self, rng: np.random.Generator) -> tuple[float, Floats]:
-        """Return the ridge that predicts left-out pairs best, and the error (n_ridges,) of each.
+        """Choose the ridge by cross-validation; return it and the error (n_ridges,) of each.
 
-        Pairs are dealt into folds at random; the rows are fitted to all folds but one, and the
-        weighted squared error is that on the fold left out. Nothing but the labels is used.
-        The widest of equally good ridges is chosen.
+        Pairs are assigned to folds at random. The rows are fitted to all folds except one, and the
+        weighted squared error is computed on the held-out fold. Among equally good ridges the
+        largest is chosen.
         """
         fold = rng.permutation(self._pairs.n_pairs) % N_FOLDS
         error = np.zeros(len(RIDGES))
         for left_out in range(N_FOLDS):
             weight = np.where(fold == left_out, 0.0, self._weight)
             rows = self._nothing()
-            for place in reversed(range(len(RIDGES))):  # each starts where the wider one ended
+            for place in reversed(range(len(RIDGES))):  # each starts from the previous result
                 rows = self._fit(weight, RIDGES[place], rows, ROUGH)
                 error[place] += float((self._weight - weight) @ self._residual(rows) ** 2)
         best = np.flatnonzero(error <= error.min() * (1 + EQUAL))[-1]
@@ -96,7 +96,7 @@ class RowFit:
         return np.asarray(self._pairs.covariance - fitted)
 
     def _fit(self, weight: Floats, ridge: float, rows: Floats, close: float) -> Floats:
-        """Descend from rows (n_workers, any), and add columns until none is worth its ridge."""
+        """Descend from rows (n_workers, any), and add columns until none lowers the objective."""
         if rows.shape[1]:
             rows = self._descend(weight, ridge, rows, close)
         while rows.shape[1] < self._rank:
@@ -107,9 +107,9 @@ class RowFit:
         return rows
 
     def _new_columns(self, weight: Floats, ridge: float, rows: Floats) -> Floats:
-        """Return the columns (n_workers, n) that lower the objective, each as long as is best."""
+        """Return new columns (n_workers, n) that lower the objective, each of optimal length."""
         strength = self._pairs.matrix(weight * self._residual(rows))
-        if abs(strength).sum(axis=1).max() <= ridge:  # no eigenvalue is larger than that sum
+        if abs(strength).sum(axis=1).max() <= ridge:  # no eigenvalue exceeds that sum
             return self._nothing()
         values, vectors = _leading(strength, self._rank - rows.shape[1])
         worth = values > ridge * (1 + WORTH)
@@ -158,7 +158,7 @@ def _products(left: Floats, right: Floats) -> Floats:
 
 
 def _first_minimum(*derivative: float) -> float:
-    """Return the first minimum ahead of a polynomial of degree four, given its derivative."""
+    """Return the first positive minimum of a polynomial of degree four, given its derivative."""
     roots = np.roots(derivative)
     ahead = roots.real[(roots.imag == 0) & (roots.real > 0)]
     return float(ahead.min()) if len(ahead) else 0.5
@@ -178,10 +178,11 @@ def _leading(matrix: Any, n: int) -> tuple[Floats, Floats]:
 
 
 def pair_z(pairs: PairMoments) -> Floats:
-    r"""(n_pairs,): the covariance of each pair in standard errors of independent workers.
+    r"""Return (n_pairs,) covariances in standard errors of independent workers.
 
-    With :math:`\Sigma_j = diag(p_j) - p_j p_j^\top` the covariance matrix of a worker's one-hot
-    labels, that of independent workers varies by :math:`tr(\Sigma_j \Sigma_{j'}) / n`.
+    The one-hot labels of a worker have the covariance matrix
+    :math:`\Sigma_j = diag(p_j) - p_j p_j^\top`. The sample covariance of two independent workers
+    has the variance :math:`tr(\Sigma_j \Sigma_{j'}) / n`.
     """
     own, other = pairs.tables.sum(axis=2), pairs.tables.sum(axis=1)
     agreement = np.einsum("pl,pl->p", own, other)
@@ -194,10 +195,10 @@ def pair_z(pairs: PairMoments) -> Floats:
 def two_means(
     rows: Floats, rng: np.random.Generator, n_init: int = 10
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Split rows (n, r) into two clusters; return the mask of the one nearer to zero, and centres.
+    """Split rows (n, r) by 2-means; return the mask of the cluster nearer to zero, and the centres.
 
-    The centres (2, r) are that of the cluster nearer to zero, then the other. The best of
-    ``n_init`` starts at two different rows counts.
+    The first of the centres (2, r) is that of the cluster nearer to zero. The best of ``n_init``
+    starts is used, each at two different rows.
 
     Examples
     --------

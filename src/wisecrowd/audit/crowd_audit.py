@@ -1,4 +1,4 @@
-"""The whole audit: every part that the data allow, and their findings in one list."""
+"""Complete audit: every part that the data allow, with all findings in one list."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
 
 # Name → "module:function" in wisecrowd.audit. Adding a part is one file and one line here;
-# wisecrowd.audit.part.Part says what such a function takes and returns.
+# wisecrowd.audit.part.Part describes the arguments and the result of such a function.
 PARTS = {
     "spammers": "spammers:find_spammers",
     "clones": "clones:find_clones",
@@ -87,7 +87,7 @@ class Findings(Sequence[Finding]):
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What an audit found.
+    """Result of an audit.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Audit:
     parts : mapping of name to part
         ``audit["spammers"]`` is the same as ``audit.parts["spammers"]``.
     skipped : mapping of name to sentence
-        Parts whose data are not there, and what they lack.
+        Parts that were skipped, and the data that they lack.
     """
 
     labels: CrowdLabels
@@ -111,7 +111,7 @@ class Audit:
 
     @cached_property
     def findings(self) -> Findings:
-        """Everything that was found, most severe first."""
+        """All findings, most severe first."""
         return Findings(found for part in self.parts.values() for found in part.findings())
 
     def tables(self) -> dict[str, Table]:
@@ -121,7 +121,7 @@ class Audit:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return sizes, findings, parts and what was skipped, ready for JSON."""
+        """Return sizes, findings, parts and skipped parts, ready for JSON."""
         return {
             "n_tasks": self.labels.n_tasks,
             "n_workers": self.labels.n_workers,
@@ -142,20 +142,20 @@ def audit_crowd(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: Any = 0,
 ) -> Audit:
-    """Look for spammers, colluders, weak agreement and whatever else could spoil the labels.
+    """Audit labels for spammers, colluders, weak agreement and other problems.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
-        Known classes, for the parts that can use them.
+        Known classes, for the parts that use them.
     parts : names, optional
-        Run only these; by default all that the data allow.
+        Parts to run; by default all that the data allow.
     fit : fitted method, optional
-        A fit of these labels. Without one, or where parts need a label law and it has none, they
-        share a Dawid-Skene fit.
+        A fit of these labels. Without one, the parts share a Dawid-Skene fit. So do parts that need
+        a label law if the given fit has none.
     options : mapping of part name to keywords, optional
-        Such as ``{"spammers": {"level": 0.01}}``.
+        Keyword arguments of parts, such as ``{"spammers": {"level": 0.01}}``.
     random_state : int, Generator or None
 
     Returns
@@ -187,7 +187,7 @@ def run_parts(
 ) -> Audit:
     """Run parts by name; a part that raises an error in ``skip_on`` is skipped with its message.
 
-    The options of a part take precedence over what the parts share.
+    The options of a part take precedence over shared arguments.
     """
     done: dict[str, Part] = {}
     skipped: dict[str, str] = {}
@@ -210,16 +210,16 @@ class Shared:
 
     @cached_property
     def fit(self) -> Aggregator:
-        """The fit that was given if it has a label law, else a Dawid-Skene fit."""
+        """The given fit if it has a label law, else a Dawid-Skene fit."""
         found: Aggregator = fit_with_law(self._labels, self._given)
         return found
 
     def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
-        """Return the shared arguments that a part takes, without those that it is given."""
+        """Return the shared arguments that a part takes and that its options do not set."""
         named = inspect.signature(function).parameters.keys() - set(without)
         found: dict[str, Any] = {"gold": self._gold, "random_state": self._seed}
         found = {name: value for name, value in found.items() if name in named}
-        if "source" in named:  # the part is about the given fit, with or without a law
+        if "source" in named:  # this part assesses the given fit, with or without a law
             found |= {"source": self.fit} | ({"fit": self._given} if "fit" in named else {})
         elif "fit" in named:
             found["fit"] = self.fit
@@ -227,7 +227,7 @@ class Shared:
 
 
 def check_parts(parts: Iterable[str] | None) -> list[str]:
-    """Return the names of parts, each once; all of them for None, and an error for others."""
+    """Return the distinct names of parts, all for None; unknown names are an error."""
     chosen = list(PARTS) if parts is None else list(dict.fromkeys(parts))
     for name in chosen:
         if name not in PARTS:

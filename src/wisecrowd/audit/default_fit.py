@@ -1,4 +1,4 @@
-"""The fit that a part of an audit works with: the one it is given, or Dawid and Skene's."""
+"""Fit that a part of an audit uses: the given one, or a Dawid-Skene fit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wisecrowd.core.labels import CrowdLabels
 
 
 def fit_or_default(labels: CrowdLabels, fit: Any) -> Any:
-    """Return the given fit of these labels, or a Dawid-Skene fit if there is none."""
+    """Return the given fit of these labels, or a Dawid-Skene fit for None."""
     if fit is not None:
         return fit
     from wisecrowd.aggregation.classes.dawid_skene import DawidSkene

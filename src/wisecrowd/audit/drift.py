@@ -1,4 +1,4 @@
-"""Workers whose quality changes over time, where the labels have timestamps."""
+"""Workers whose quality changes over time; needs timestamps."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from wisecrowd.families.dependence import benjamini_hochberg
 
 Floats = NDArray[np.float64]
 
-SMALL_CHANGE = 0.1  # of the probability of a correct label: less is no reason to act
+SMALL_CHANGE = 0.1  # minimum change of the probability of a correct label to report
 
 
 @dataclass(frozen=True, eq=False)
 class Drift(Part):
-    """How each worker's quality changed at the moment where it changed most.
+    """Largest change of quality of each worker.
 
     Attributes
     ----------
     workers, n_labels : (n_judged,)
-        Workers with enough labels in time, and how many.
+        Workers with enough timestamped labels, and their numbers.
     statistic, p_value, q_value : (n_judged,)
-        Largest standardised cumulative sum, its p-value, and that adjusted for many workers.
+        Largest standardised cumulative sum, its p-value, and the p-value adjusted for many workers.
     before, after : (n_judged,)
-        Mean probability, in the eyes of the other workers, that its label is correct, before and
-        after the change.
+        Mean leave-one-out probability that the worker's label is correct, before and after the
+        change.
     change : (n_judged,)
-        After minus before, of what its skill and the tasks do not explain.
+        Difference after minus before that the worker's skill and the tasks do not explain.
     moment : (n_judged,)
         Time of its last label before the change.
     rate : float
-        Share of false discoveries that is accepted.
+        Accepted false discovery rate.
     """
 
     workers: NDArray[Any]
@@ -55,7 +55,7 @@ class Drift(Part):
     rate: float
 
     def findings(self) -> list[Finding]:
-        """Return the workers who became worse, and for information those who became better."""
+        """Return findings on workers who became worse and, as info, on those who became better."""
         changed = (self.q_value < self.rate) & (np.abs(self.change) >= SMALL_CHANGE)
         worse = np.flatnonzero(changed & (self.change < 0))
         better = np.flatnonzero(changed & (self.change > 0))
@@ -108,22 +108,21 @@ class Drift(Part):
 def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: float = 0.001) -> Drift:
     r"""Test every worker for a change of quality over time.
 
-    A label scores the probability that it is correct in the eyes of the other workers,
-    :math:`q_i^{-j}(y_{ij})`, less what the worker's own confusion matrix makes one expect of that
-    task, less what the others miss of their own expectation there. So neither another mix of
-    classes nor hard tasks look like drift. The largest cumulative sum of the scores in the order of
-    time, divided by its standard deviation, has Kolmogorov's law if nothing changes; it sees jumps
-    as well as trends.
+    The score of a label is its leave-one-out probability :math:`q_i^{-j}(y_{ij})`, minus the value
+    expected from the worker's confusion matrix. The shortfall of the other workers on the same task
+    is removed too. Thus neither another mix of classes nor hard tasks look like drift. The test
+    statistic is the largest cumulative sum of the scores over time, divided by its standard
+    deviation. Without change it has the Kolmogorov distribution. It detects jumps and trends.
 
     Parameters
     ----------
     labels : CrowdLabels with timestamps, or anything that it can be made of
     fit : fitted method, optional
-        Without one, or if it has no label law, a Dawid-Skene fit is made.
+        A fit with a label law; otherwise a Dawid-Skene fit is used.
     min_labels : int, default 30
-        Workers with fewer labels in time are not judged.
+        Minimum number of timestamped labels; other workers are not judged.
     rate : float, default 0.001
-        Share of false discoveries among those found (Benjamini and Hochberg).
+        False discovery rate among the reported workers (Benjamini and Hochberg).
 
     References
     ----------
@@ -188,7 +187,7 @@ class _Change(NamedTuple):
 
 
 class _Scores(NamedTuple):
-    """Of each annotation (E,): how it looks to the others, and what is left to explain."""
+    """Leave-one-out probability and unexplained residual of each annotation (E,)."""
 
     score: Floats
     rest: Floats
@@ -210,9 +209,9 @@ def _scores(labels: CrowdLabels, model: Any) -> _Scores:
 
 
 def _skill(labels: CrowdLabels, model: Any) -> Floats:
-    """Return how much better than chance each worker is (J,), in proportion to the mean label.
+    """Return the margin of each worker over chance (J,), relative to that of the mean label.
 
-    A hard task takes that much more from a good worker than from the others.
+    A hard task lowers the scores of workers in proportion to this margin.
     """
     beyond = np.asarray(model.worker_accuracy_) - 1 / labels.n_classes
     usual = float(beyond @ labels.labels_per_worker) / labels.n_annotations
@@ -222,7 +221,7 @@ def _skill(labels: CrowdLabels, model: Any) -> Floats:
 def _change(
     worker: int, rows: NDArray[np.int64], times: NDArray[Any], scores: _Scores, min_labels: int
 ) -> _Change | None:
-    """Return where the cumulative sum of one worker is largest; None if it cannot be judged."""
+    """Return the largest change of one worker's cumulative sum; None if it cannot be judged."""
     from scipy.special import kolmogorov
 
     time = times[rows]
@@ -236,7 +235,7 @@ def _change(
     rest = rest - rest.mean()
     spread = float(np.sqrt((rest**2).sum()))
     if spread < 1e-9 * len(rows):
-        statistic, cut = 0.0, int(last_of_moment[0])  # everything is as expected
+        statistic, cut = 0.0, int(last_of_moment[0])  # all labels are as expected
     else:
         sums = np.abs(np.cumsum(rest)[last_of_moment])
         cut = int(last_of_moment[sums.argmax()])

@@ -1,4 +1,4 @@
-"""Checks of a fit to the labels: the ones that every fit runs, as a part of an audit."""
+"""The common checks of a fit, as a part of an audit."""
 
 from __future__ import annotations
 
@@ -15,39 +15,38 @@ from wisecrowd.core.result import Fit
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
 
-FOUND_ELSEWHERE = ("clones", "separate-parts")  # by parts of their own, which look closer
+FOUND_ELSEWHERE = ("clones", "separate-parts")  # covered in more detail by other parts
 
 
 @dataclass(frozen=True, eq=False)
 class FitCheck(Part):
-    """Reasons not to trust a fit unchanged.
+    """Reasons not to trust a fit.
 
     Attributes
     ----------
     method : str
     found : tuple of Finding
-        Everything that was found, also what other parts of an audit find.
+        All findings, including those that other parts of an audit report.
     """
 
     method: str
     found: tuple[Finding, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the method and the kinds of findings; the findings have the rest."""
+        """Return the method and the ids of the findings."""
         return {"method": self.method, "cautions": [finding.id for finding in self.found]}
 
     def findings(self) -> list[Finding]:
-        """Return the findings that no other part of an audit looks into."""
+        """Return the findings that no other part of an audit covers."""
         return [finding for finding in self.found if finding.id not in FOUND_ELSEWHERE]
 
 
 def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck:
-    """Check a fit to the labels: that of Dawid-Skene, unless another is given.
+    """Check a fit to the labels; the default is a Dawid-Skene fit.
 
     The checks look for sparse workers, an overruled majority vote, correlated labels, workers who
-    disagree with the result, exchanged classes, classes taken for equally frequent, stuffed
-    ballots, classes never seen, parts of the crowd that share no tasks, and an iteration that was
-    cut off.
+    disagree with the result, exchanged classes, classes wrongly assumed to be equally frequent,
+    stuffed ballots, unused classes, disconnected parts of the crowd, and missing convergence.
 
     Examples
     --------
@@ -74,4 +73,4 @@ def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck
     return FitCheck(name, tuple(found))
 
 
-doubt_fit = check_fit  # the former name
+doubt_fit = check_fit  # the previous name

@@ -1,4 +1,4 @@
-"""Dependent groups: workers who share a source, and should count once."""
+"""Dependent groups: workers who share a source and should count once."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class GroupReport(Part):
     ----------
     workers : (n_workers,) ids
     group : (n_workers,)
-        Number of each worker's group, -1 for workers on their own.
+        Index of each worker's group, -1 for independent workers.
     size : (n_groups,)
     agreement, expected : (n_groups,)
-        Mean share of equal labels of the pairs within a group, and what the skills of the pairs
-        make of it.
+        Mean share of equal labels of the pairs within a group, and the share expected from their
+        skills.
     """
 
     workers: NDArray[Any]
@@ -41,11 +41,11 @@ class GroupReport(Part):
 
     @property
     def n_effective(self) -> int:
-        """Number of groups and of workers on their own: how many opinions there are."""
+        """Number of groups plus number of independent workers."""
         return len(self.size) + int((self.group < 0).sum())
 
     def tables(self) -> dict[str, Table]:
-        """Return the table of workers and that of groups."""
+        """Return the tables of workers and of groups."""
         return {
             "group_workers": {"worker": self.workers, "group": self.group},
             "groups": {
@@ -87,11 +87,12 @@ def find_dependent_groups(
     ----------
     labels : CrowdLabels
     level : float
-        Share of false discoveries among dependent pairs.
+        False discovery rate among dependent pairs.
     least_excess : float
-        The least agreement beyond the expected that counts as dependence.
+        Minimum excess of the agreement over the expected agreement to count as dependence.
     min_shared : float, optional
-        Shared tasks from which on a pair is compared; by default five, or twice the classes.
+        Minimum number of shared tasks to compare a pair; by default five, or twice the number of
+        classes if that is more.
 
     Examples
     --------

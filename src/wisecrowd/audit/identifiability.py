@@ -1,10 +1,10 @@
-r"""What the labels can identify at all, before any method is blamed for it.
+r"""Identifiability: which model parameters unlimited labels of this crowd would determine.
 
 Three workers who share enough tasks, and whose joint tables have full rank, identify the confusion
 matrices and the class prior of the Dawid-Skene model from triples of labels. Pairs alone identify
-them if every class has an expert among those a worker shares tasks with: somebody who gives some
-label on that class only. Who is linked to identified workers by a table of full rank is identified
-through them. Parts of a crowd that share no tasks cannot be compared.
+them if a worker shares tasks with an expert of every class: a worker who gives some label on that
+class only. A worker linked to identified workers by a table of full rank is identified through
+them. Parts of a crowd that share no tasks cannot be compared.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_PAIRS = 1_000_000
-PURE = 0.9  # lower limit of p(class | label) from which a worker counts as an expert of the class
-Z_LIMIT = 1.645  # of that limit: one-sided 95%
+PURE = 0.9  # minimum lower limit of p(class | label) for an expert of the class
+Z_LIMIT = 1.645  # quantile for that limit: one-sided 95%
 
 
 @dataclass(frozen=True, eq=False)
 class Identifiability(Part):
-    """What is identified; workers, classes and the numbers that say so.
+    """Identified workers and classes, with the supporting numbers.
 
     Attributes
     ----------
     workers, classes
         Ids.
     min_shared : float
-        Tasks that a pair must share to count.
+        Minimum number of shared tasks for a pair to count.
     n_partners, n_full_rank, n_triangles : (n_workers,)
-        Workers with whom enough tasks are shared; those of them with a joint table of full rank;
-        triangles of such tables that the worker is in.
+        Number of workers with enough shared tasks, of those with a joint table of full rank, and of
+        triangles of such tables that contain the worker.
     identified : (n_workers,) bool
-        In a triangle, or linked to identified workers by tables of full rank.
+        Workers in a triangle, or linked to identified workers by tables of full rank.
     part : (n_workers,)
-        Connected part by shared tasks, -1 for a worker without labels.
+        Index of the connected part, -1 for a worker without labels.
     condition : (n_workers,)
-        Condition number of the fitted confusion matrix: how much it blurs the classes.
+        Condition number of the fitted confusion matrix.
     pair_condition : float
         Median condition number of the joint tables.
     purity : (n_classes,)
@@ -80,7 +80,7 @@ class Identifiability(Part):
 
     @property
     def n_parts(self) -> int:
-        """Parts of the crowd that share no tasks."""
+        """Number of parts of the crowd that share no tasks."""
         return int(self.part.max(initial=-1)) + 1
 
     def tables(self) -> dict[str, Table]:
@@ -101,7 +101,7 @@ class Identifiability(Part):
         }
 
     def sentences(self) -> list[str]:
-        """Return the report in plain words."""
+        """Return the report as sentences."""
         present = self.part >= 0
         n = int(present.sum())
         linked = int((self.n_partners[present] > 0).sum())
@@ -132,7 +132,7 @@ class Identifiability(Part):
         return said
 
     def findings(self) -> list[Finding]:
-        """Return what is not identified."""
+        """Return findings on parameters that are not identified."""
         found = []
         present = self.part >= 0
         if not (self.n_triangles > 0).any():
@@ -174,20 +174,21 @@ class Identifiability(Part):
 def identifiability_report(
     labels: CrowdLabels, *, fit: Aggregator | None = None, min_shared: float | None = None
 ) -> Identifiability:
-    r"""Say which workers and classes the labels identify, in numbers and plain sentences.
+    r"""Report which workers and classes the labels identify, in numbers and sentences.
 
-    A joint table has full rank when its smallest singular value exceeds what sampling alone would
-    give: with :math:`\epsilon^2 = (1 - \lVert R \rVert_F^2) / n` the expected squared error of a
-    table from n tasks, that is :math:`\min(1, 2 / \sqrt K) \epsilon`.
+    A joint table has full rank if its smallest singular value exceeds the sampling error
+    :math:`\min(1, 2 / \sqrt K) \epsilon`, where
+    :math:`\epsilon^2 = (1 - \lVert R \rVert_F^2) / n` is the expected squared error of a table from
+    n tasks.
 
     Parameters
     ----------
     labels : CrowdLabels
     fit : fitted method, optional
-        For experts and condition numbers. Without one, or if it has no label law, a Dawid-Skene
-        fit is made.
+        A fit with a label law, for experts and condition numbers; otherwise a Dawid-Skene fit is
+        used.
     min_shared : float, optional
-        Tasks that a pair must share to count; by default five per class.
+        Minimum number of shared tasks for a pair to count; by default five per class.
 
     References
     ----------
@@ -235,25 +236,25 @@ def identifiability_report(
 
 
 def _noise(pairs: PairMoments) -> Floats:
-    """(n_pairs,): the size that a singular value has from sampling alone."""
+    """Return (n_pairs,) singular values that sampling error alone would give."""
     error = (1 - (pairs.tables**2).sum(axis=(1, 2))) / pairs.n_shared
     return np.asarray(min(1.0, 2 / np.sqrt(pairs.n_classes)) * np.sqrt(np.maximum(error, 0.0)))
 
 
 def _condition(singular: NDArray[np.floating[Any]]) -> Floats:
-    """Condition numbers from (n, K) singular values, largest first."""
+    """Return condition numbers from (n, K) singular values, largest first."""
     with np.errstate(divide="ignore"):
         return np.asarray(singular[:, 0] / singular[:, -1])
 
 
 def _triangles(links: Any) -> NDArray[np.int64]:
-    """(n_workers,): triangles of a symmetric 0/1 sparse matrix that each worker is in."""
+    """Return (n_workers,) numbers of triangles in a symmetric 0/1 sparse matrix."""
     paths = (links @ links).multiply(links)
     return np.rint(np.asarray(paths.sum(axis=1)).ravel() / 2).astype(np.int64)
 
 
 def _reached(pairs: PairMoments, start: Mask) -> Mask:
-    """(n_workers,): in the same connected part of the pairs as somebody of the start."""
+    """Return the mask (n_workers,) of workers connected with the start by pairs."""
     part, n_parts = pairs.parts()
     good = np.zeros(n_parts, dtype=bool)
     good[part[start]] = True
@@ -261,7 +262,7 @@ def _reached(pairs: PairMoments, start: Mask) -> Mask:
 
 
 def _parts(labels: CrowdLabels) -> NDArray[np.int64]:
-    """(n_workers,): connected part by shared tasks, numbered from 0; -1 without labels."""
+    """Return (n_workers,) connected parts, numbered from 0; -1 without labels."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -282,8 +283,8 @@ def _experts(
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
     """Return purity, best expert and number of experts of each class.
 
-    The lower limit is Wilson's for the share p(class | label), with as many trials as the worker
-    gave that label.
+    The lower limit is Wilson's for the share p(class | label). The number of trials is the number
+    of times that the worker gave that label.
     """
     J, K = labels.n_workers, labels.n_classes
     given = np.bincount(

@@ -1,4 +1,4 @@
-r"""How much a worker's confusion matrix says about the class: three measures that need no truth."""
+r"""Information of a worker's labels about the class: three measures of the confusion matrix."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ TINY = 1e-300
 
 
 def spammer_score(confusion: Floats) -> Floats:
-    r"""Return how far each worker is from a spammer: 0 for one, 1 for a perfect worker.
+    r"""Return the distance of each worker from a spammer: 0 for a spammer, 1 for a perfect worker.
 
     .. math::
         S_j = \frac{1}{K (K - 1)} \sum_{k < k'} \lVert \theta_{jk\cdot} - \theta_{jk'\cdot}
         \rVert^2
 
-    A worker who is perfectly wrong, one class for another, has 1 as well: that can be undone.
+    A worker who always exchanges classes also has 1, because that can be corrected.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ def spammer_score(confusion: Floats) -> Floats:
     if n_classes < 2:
         return np.zeros(len(confusion))
     centred = confusion - confusion.mean(axis=1, keepdims=True)
-    # The sum over pairs of squared distances is K times that to the mean.
+    # The sum of squared distances over pairs is K times the sum of those to the mean.
     return np.asarray((centred**2).sum(axis=(1, 2)) / (n_classes - 1))
 
 
 def mutual_information(confusion: Floats, class_prior: Floats) -> Floats:
-    r"""Return the mutual information of class and label, in bits, for classes as they are.
+    r"""Return the mutual information of class and label in bits, under the given class prior.
 
     .. math::
         I_j = \sum_{k, l} \pi_k \theta_{jkl} \log_2 \frac{\theta_{jkl}}{\sum_m \pi_m \theta_{jml}}
@@ -58,16 +58,17 @@ def mutual_information(confusion: Floats, class_prior: Floats) -> Floats:
 
 
 def channel_capacity(confusion: Floats, *, tol: float = 1e-9, max_iter: int = 10_000) -> Floats:
-    r"""Return the capacity of each worker as a channel, in bits: the most that a label can tell.
+    r"""Return the channel capacity of each worker, in bits.
 
-    The mutual information at the class frequencies that suit the worker best, by Blahut and
-    Arimoto's iteration for all workers at once:
+    The capacity is the maximum of the mutual information over class priors. It is computed by the
+    Blahut-Arimoto iteration for all workers at once:
 
     .. math::
         \pi_k \leftarrow \pi_k 2^{D_k} / \sum_m \pi_m 2^{D_m}, \qquad
         D_k = \sum_l \theta_{jkl} \log_2 (\theta_{jkl} / \textstyle\sum_m \pi_m \theta_{jml})
 
-    A worker is done when the upper bound :math:`\max_k D_k` and the lower bound are within ``tol``.
+    The iteration stops when the upper bound :math:`\max_k D_k` is within ``tol`` of the lower
+    bound.
 
     References
     ----------
@@ -97,7 +98,7 @@ def channel_capacity(confusion: Floats, *, tol: float = 1e-9, max_iter: int = 10
 
 
 def _divergences(confusion: Floats, prior: Floats) -> Floats:
-    """(J, K) of each row from the mean row under the prior (J, K), in bits."""
+    """Return the divergence (J, K) in bits of each row from the mean row under the prior (J, K)."""
     mean = np.einsum("jk,jkl->jl", prior, confusion)
     ratio = np.log2(np.maximum(confusion, TINY)) - np.log2(np.maximum(mean, TINY))[:, None, :]
     return np.asarray((confusion * np.where(confusion > 0, ratio, 0.0)).sum(axis=2))

@@ -20,29 +20,29 @@ from wisecrowd.families.dependence import benjamini_hochberg
 
 Floats = NDArray[np.float64]
 
-SMALL_SHIFT = 0.15  # share of labels moved from one class to another: less is no reason to act
-FEW_WORKERS = 8  # fewer cannot say what is usual
+SMALL_SHIFT = 0.15  # minimum share of labels moved between classes to report
+FEW_WORKERS = 8  # minimum number of workers to estimate the usual spread
 
 
 @dataclass(frozen=True, eq=False)
 class LabelDistribution(Part):
-    """Each worker's histogram of labels beside the one to be expected on its tasks.
+    """Observed and expected histogram of each worker's labels.
 
     Attributes
     ----------
     classes : (n_classes,)
     workers, n_labels : (n_judged,)
     share, expected : (n_judged, n_classes)
-        Share of each class among the worker's labels, and what a worker of its accuracy with the
-        crowd's usual errors would have given.
+        Share of each class among the worker's labels, and the share expected from a worker of equal
+        accuracy with the crowd's average errors.
     z : (n_judged, n_classes)
-        Difference in standard deviations of what workers usually differ by.
+        Difference in standard deviations, which include the spread between workers.
     shift : (n_judged,)
-        Total variation distance of the two: the share of labels in another class.
+        Total variation distance between the two histograms.
     p_value, q_value : (n_judged,)
-        Of the largest z, and adjusted for many workers.
+        P-value of the largest z, and adjusted for many workers.
     rate : float
-        Share of false discoveries that is accepted.
+        Accepted false discovery rate.
     """
 
     classes: NDArray[Any]
@@ -95,26 +95,26 @@ class LabelDistribution(Part):
 def find_label_outliers(
     labels: Any, *, fit: Any = None, min_labels: int = 30, rate: float = 0.01
 ) -> LabelDistribution:
-    r"""Compare each worker's histogram of labels with what its tasks and skill explain.
+    r"""Compare each worker's histogram of labels with the one expected from its tasks and skill.
 
-    On a task of which the others believe :math:`q`, a worker of accuracy :math:`a_j` is expected
-    to say l with probability
+    On a task with the leave-one-out posterior :math:`q`, a worker of accuracy :math:`a_j` is
+    expected to give label l with probability
 
     .. math:: p_l = a_j q_l + (1 - a_j) \sum_k q_k \varepsilon_{kl}
 
-    where :math:`\varepsilon` is what the crowd says when it errs. Honest workers differ in this
-    too: the standard deviation of the difference is that of sampling and, in addition, the one by
-    which the workers differ from each other (from a quantile, which outliers do not move).
+    where :math:`\varepsilon` is the crowd's distribution of wrong labels. Honest workers differ
+    too, so the variance of the difference is the sampling variance plus a robust estimate of the
+    variance between workers.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     fit : fitted method, optional
-        Without one, or if it has no label law, a Dawid-Skene fit is made.
+        A fit with a label law; otherwise a Dawid-Skene fit is used.
     min_labels : int, default 30
-        Workers with fewer labels on shared tasks are not judged.
+        Minimum number of labels on shared tasks; other workers are not judged.
     rate : float, default 0.01
-        Share of false discoveries among those found (Benjamini and Hochberg).
+        False discovery rate among the reported workers (Benjamini and Hochberg).
 
     Examples
     --------
@@ -166,7 +166,7 @@ def find_label_outliers(
 
 
 def usual_errors(confusion: Floats) -> Floats:
-    """Return what the workers (J, K, K) say on average when they err: (K, K), diagonal zero.
+    """Return the mean distribution of wrong labels (K, K) of workers (J, K, K); zero diagonal.
 
     Examples
     --------
@@ -185,11 +185,11 @@ def usual_errors(confusion: Floats) -> Floats:
 def _histogram(
     one: HeldOutWorker, confusion: Floats, errors: Floats
 ) -> tuple[int, int, Floats, Floats, Floats]:
-    """Return worker, number of labels, and per class the share, what is expected, its variance."""
+    """Return worker, number of labels, and per class the share, its expectation and variance."""
     n, K = one.belief.shape
     accuracy = float((one.belief.mean(axis=0) * np.diag(confusion)).sum())
     p = accuracy * one.belief + (1 - accuracy) * (one.belief @ errors)
     share = np.bincount(one.label, minlength=K) / n
-    # A class that nobody is expected to give still has some chance of a slip.
+    # A class with zero expected share can still be chosen by a slip.
     variance = ((p * (1 - p)).sum(axis=0) + 0.5) / n**2
     return one.worker, n, share, p.mean(axis=0), variance

@@ -1,9 +1,9 @@
-r"""What the other workers of a task say of it: the posterior without one worker's own label.
+r"""Leave-one-out posterior: the posterior of a task without one worker's label.
 
 .. math::
     q_i^{-j}(k) \propto \pi_k \prod_{j' \ne j} p(y_{ij'} \mid z_i = k)
 
-A worker is judged by this and not by the full posterior, which its own label has pulled its way.
+Workers are judged by this posterior, because the full posterior depends on their own labels.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Floats = NDArray[np.float64]
 
 
 class HeldOutWorker(NamedTuple):
-    """The labels of one worker on tasks that others have labelled too.
+    """Labels of one worker on tasks that others have labelled too.
 
     Attributes
     ----------
     worker : int
         Code of the worker.
     rows : (n,) int
-        Its annotations.
+                Positions of its annotations.
     label : (n,) int
     belief : (n, n_classes)
         Posterior of each task without the worker's label.
@@ -47,8 +47,8 @@ def leave_one_out_posteriors(
 ) -> Iterator[HeldOutWorker]:
     """Yield every worker with at least ``min_labels`` labels that others can be compared with.
 
-    ``law`` is that of a fit of the same labels. Memory is that of the posteriors and of one
-    worker's labels.
+    ``law`` is the label law of a fit of the same labels. Memory is needed for the posteriors and
+    for one worker's labels.
     """
     weight, classes = labels.weight, np.arange(labels.n_classes)
     scores = np.empty((labels.n_tasks, labels.n_classes))

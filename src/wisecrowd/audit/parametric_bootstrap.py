@@ -1,4 +1,4 @@
-"""Crowds imagined from a fitted model: the same workers and tasks, new classes and labels."""
+"""Parametric bootstrap: crowds simulated from a fit, with the same workers and tasks."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BootstrapResult:
-    """What imagined crowds say of a fit.
+    """Comparison of a fit with crowds that were simulated from it.
 
     Attributes
     ----------
     gap : (n_simulations,)
-        True accuracy minus what the fit claims, in each imagined crowd.
+        True accuracy minus posterior accuracy in each simulated crowd.
     gap_within : (n_simulations,)
-        The same in one crowd that was imagined from the fit to the imagined crowd.
+        The same in a second crowd, which is simulated from the fit to the simulated crowd.
     misfit, misfit_p : float
-        How far the labels of a task err together in the real crowd: standard deviations from the
-        imagined ones, and the two-sided p-value.
+        Correlation of errors on the same task in the real crowd: difference from the simulated
+        crowds in standard deviations, and the two-sided p-value.
     """
 
     gap: Floats
@@ -46,10 +46,10 @@ def run_bootstrap(
     rng: np.random.Generator,
     source: Any = None,
 ) -> BootstrapResult:
-    """Imagine crowds from a fitted model, fit each as the model was, and compare with its truth.
+    """Simulate crowds from a fit, fit each with the same method, and compare with the known truth.
 
-    A model without a label law is fitted to crowds that ``source``, by default a Dawid-Skene fit of
-    the labels, imagines.
+    If the model has no label law, crowds are simulated from ``source``, by default a Dawid-Skene
+    fit of the labels.
     """
     gap, within, errors = [], [], []
     source = fit_with_law(labels, model, source)
@@ -89,13 +89,13 @@ def simulate_from_fit(
 
 
 def common_errors(labels: CrowdLabels, model: Any) -> float:
-    r"""Return how far the labels of a task err together: the mean of :math:`r_{ij} r_{ij'}`.
+    r"""Return the correlation of errors on the same task: the mean of :math:`r_{ij} r_{ij'}`.
 
     .. math:: r_{ij} = q_i(y_{ij}) - \sum_k q_i(k) p(y_{ij} = k \mid z_i = k)
 
-    is how much better than expected of its worker a label looks. Tasks that differ in difficulty,
-    and workers who err together, make the mean over pairs of labels of the same task larger than
-    independent workers would.
+    is the probability that a label is correct minus its expectation for that worker. The mean is
+    over pairs of labels of the same task. It is larger than for independent workers if tasks differ
+    in difficulty, or if workers make the same errors.
     """
     each = np.arange(labels.n_classes)
     right = model.label_law().prob(each, each, labels.worker[:, None], labels.task[:, None])
@@ -108,10 +108,10 @@ def common_errors(labels: CrowdLabels, model: Any) -> float:
 
 
 def fit_copy(model: Any, labels: CrowdLabels) -> Any:
-    """Fit a fresh copy of the model, quietly."""
+    """Fit a new copy of the model without warnings."""
     anew = type(model)(**copy.deepcopy(model.get_params(deep=False)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", WisecrowdWarning)  # of imagined data the user knows nothing
+        warnings.simplefilter("ignore", WisecrowdWarning)  # simulated data do not concern the user
         return anew._fit_without_checks(labels)
 
 

@@ -1,4 +1,4 @@
-"""What every part of an audit has in common: its tables, its findings, and plain data of both."""
+"""Base class of the parts of an audit: tables, findings and plain data."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from wisecrowd.core.plain_values import plain
 Table = Mapping[str, NDArray[Any]]
 
 
-class NotApplicable(Exception):  # noqa: N818 - a reason to go on, not an error
-    """Raised by a part whose data are not there, such as drift without timestamps.
+class NotApplicable(Exception):  # noqa: N818 - a reason to skip, not an error
+    """Raised by a part without the data that it needs, such as drift without timestamps.
 
-    The message is one sentence for the user: what is missing. An audit notes it and goes on.
+    The message tells the user in one sentence what is missing. An audit records it and continues.
     """
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Base of what the parts of an audit return: a frozen dataclass of plain arrays and numbers.
+    """Base of the results of audit parts: a frozen dataclass of arrays and numbers.
 
     A part is a function ``part(labels, *, gold=None, fit=None, random_state=0, ...)`` of
-    CrowdLabels. Of the three named keywords it takes those that it needs: known classes in any form
-    that ``Aggregator.fit`` takes, a fit of the same labels that has a label law (None: fit one),
-    and the seed. It returns a subclass of this class, or raises :class:`NotApplicable`. One line in
-    ``wisecrowd.audit.crowd_audit.PARTS`` makes it a part of every audit.
+    CrowdLabels. It may take any of the three named keywords: known classes in any form that
+    ``Aggregator.fit`` takes, a fit of the same labels with a label law (None: fit one), and the
+    seed. It returns a subclass of this class or raises :class:`NotApplicable`. One line in
+    ``wisecrowd.audit.crowd_audit.PARTS`` adds it to every audit.
 
     Examples
     --------
@@ -43,15 +43,15 @@ class Part:
     """
 
     def findings(self) -> list[Finding]:
-        """Return what is wrong, in any order; an empty list when nothing is."""
+        """Return the findings in any order; the list may be empty."""
         raise TypeError(f"{type(self).__name__} must define findings.")
 
     def tables(self) -> dict[str, Table]:
-        """Return the part's tables for files, by name: each a mapping of column to values."""
+        """Return the tables to write to files, by name; each is a mapping of column to values."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain data for JSON; a field whose name starts with _ stays out."""
+        """Return the fields as plain data for JSON, without those whose names start with _."""
         return {
             field.name: plain(getattr(self, field.name))
             for field in fields(self)

@@ -1,4 +1,4 @@
-"""Taking workers out of a crowd, and saying what that changes."""
+"""Removal of workers from a crowd, and the resulting changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from wisecrowd.core.validation import as_crowd_labels
 
 Mask = NDArray[np.bool_]
 KINDS = ("clones", "collusion", "spammers")  # what `clean` removes, in this order
-FEWEST = 2  # workers that must remain: one alone can be compared with nobody
+FEWEST = 2  # minimum number of remaining workers: a single one cannot be compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,12 +29,12 @@ class Pruned:
     Attributes
     ----------
     labels : CrowdLabels
-        Without the removed workers, and without tasks that nobody else labelled.
+        Labels without the removed workers, and without tasks that only these labelled.
     removed, spared : worker ids
-        Taken out, and left in because a task would have been left without labels.
+        Workers removed, and workers kept because a task would have lost all its labels.
     changes : table with one row per task of the crowd before
         ``task``, ``n_before``, ``n_after``, and the labels ``vote_before``, ``vote_after``,
-        ``fit_before``, ``fit_after`` by majority vote and Dawid-Skene; None where none is left.
+        ``fit_before``, ``fit_after`` by majority vote and Dawid-Skene; None without labels.
     """
 
     labels: CrowdLabels
@@ -43,7 +43,7 @@ class Pruned:
     changes: Table
 
     def summary(self) -> dict[str, int]:
-        """Return how much changed, in numbers."""
+        """Return the counts of changes."""
         after = self.changes["n_after"] > 0
         return {
             "workers_removed": len(self.removed),
@@ -59,18 +59,18 @@ class Pruned:
 def prune(
     labels: Any, workers: Any = None, *, unlabelled: str = "refuse", random_state: Any = 0
 ) -> Pruned:
-    """Return the crowd without some workers: by default without its spammers.
+    """Remove workers from a crowd, by default its spammers.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     workers : worker ids or (n_workers,) mask, optional
-        Whom to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses.
+        Workers to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses.
     unlabelled : "refuse", "spare" or "drop"
-        When tasks would be left without labels: an error; keep the busiest of the workers who
-        labelled them, as few as that takes in this order; or drop the tasks.
+        What to do if tasks would lose all their labels: raise an error; keep the busiest of their
+        workers, as few as necessary; or drop the tasks.
     random_state : int, Generator or None
-        For the search for spammers.
+        Random state of the search for spammers.
 
     Examples
     --------
@@ -109,10 +109,10 @@ def prune(
 def clean(
     labels: Any, kinds: Iterable[str], *, unlabelled: str = "refuse", random_state: Any = 0
 ) -> Pruned:
-    """Return the crowd with copies counted once, and without colluders or spammers, as asked for.
+    """Merge copies and remove colluders and spammers, as requested.
 
-    Each is looked for in what the one before left: copies first, beside whom honest workers look
-    like colluders and experts like copies.
+    Each step uses the result of the previous one. Copies come first, because next to them honest
+    workers look like colluders and experts look like copies.
 
     Parameters
     ----------
@@ -175,13 +175,13 @@ def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
 
 
 def _left_without(labels: CrowdLabels, removed: Mask) -> Mask:
-    """(n_tasks,): tasks that have labels, by removed workers only."""
+    """Return the mask (n_tasks,) of tasks with labels by removed workers only."""
     kept = np.bincount(labels.task[~removed[labels.worker]], minlength=labels.n_tasks)
     return np.asarray((labels.labels_per_task > 0) & (kept == 0))
 
 
 def _to_spare(labels: CrowdLabels, removed: Mask, lost: Mask) -> Mask:
-    """(n_workers,): the busiest labeller of each task that would be lost."""
+    """Return the mask (n_workers,) of the busiest worker of each task that would be lost."""
     rows = np.flatnonzero(lost[labels.task])
     busy = labels.labels_per_worker[labels.worker[rows]]
     order = rows[np.lexsort((labels.worker[rows], -busy, labels.task[rows]))]
@@ -192,14 +192,14 @@ def _to_spare(labels: CrowdLabels, removed: Mask, lost: Mask) -> Mask:
 
 
 def without_workers(labels: CrowdLabels, removed: Mask) -> CrowdLabels:
-    """Drop workers from labels and vocabulary, and tasks that are left without labels."""
+    """Drop workers from labels and vocabulary, and tasks without remaining labels."""
     lost = _left_without(labels, removed)
     rest = labels.select_workers(np.flatnonzero(~removed))
     return rest[~lost] if lost.any() else rest
 
 
 def changes_between(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArray[Any]]:
-    """Return the table of changes that :class:`Pruned` has."""
+    """Return the table ``changes`` of :class:`Pruned`."""
     from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
     from wisecrowd.aggregation.classes.majority_vote import MajorityVote
 

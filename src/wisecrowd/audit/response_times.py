@@ -1,4 +1,4 @@
-"""Workers who answer much faster than the others, where the labels have durations."""
+"""Workers who answer much faster than the others; needs durations."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from wisecrowd.families.dependence import benjamini_hochberg
 
 Floats = NDArray[np.float64]
 
-MUCH_FASTER = 1 / 3  # of the usual time: less of a difference is no reason to look
-LEAST_SPREAD = 0.2  # workers differ by a fifth in any crowd
-FEW_WORKERS = 8  # fewer cannot say what is usual
+MUCH_FASTER = 1 / 3  # maximum share of the usual time to report a worker
+LEAST_SPREAD = 0.2  # minimum spread: workers differ by a fifth in any crowd
+FEW_WORKERS = 8  # minimum number of workers to estimate the usual spread
 
 
 @dataclass(frozen=True, eq=False)
 class ResponseTimes(Part):
-    """How fast each worker is beside the others on the same tasks.
+    """Speed of each worker compared with others on the same tasks.
 
     Attributes
     ----------
     workers, n_labels : (n_judged,)
-        Workers with enough durations, and how many.
+        Workers with enough durations, and their numbers.
     median_duration : (n_judged,)
-        In the unit of the data.
+        Median duration in the unit of the data.
     speed : (n_judged,)
-        Typical time in proportion to the others' on the same tasks, 1 for the typical worker.
+        Typical time relative to that of others on the same tasks; 1 for the typical worker.
     p_value, q_value : (n_judged,)
-        Of being that fast, and adjusted for many workers.
+        P-value of such speed, and adjusted for many workers.
     accuracy, accuracy_error : (n_judged,)
-        From the fit: whether the fast ones are worse.
+        Accuracy according to the fit, and its standard error.
     typical_accuracy, rate : float
-        Median accuracy of the judged workers; share of false discoveries that is accepted.
+        Median accuracy of the judged workers; accepted false discovery rate.
     """
 
     workers: NDArray[Any]
@@ -56,7 +56,7 @@ class ResponseTimes(Part):
     rate: float
 
     def findings(self) -> list[Finding]:
-        """Return fast workers who are also worse, and for information the other fast ones."""
+        """Return findings on fast workers with low accuracy and, as info, on other fast workers."""
         fast = (self.q_value < self.rate) & (self.speed < MUCH_FASTER)
         worse = self.accuracy + 2 * self.accuracy_error < self.typical_accuracy
         return [
@@ -107,21 +107,21 @@ class ResponseTimes(Part):
 def find_fast_workers(
     labels: Any, *, fit: Any = None, min_labels: int = 10, rate: float = 0.01
 ) -> ResponseTimes:
-    r"""Look for workers who are too fast to have looked.
+    r"""Find workers who are too fast to have looked at the tasks.
 
-    The logarithm of each duration, less the mean of the others' on the same task, has a median per
-    worker. It is compared with the median of all workers; the standard deviation is that of the
-    workers (from a quantile, which outliers do not move) and that of sampling.
+    From the logarithm of each duration, the mean of the others on the same task is subtracted. The
+    median per worker is compared with the median of all workers. The variance is the sampling
+    variance plus a robust estimate of the variance between workers.
 
     Parameters
     ----------
     labels : CrowdLabels with durations, or anything that it can be made of
     fit : fitted method, optional
-        For the accuracies of the workers. Without one a Dawid-Skene fit is made.
+        A fit for the accuracies of the workers; by default a Dawid-Skene fit.
     min_labels : int, default 10
-        Workers with fewer durations are not judged.
+        Minimum number of durations; other workers are not judged.
     rate : float, default 0.01
-        Share of false discoveries among those found (Benjamini and Hochberg).
+        False discovery rate among the reported workers (Benjamini and Hochberg).
 
     Examples
     --------
@@ -172,7 +172,7 @@ def find_fast_workers(
 
 
 def _relative_logs(timed: CrowdLabels) -> Floats:
-    """Return log durations less the mean of the others' on the same task, where there are two."""
+    """Return log durations minus the others' mean on the same task, for tasks with two or more."""
     logs = np.log(timed.columns["duration"])
     n = timed.labels_per_task[timed.task]
     total = np.bincount(timed.task, weights=logs, minlength=timed.n_tasks)[timed.task]

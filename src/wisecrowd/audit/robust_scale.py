@@ -1,4 +1,4 @@
-"""How much workers differ from each other when nothing is wrong, in the presence of outliers."""
+"""Robust estimate of the variance between workers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-QUANTILE = 0.8  # up to a fifth of the workers may be outliers without widening what is usual
+QUANTILE = 0.8  # up to a fifth of the workers may be outliers without effect on the estimate
 NORMAL_SQUARE = 1.642374  # this quantile of the square of a standard normal variable
-EFFICIENCY = 0.37  # of a robust scale beside the standard deviation
+EFFICIENCY = 0.37  # efficiency of the robust scale relative to the standard deviation
 
 
 def robust_variance(difference: Floats, variance: Floats) -> Floats:
-    """Return the variance between workers, beyond that of sampling, per column.
+    """Estimate the variance between workers in addition to the sampling variance, per column.
 
-    It is what brings the 80% quantile of the squared standardised differences to that of a normal
-    variable: not more than a fifth of the workers decide what is unusual.
+    With it, the 80% quantile of the squared standardised differences equals that of a normal
+    variable. Outliers have little effect if they are at most a fifth of the workers.
 
     Parameters
     ----------
     difference, variance : (n_workers, ...)
-        What each worker differs by, and the variance of that by sampling.
+        Difference of each worker from the expectation, and its sampling variance.
 
     Examples
     --------
@@ -43,9 +43,10 @@ def robust_variance(difference: Floats, variance: Floats) -> Floats:
 
 
 def student_tail(z: Any, n_workers: int) -> Floats:
-    """Return the one-sided p-value of z where the spread was estimated from ``n_workers``.
+    """Return the one-sided p-value of z if the scale was estimated from ``n_workers``.
 
-    Student's law has the degrees of freedom that a robust scale of so many workers is worth.
+    The degrees of freedom of Student's t distribution account for the efficiency of the robust
+    scale.
 
     Examples
     --------

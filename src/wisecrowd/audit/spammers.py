@@ -1,4 +1,4 @@
-"""Spammers: workers whose labels have nothing, or next to nothing, to do with the tasks."""
+"""Spammers: workers whose labels do not, or hardly, depend on the tasks."""
 
 from __future__ import annotations
 
@@ -27,42 +27,43 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 MAX_PAIRS = 1_000_000
-VANISHED = 1e-3  # length of rows that the ridge has shrunk to nothing
-CERTAIN = 6.0  # standard errors: beyond doubt, also as the largest of a million pairs
-SHORT = 0.5  # of the other cluster's centre: a longer one is a second school, not spam
-SCATTER = 3.0  # times the scatter of silent workers about zero: within it a suspect is one of them
-FEW = 3  # spammers beyond doubt: fewer have no scatter to judge the suspects by,
-FEW_SHARE = 0.05  # and so it is with less than this share of the workers that can be tested
+VANISHED = 1e-3  # length of rows that the ridge has shrunk to zero
+CERTAIN = 6.0  # standard errors; significant even as the largest of a million pairs
+SHORT = 0.5  # share of the other centre's length; a longer centre is a second group, not spam
+SCATTER = 3.0  # times the scatter of silent workers about zero; suspects within it are spammers
+FEW = 3  # minimum number of clear spammers to estimate that scatter,
+FEW_SHARE = 0.05  # and their minimum share of the testable workers
 SURE = 1.645  # standard errors: one-sided 95%
-EXTREME_SHARE = 0.5  # of all tasks: who labels so many at chance level spoils the whole set
-LITTLE = 1 / 8  # of the typical information, which grows with the square of the slope
+EXTREME_SHARE = 0.5  # share of all tasks that makes labels at chance level harmful to the whole set
+LITTLE = 1 / 8  # share of the typical information, which grows with the square of the slope
 
 
 @dataclass(frozen=True, eq=False)
 class SpammerReport(Part):
-    """What is known about spammers; all arrays have one entry per worker.
+    """Result of the search for spammers; all arrays have one entry per worker.
 
     Attributes
     ----------
     workers, n_labels
         Ids and numbers of labels.
     spammer : bool
-        Near zero in the label covariance, told from honest workers by the test.
+        Whether the worker is near zero in the label covariance, confirmed by the test.
     extreme : bool
-        Labelled half of the tasks or more, with surely less than an eighth of the information of a
-        typical worker.
+        Whether the worker labelled at least half of the tasks and carries, with 95% confidence,
+        under an eighth of the typical information.
     association, standard_error, z
-        The slope of the worker's labels on the others' votes, 1 for a typical honest worker; its
-        error were the labels independent of the tasks; the slope in such errors.
+        Slope of the worker's labels on the others' votes, 1 for a typical honest worker; its
+        standard error if the labels were independent of the tasks; the slope in such errors.
     testable : bool
-        Whether a typical worker with the same tasks would have been told from a spammer.
+        Whether a typical worker on the same tasks would have been distinguished from a spammer.
     row_norm
         Length of the worker's row in the low-rank fit of the covariance.
     score, capacity, information, accuracy
-        Of the fitted confusion matrix: Raykar and Yu's score, channel capacity and mutual
+        Measures of the fitted confusion matrix: Raykar and Yu's score, channel capacity and mutual
         information in bits, and the accuracy.
     ridge, rank
-        Of the covariance fit: chosen by left-out pairs, and by the rule for two schools.
+        Parameters of the covariance fit. Held-out pairs determine the ridge; see the notes of
+        :func:`find_spammers` for the rank.
     """
 
     workers: NDArray[Any]
@@ -85,7 +86,7 @@ class SpammerReport(Part):
 
     @property
     def accused(self) -> Mask:
-        """(n_workers,): spammers of either kind, those that pruning removes."""
+        """(n_workers,): spammers of either kind, whom pruning removes."""
         return self.spammer | self.extreme
 
     def tables(self) -> dict[str, Table]:
@@ -148,34 +149,34 @@ def find_spammers(
 
     The covariance of the workers' one-hot labels, summed over classes, is fitted off the diagonal
     by :math:`V V^\top` of rank K; a spammer's row of V is zero. 2-means splits the rows, and the
-    shorter cluster is suspected. As 2-means always suspects somebody, a permutation test decides:
+    shorter cluster is suspected. Because 2-means always finds suspects, a permutation test decides:
 
-    1. A worker is *silent* when independence of the others' weighted votes is not rejected at
-       ``level`` although a typical worker on the same tasks would be at twice the critical value.
-       A silent worker is a spammer if the labels surely (95%) say less than an eighth of what those
-       of a typical worker say: information grows with the square of the slope.
-    2. Given three such spammers, and one in twenty, suspects within three times the scatter of the
-       silent workers are spammers as well.
+    1. A worker is *silent* if the test does not reject independence of the others' weighted votes
+       at ``level``, although a typical worker on the same tasks would be at twice the critical
+       value. A silent worker is a spammer if its labels carry, with 95% confidence, under an eighth
+       of the typical information, which grows with the square of the slope.
+    2. If there are three such spammers, and one in twenty, then suspects within three times the
+       scatter of the silent workers are spammers as well.
 
     Parameters
     ----------
     labels : CrowdLabels
     fit : fitted method, optional
-        For score, capacity, information and accuracy. Without one, or if it has no label law, a
-        Dawid-Skene fit is made.
+        A fit with a label law, for score, capacity, information and accuracy; otherwise a
+        Dawid-Skene fit is used.
     level : float
-        Of the test.
+                Significance level of the test.
     ridge : float, optional
-        By default the one that predicts left-out pairs of workers best.
+        Ridge of the covariance fit; by default the one that predicts held-out pairs best.
     random_state : int, Generator or None
-        For the folds of pairs and the starts of 2-means.
+        Random state of the folds of pairs and of the starts of 2-means.
 
     Notes
     -----
-    Should the shorter cluster's centre be more than half as long as the other's, the rows point in
-    two directions: two schools of honest workers who share few tasks. Then the fit is repeated with
-    one rank less, down to one. Should the ridge leave nothing of the rows although some pair agrees
-    beyond doubt, as with two honest workers among spammers, the smallest ridge is taken.
+    If the shorter cluster's centre is more than half as long as the other's, the rows point in two
+    directions: two groups of honest workers who share few tasks. Then the fit is repeated with one
+    rank less, down to one. If the ridge shrinks all rows to zero although some pair agrees
+    significantly, as with two honest workers among spammers, the smallest ridge is used.
 
     References
     ----------
@@ -212,7 +213,7 @@ def find_spammers(
         n_labels=labels.labels_per_worker,
         row_norm=np.linalg.norm(rows.values, axis=1),
         score=spammer_score(confusion),
-        capacity=channel_capacity(confusion, tol=1e-5),  # bits; nobody reads more digits
+        capacity=channel_capacity(confusion, tol=1e-5),  # tolerance in bits
         information=mutual_information(confusion, law.class_prior),
         accuracy=model.worker_accuracy_,
         n_tasks=labels.n_tasks,
@@ -225,7 +226,7 @@ def find_spammers(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """The fitted rows, the shorter cluster, and everyone's part in what the longer one shares."""
+    """Fitted rows, the shorter cluster, and each row's component along the longer centre."""
 
     values: Floats
     low: Mask
@@ -245,7 +246,7 @@ def _covariance_rows(pairs: PairMoments, ridge: float | None, rng: np.random.Gen
             and np.linalg.norm(values, axis=1).max() < VANISHED
             and pair_z(pairs).max() > CERTAIN
         ):
-            # Two honest workers among spammers are one pair, which no other pair predicts.
+            # Two honest workers among spammers form one pair, which no other pair predicts.
             chosen = float(RIDGES[0])
             values = fit.rows(chosen)
         low = np.zeros(pairs.n_workers, dtype=bool)
@@ -254,7 +255,7 @@ def _covariance_rows(pairs: PairMoments, ridge: float | None, rng: np.random.Gen
         if lengths[0] <= SHORT * lengths[1]:
             break
     else:
-        low[:] = False  # nobody stands out: the individual test alone decides
+        low[:] = False  # no worker stands out: only the individual test decides
         centres[1] = values[present].sum(axis=0)
     direction = centres[1] / max(float(np.linalg.norm(centres[1])), 1e-300)
     return _Rows(values, low, np.maximum(values @ direction, 0.0), chosen)
@@ -269,7 +270,7 @@ def _judge(labels: CrowdLabels, low: Mask, test: Association, level: float) -> d
     typical = float(np.median(test.slope[clear])) if clear.any() else 0.0
     scale = typical if typical > 0 else 1.0
     slope, error = test.slope / scale, test.error / scale
-    # Few labels cannot stand out however well they fit: a perfect worker's z is at most √(n - 1).
+    # Few labels are never significant: even a perfect worker's z is at most √(n - 1).
     enough = labels.labels_per_worker - 1 >= (2 * critical) ** 2
     testable = enough & (test.typical_error / scale * 2 * critical <= 1) & (typical > 0)
     silent = testable & (np.abs(test.z) <= critical)
@@ -277,7 +278,7 @@ def _judge(labels: CrowdLabels, low: Mask, test: Association, level: float) -> d
     spammer = silent & sure
     if spammer.sum() >= max(FEW, FEW_SHARE * testable.sum()):
         scatter = float(np.std(slope[silent], ddof=1))
-        # On the honest side the doubt about a worker's own slope counts in the worker's favour.
+        # The uncertainty of a worker's slope counts in the worker's favour.
         near = slope <= SCATTER * scatter
         near &= -slope <= SCATTER * np.hypot(error, scatter)
         spammer |= low & testable & near

@@ -1,4 +1,4 @@
-"""Post-stratification: gold of some tasks, weighted to the confidence of all tasks."""
+"""Post-stratification: gold on some tasks, weighted to the confidence of all tasks."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-GOLD_PER_STRATUM = 20  # so that a stratum says something
+GOLD_PER_STRATUM = 20  # minimum gold for a meaningful stratum
 MOST_STRATA = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Stratified:
-    """Accuracy of all tasks from the gold of some: value, interval and the strata."""
+    """Accuracy on all tasks, estimated from gold on some: value, interval and strata."""
 
     value: float
     low: float
@@ -33,18 +33,19 @@ def post_stratify(
         V = \sum_h \Big(\frac{N_h}{N}\Big)^2 \Big(1 - \frac{n_h}{N_h}\Big)
             \frac{\tilde p_h (1 - \tilde p_h)}{n_h}
 
-    with :math:`x_h` correct of the :math:`n_h` gold among the :math:`N_h` tasks of stratum h, and
-    :math:`\tilde p_h = (x_h + 1) / (n_h + 2)`. The interval is Wilson's with as many gold tasks as
-    would have that variance. So gold that is more or less certain than the rest does no harm.
+    where :math:`x_h` of the :math:`n_h` gold tasks among the :math:`N_h` tasks of stratum h are
+    correct, and :math:`\tilde p_h = (x_h + 1) / (n_h + 2)`. The interval is Wilson's for the number
+    of gold tasks that has this variance. Gold tasks may therefore differ from the others in
+    confidence.
 
     Parameters
     ----------
     sure : (n_tasks,)
         Probability of the aggregated label.
     right : (n_tasks,) bool
-        Whether it is correct; only looked at where ``known``.
+        Whether the label is correct; used only where ``known``.
     known : (n_tasks,) bool
-        Tasks with gold, at least one.
+        Mask of tasks with gold, at least one.
     confidence : float
 
     References
@@ -75,7 +76,7 @@ def post_stratify(
     low, high = _wilson(value, middle * (1 - middle), variance, confidence)
     return Stratified(
         value,
-        max(low, correct.sum() / len(sure)),  # what is known cannot be otherwise
+        max(low, correct.sum() / len(sure)),  # known labels limit the interval
         min(high, 1 - (n_gold - correct).sum() / len(sure)),
         {
             "confidence_from": np.concatenate([[sure.min()], edges]),
@@ -88,7 +89,7 @@ def post_stratify(
 
 
 def _edges(sure: Floats) -> Floats:
-    """Return confidences of gold that split it evenly; each stratum has some of it."""
+    """Return limits of the confidence that divide gold evenly; every stratum has some gold."""
     n_strata = min(max(len(sure) // GOLD_PER_STRATUM, 1), MOST_STRATA)
     distinct = np.unique(sure)
     if n_strata == 1 or len(distinct) == 1:
@@ -96,13 +97,13 @@ def _edges(sure: Floats) -> Floats:
     edges = np.quantile(sure, np.arange(1, n_strata) / n_strata, method="inverted_cdf")
     return np.unique(
         np.maximum(edges, distinct[1])
-    )  # a stratum begins with gold; so does the first
+    )  # every stratum begins with gold, including the first
 
 
 def _wilson(
     value: float, one_variance: float, variance: float, confidence: float
 ) -> tuple[float, float]:
-    """Wilson's interval of a share with the given variance, ``one_variance`` that of one task."""
+    """Return Wilson's interval of a share with a variance, where one task has ``one_variance``."""
     from scipy.special import ndtri
 
     if variance <= 0:

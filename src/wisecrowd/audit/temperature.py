@@ -1,8 +1,8 @@
-r"""How over-confident a fit is, without truth, and the temperature that corrects it.
+r"""Over-confidence of a fit, estimated without truth, and the temperature that corrects it.
 
-Estimates that are taken for the truth make posteriors too sure: mean field always, EM where workers
-or tasks have few labels. A crowd imagined from the fit, with the same workers and tasks, has a
-known truth; what the same method then claims and what is right says by how much it exaggerates.
+Posteriors that ignore the uncertainty of the parameters are over-confident: always for mean field,
+and for EM if workers or tasks have few labels. Crowds simulated from the fit, with the same workers
+and tasks, have a known truth. Fits to them show the over-confidence of the method.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 HOTTEST = 20.0
-NOTABLE = 1.25  # temperatures from which on a finding is made of it
+NOTABLE = 1.25  # minimum temperatures for findings
 
 
 @dataclass(frozen=True, eq=False)
 class Temperature(Part):
-    r"""By what to divide log-posteriors so that they are as sure as they should be.
+    r"""Temperature: the divisor of log-posteriors that calibrates them.
 
     .. math:: q_i'(k) \propto q_i(k)^{1 / T}
 
     Attributes
     ----------
     temperature : float
-        1 or more: 1 where the method is not over-confident, for then nothing is changed.
+        Value of at least 1; 1 changes nothing, because the method is not over-confident.
     log_loss, log_loss_after : float
-        Of the method on imagined crowds, before and after.
+        Log loss of the method on simulated crowds, before and after scaling.
     method : str
     """
 
@@ -51,12 +51,12 @@ class Temperature(Part):
     method: str
 
     def apply(self, probas: Any) -> Floats:
-        """Return posteriors (n_tasks, n_classes) at this temperature; labels stay as they are."""
+        """Return posteriors (n_tasks, n_classes) at this temperature; labels do not change."""
         dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
         return np.where(dense > 0, np.exp(_tempered(_logs(dense), self.temperature)), 0.0)
 
     def findings(self) -> list[Finding]:
-        """Return one finding where the posteriors are much too sure."""
+        """Return one finding if the posteriors are much too confident."""
         if self.temperature < NOTABLE:
             return []
         return [
@@ -79,21 +79,21 @@ def find_temperature(
     random_state: Any = 0,
     n_imagined: int | None = None,
 ) -> Temperature:
-    """Choose the temperature of a fit by its log loss on crowds that the fit imagines.
+    """Choose the temperature of a fit by its log loss on crowds simulated from the fit.
 
-    Costs as many fits as crowds are imagined. What no model of independent workers explains, such
-    as copies, it does not see.
+    This needs one fit per simulated crowd. It does not detect effects that a model of independent
+    workers cannot explain, such as copies.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     fit : fitted method, optional
-        Of these labels; by default Dawid and Skene's.
+        A fit of these labels; by default a Dawid-Skene fit.
     n_simulations : int
         Number of simulated crowds.
     random_state : int, Generator or None
     n_imagined : int, optional
-        Former name of ``n_simulations``.
+        Previous name of ``n_simulations``.
 
     References
     ----------
@@ -135,7 +135,7 @@ def find_temperature(
 
 
 def best_temperature(logs: Floats, truth: NDArray[np.integer[Any]]) -> float:
-    """Return the temperature, 1 or more, at which log-posteriors (n, K) have the least log loss.
+    """Return the temperature of at least 1 that minimises the log loss of log-posteriors (n, K).
 
     Examples
     --------
