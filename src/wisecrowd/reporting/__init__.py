@@ -1,11 +1,11 @@
-"""Reports: a summary of plain data, its sections, and one HTML file that needs nothing else."""
+"""Reports: a summary as plain data, its sections, and one self-contained HTML file."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Public name → module; each is loaded when it is first named.
+# Public name → module, loaded on first use.
 LOCATIONS = {
     "Report": "document",
     "report": "document",

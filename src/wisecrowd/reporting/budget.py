@@ -1,12 +1,12 @@
-r"""What fewer labels would have given, and what more would buy.
+r"""Expected accuracy with fewer and with more labels per task.
 
-Workers keep the label law of the fit. To the left, m labels of each task are drawn at
-random and its posterior is computed from these alone; to the right, a class is drawn from each
-task's posterior, further labels are drawn from workers as busy as they were, and the posterior is
-updated. Either way the mean of the largest probability is the accuracy that the model expects.
-What the model claims too much at the present number of labels, by the audit's estimate, is taken
-off: to the left in proportion to the labels, as one label leaves little to be too sure of; to the
-right the error is multiplied by the factor that it has at present.
+Workers keep the label law of the fit. For fewer labels, m labels of each task are drawn at random
+and its posterior is computed from these alone. For more labels, a class is drawn from each task's
+posterior, additional labels are simulated, and the posterior is updated; workers are drawn by their
+label counts. In both cases the mean of the largest probability is the expected accuracy. The
+audit estimates the over-confidence at the present number of labels, which is then corrected. For
+fewer labels the correction is proportional to their number, because a single label causes little
+over-confidence. For more labels the error is multiplied by its present factor.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wisecrowd.reporting.study import Study
 
 Floats = NDArray[np.float64]
 
-MOST_TASKS = 2000  # drawn at random: the error of a mean over them is below a point
-FEWER = 6  # points to the left of the present
-MOST_MORE = 12  # further labels per task
+MOST_TASKS = 2000  # tasks drawn at random: the error of their mean is below one percentage point
+FEWER = 6  # number of points with fewer labels
+MOST_MORE = 12  # additional labels per task
 
 
 def budget(study: Study) -> dict[str, Any] | None:
-    """Return accuracy against labels per task; None where the matrices are too many."""
+    """Return accuracy against labels per task; None if the confusion matrices are too large."""
     labels = study.labels
     if labels.n_classes < 2 or not study.has_confusion:
         return None
@@ -63,7 +63,7 @@ def budget(study: Study) -> dict[str, Any] | None:
 
 
 def _posterior(crowd: Any, tasks: Any, keep: Any, law: LabelLaw) -> Floats:
-    """Return the posterior (n, K) of the crowd's tasks, which are ``tasks`` of the fit."""
+    """Return the posterior (n, K) of a crowd whose tasks are ``tasks`` of the fit."""
     rows = np.flatnonzero(keep)
     task, worker, label = crowd.task[rows], crowd.worker[rows], crowd.label[rows]
     weight = None if crowd.weight is None else crowd.weight[rows]
@@ -108,7 +108,7 @@ def _measured(study: Study, tasks: Any, probas: Floats) -> float | None:
 def _more(
     study: Study, tasks: Any, now: Floats, at: float, law: LabelLaw, rng: Any
 ) -> list[dict[str, Any]]:
-    """Simulate further labels of each task, one at a time."""
+    """Simulate additional labels of each task, one at a time."""
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     n, K = now.shape
     truth = (rng.random((n, 1)) > now.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)

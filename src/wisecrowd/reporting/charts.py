@@ -1,4 +1,4 @@
-"""Where things are drawn: coordinates only; the templates turn them into SVG, with escaping on."""
+"""Coordinates of charts; the templates turn them into SVG, with escaping on."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LEFT, RIGHT, TOP, BOTTOM = 58.0, 14.0, 12.0, 44.0
 
 
 class Tick(NamedTuple):
-    """A mark on an axis: where, and what it says."""
+    """A mark on an axis: position and text."""
 
     at: float
     text: str
 
 
 class Point(NamedTuple):
-    """A dot, with the text that a pointer shows and the class that colours it."""
+    """A dot, with its tooltip and the CSS class of its colour."""
 
     x: float
     y: float
@@ -31,7 +31,7 @@ class Point(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A rectangle with a caption beside or below it."""
+    """A rectangle with a caption."""
 
     x: float
     y: float
@@ -42,7 +42,7 @@ class Bar(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A path in SVG's own words."""
+    """A path in SVG syntax."""
 
     path: str
     kind: str = ""
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True)
 class Chart:
-    """A drawing, ready for the template; ``says`` describes it to who cannot see it."""
+    """A chart, ready for the template; ``says`` is the text for screen readers."""
 
     says: str
     x_label: str = ""
@@ -68,7 +68,7 @@ class Chart:
 
 
 class Scale:
-    """From values to positions, linear or logarithmic.
+    """Linear or logarithmic mapping of values to positions.
 
     Examples
     --------
@@ -97,9 +97,9 @@ class Scale:
 
 
 def isolated(name: str) -> str:
-    """Return the start of a name, between marks that keep its direction of writing to itself.
+    """Return the start of a name between characters that isolate its writing direction.
 
-    A tooltip is plain text, in which no element could do that.
+    A tooltip is plain text, in which no element can do this.
     """
     return f"\u2068{shorten(name, 40)}\u2069"
 
@@ -116,7 +116,7 @@ def path_of(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
-    """Return a vertical scale of shares that starts at a whole tenth, and its ticks."""
+    """Return a vertical scale of shares that starts at a multiple of 0.1, and its ticks."""
     bottom = max(0.0, np.floor(low * 10 - 1e-9) / 10)
     top = min(1.0, np.ceil(high * 10 + 1e-9) / 10)
     if top - bottom < 0.2 - 1e-9:
@@ -129,14 +129,14 @@ def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Return 1, 2, 5, 10 … within a range, thinned to powers of ten where there are many."""
+    """Return 1, 2, 5, 10 … within a range, or only powers of ten if there are many."""
     steps = (1, 2, 5) if high / max(low, 1) < 200 else (1,)
     found = [s * 10.0**p for p in range(-1, 9) for s in steps]
     return [value for value in found if low <= value <= high]
 
 
 def quality_against_volume(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return workers as dots, with their intervals as bars."""
+    """Return a chart of workers as dots, with their intervals as bars."""
     known = [row for row in rows if row["accuracy"] is not None and row["n_labels"] > 0]
     if not known:
         return None
@@ -174,7 +174,7 @@ def quality_against_volume(rows: Sequence[dict[str, Any]]) -> Chart | None:
 def columns(
     rows: Sequence[tuple[str, float]], says: str, x_label: str, y_label: str
 ) -> Chart | None:
-    """Return counts as upright bars."""
+    """Return a chart of counts as vertical bars."""
     if not rows:
         return None
     most = max(value for _, value in rows) or 1
@@ -194,7 +194,7 @@ def columns(
 
 
 def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
-    """Return accuracy against stated confidence, and the line where both are equal."""
+    """Return a chart of accuracy against stated confidence, with the line where both are equal."""
     low = min(min(row["low"], row["confidence"]) for row in rows)
     y, y_ticks = _share_axis(low, 1.0)
     start = min(row["confidence"] for row in rows)
@@ -227,7 +227,7 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
 
 
 def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
-    """Return expected accuracy against labels per task; the simulated part is dashed."""
+    """Return a chart of expected accuracy against labels per task; the simulated part is dashed."""
     measured = [p for p in points if p["measured"] is not None]
     values = [p["accuracy"] for p in points] + [p["measured"] for p in measured]
     y, y_ticks = _share_axis(min(values), max(values))
@@ -258,7 +258,7 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
 
 
 def network_drawing(graph: dict[str, Any]) -> Chart | None:
-    """Return linked workers on a circle, members of a group side by side."""
+    """Return a chart of linked workers on a circle, with members of a group side by side."""
     nodes, size = graph["nodes"], 340.0
     if not nodes:
         return None
@@ -281,6 +281,6 @@ def network_drawing(graph: dict[str, Any]) -> Chart | None:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return the path of a small line in a box of 120 × 30 whose height is all shares."""
+    """Return the path of a sparkline of 120 × 30 pixels, whose height is the range from 0 to 1."""
     step = 120 / max(len(values) - 1, 1)
     return path_of([(round(n * step, 1), round(29 - 28 * v, 1)) for n, v in enumerate(values)])

@@ -1,4 +1,4 @@
-"""``wisecrowd.report``: one HTML file that says what is known about a crowd."""
+"""``wisecrowd.report``: one HTML file about a crowd."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _TABLES = ("workers", "tasks")
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """A report, in memory; a notebook shows it.
+    """A report in memory, which notebooks display.
 
     Attributes
     ----------
     summary : dict
-        Everything that it says, ready for JSON; ``summary["version"]`` names the form.
+        The complete content, ready for JSON; ``summary["version"]`` is the version of its format.
     whole_tables : mapping of "workers" and "tasks" to table
-        In full, where the page shows a part.
+        Complete tables of which the page shows only a part.
     manifest : Manifest
     """
 
@@ -46,18 +46,18 @@ class Report:
 
     @property
     def html(self) -> str:
-        """The page, as if its whole tables had not been written."""
+        """The page, without references to files with complete tables."""
         if "page" not in self._pages:
             self._pages["page"] = render(self.summary)
         return self._pages["page"]
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the page, whole or not at all, with its manifest and the tables that it cuts.
+        """Write the page atomically, with its manifest and the tables that it truncates.
 
         Returns
         -------
         list of Path
-            What was written: the page first, then for instance ``report.workers.parquet``.
+            Written files: the page first, then for instance ``report.workers.parquet``.
         """
         from wisecrowd.io.tables import write_table
 
@@ -84,7 +84,7 @@ class Report:
 
 
 def tables_beside(page: str | os.PathLike[str]) -> dict[str, Path]:
-    """Return where the tables go that a page may have to cut.
+    """Return the paths of the tables that a page may truncate.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def report(
     manifest: Manifest | None = None,
     withhold_below: int = 0,
 ) -> Report:
-    """Return a report of a crowd, and write it if a path is given.
+    """Create a report on a crowd, and write it if a path is given.
 
     The report is one HTML file that needs no network. It shows the accuracy of the labels, next
     steps, workers, hard tasks, confused classes, suspected collusion, a comparison of methods,
@@ -120,25 +120,25 @@ def report(
     ----------
     labels : CrowdLabels or anything that it can be made of
     path : path, optional
-        Where to write the page; a manifest and tables too long for it go beside it.
+        File of the page; its manifest and tables that are too long for it are written next to it.
     method : str or unfitted method
-        Whose labels are reported.
+        Method whose labels are reported.
     fit : fitted method, optional
-        Instead of ``method``, a fit of these labels, also one that learned from features.
+        A fit of these labels, used instead of ``method``; it may have learned from features.
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
-        Known classes, which the fit uses; how good it is without them is shown too.
+        Known classes, which the fit uses; its accuracy without them is shown too.
     truth : as gold
-        Known classes that only judge the fit.
+        Known classes that are used only to score the fit.
     title : str, optional
     random_state : int
     files, reading : sequences of str
-        The files that the labels are from, and options to read them: with them the page names
-        commands, without them calls.
+        Source files of the labels, and options to read them. With files the page suggests shell
+        commands, otherwise Python calls.
     manifest : Manifest, optional
-        What made the report; by default described from the method.
+        Manifest of the report; by default derived from the method.
     withhold_below : int
-        Workers with fewer labels are not named, for a report that is sent to others. They must have
-        pseudonyms: give ``wisecrowd.pseudonymize(labels, key)``.
+        Workers with fewer labels are not named, for reports that are shared. Workers must have
+        pseudonyms; pass ``wisecrowd.pseudonymize(labels, key)``.
 
     Examples
     --------

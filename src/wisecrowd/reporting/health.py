@@ -1,4 +1,4 @@
-"""The state of the data, and everything that is needed to make the report again."""
+"""State of the data, and everything needed to reproduce the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_BARS = 12
 
 
 def health(study: Study) -> dict[str, Any]:
-    """Return what the data lack and what was left out, as plain data."""
+    """Return missing data and omissions as plain data."""
     labels = study.labels
     per_task, per_worker = labels.labels_per_task, labels.labels_per_worker
     identified: Any = study.audit.parts.get("identifiability")
@@ -58,7 +58,7 @@ def _spread(counts: Any) -> dict[str, float]:
 
 
 def _bars(per_task: Any) -> list[dict[str, Any]]:
-    """Return how many tasks have how many labels; what is beyond goes into the last bar."""
+    """Return the number of tasks by number of labels; the last bar includes all larger numbers."""
     counts = np.bincount(np.minimum(per_task, N_BARS))
     names = [*map(str, range(N_BARS)), f"{N_BARS} or more"]
     first = int(np.argmax(counts > 0)) if counts.any() else 0
@@ -68,7 +68,7 @@ def _bars(per_task: Any) -> list[dict[str, Any]]:
 
 
 def _classes(study: Study) -> list[dict[str, Any]]:
-    """Return the share of each class among the labels and among the results, commonest first."""
+    """Return the share of each class among the labels and among the results, most common first."""
     given, chosen = (
         study.labels.class_totals,
         np.bincount(study.chosen, minlength=study.labels.n_classes),
@@ -85,7 +85,7 @@ def _classes(study: Study) -> list[dict[str, Any]]:
 
 
 def _shortcuts(study: Study) -> list[str]:
-    """Say what was done with less effort than usual."""
+    """Return sentences about steps that were shortened for a large crowd."""
     options = study.effort
     if not is_large(study.labels):
         return []

@@ -1,4 +1,4 @@
-"""Methods beside each other, and whether the stated confidence can be believed."""
+"""Comparison of methods, and calibration of the stated confidence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wisecrowd.reporting.study import Study, codes_of
 from wisecrowd.reporting.verdict import wilson
 
 METHODS = ("majority-vote", "wawa", "one-coin", "dawid-skene", "glad")
-SLOW = {"glad": 100_000}  # labels up to which a report waits for it
+SLOW = {"glad": 100_000}  # maximum number of labels to run the method in a report
 N_BINS = 10
 
 
 def methods_compared(study: Study) -> dict[str, Any]:
-    """Return how far a few quick methods agree with the reported one and with each other."""
+    """Return the agreement of a few fast methods with the reported one and with each other."""
     labels = study.labels
     chosen = {study.method: study.blind_chosen}
     left_out = {}
@@ -67,11 +67,11 @@ def _accuracy(study: Study, chosen: Any) -> dict[str, float] | None:
 
 
 def calibration(study: Study) -> dict[str, Any] | None:
-    """Return accuracy against stated confidence on tasks of known class; None without any."""
+    """Return accuracy against stated confidence on tasks with known classes; None without any."""
     if study.known is None or not len(study.scored):
         return None
     sure = np.asarray(study.blind.confidence_)[study.scored]
-    # Bins of (a, b]: the same as the calibration error's.
+    # Bins of (a, b], as in the calibration error.
     place = np.clip(np.ceil(sure * N_BINS).astype(int) - 1, 0, N_BINS - 1)
     count = np.bincount(place, minlength=N_BINS)
     right = np.bincount(place, study.right, N_BINS)

@@ -1,4 +1,4 @@
-"""Who agrees with whom more than skill explains: the network of suspected collusion."""
+"""Network of suspected collusion: pairs of workers who agree more than skill explains."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def network(study: Study) -> dict[str, Any]:
 
 
 def _graph(study: Study, part: Any, linked: Any) -> dict[str, Any]:
-    """Return nodes and edges of the linked pairs: members of groups first, as far as they fit."""
+    """Return nodes and edges of linked pairs, up to a limit; members of groups come first."""
     edges = linked[:MOST_EDGES]
     ends = lookup(np.concatenate([part.first[edges], part.second[edges]]), study.labels.workers)
     nodes, seen = np.unique(ends, return_counts=True)

@@ -1,4 +1,4 @@
-"""What a notebook shows of labels, fits and findings: small tables, everything escaped."""
+"""HTML of labels, fits and findings for notebooks: small tables, everything escaped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ N_ROWS = 8
 
 
 def labels_html(labels: Any) -> str:
-    """Return the size of a crowd and its first labels.
+    """Return HTML with the size of a crowd and its first labels.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def labels_html(labels: Any) -> str:
 
 
 def fit_html(model: Any) -> str:
-    """Return a method and, once it is fitted, its least certain tasks and busiest workers."""
+    """Return HTML of a method and, after a fit, its least certain tasks and busiest workers."""
     heading = _heading(repr(model))
     if not model.__sklearn_is_fitted__():
         return f"<div>{heading}<p>not fitted</p></div>"
@@ -63,7 +63,7 @@ def fit_html(model: Any) -> str:
 
 
 def findings_html(findings: Sequence[Any]) -> str:
-    """Return findings as a table, most severe first."""
+    """Return an HTML table of findings, most severe first."""
     if not len(findings):
         return "<p>nothing found</p>"
     rows = (

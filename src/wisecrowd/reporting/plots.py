@@ -1,4 +1,4 @@
-"""Plots of fitted methods, where matplotlib is installed."""
+"""Plots of fitted methods; they need matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.reporting.text import shorten, shown
 
-MOST_CLASSES = 40  # names on an axis that can still be read
+MOST_CLASSES = 40  # maximum number of readable names on an axis
 
 
 def plot_workers(model: Any, ax: Any = None) -> Any:
@@ -75,7 +75,7 @@ def plot_convergence(model: Any, ax: Any = None) -> Any:
 
 
 def _literal(value: Any) -> str:
-    """Return an id as matplotlib shows it as it is: a dollar sign would start a formula."""
+    """Escape an id for matplotlib, in which a dollar sign would start a formula."""
     return shorten(shown(value), 20).replace("$", r"\$")
 
 

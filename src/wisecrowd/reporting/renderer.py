@@ -1,4 +1,4 @@
-"""From sections to one HTML file: templates with escaping on, and nothing from anywhere else."""
+"""Renderer of sections to one self-contained HTML file, from templates with escaping on."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from wisecrowd.reporting import text
 from wisecrowd.reporting.sections import sections_of
 from wisecrowd.reporting.summary import Summary
 
-# What the page carries as data for programs; the tables are in the summary alone.
+# Data for programs that the page contains; tables are only in the summary.
 CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
 
 
 def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
-    """Return the page of a summary.
+    """Render a summary as a page.
 
     Parameters
     ----------
     summary : dict
-        Of :func:`wisecrowd.reporting.summarize`, also when it was stored as JSON meanwhile.
+        Result of :func:`wisecrowd.reporting.summarize`, or the same read from JSON.
     tables : dict, optional
-        Names of files with whole tables, of which the page shows the start: "workers", "tasks".
+        Names of files with complete tables that the page truncates: "workers", "tasks".
     """
     environment = _environment()
     style, script = _source("style.css"), _source("script.js")
@@ -42,7 +42,7 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
 
 
 def content_policy(style: str, script: str) -> str:
-    """Return the policy that allows this style and this script and nothing else whatsoever."""
+    """Return a content security policy that allows only this style and this script."""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -50,7 +50,7 @@ def content_policy(style: str, script: str) -> str:
 
 
 def embedded_json(value: Any) -> str:
-    r"""Return JSON that can stand inside a script element: no text in it can end the element.
+    r"""Return JSON that is safe inside a script element: no text in it can end the element.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def embedded_json(value: Any) -> str:
 
 
 def _cut(value: Any) -> Any:
-    """Return plain data whose texts are no longer than a sentence may be."""
+    """Shorten the texts in plain data to the maximum length of a sentence."""
     if isinstance(value, str):
         return text.shorten(value, text.SENTENCE)
     if isinstance(value, dict):
@@ -81,7 +81,7 @@ def _source(name: str) -> str:
 
 
 def _raw(content: str) -> Any:
-    """Mark our own files, and JSON made safe, as not to be escaped: the only places where it is."""
+    """Mark trusted text as safe: our own files and escaped JSON, and nothing else."""
     from markupsafe import Markup
 
     return Markup(content)

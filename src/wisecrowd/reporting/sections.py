@@ -1,4 +1,4 @@
-"""The sections of the page, in their order: the summary with charts, each with its template."""
+"""Sections of the page in order: parts of the summary with charts and templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Section:
-    """One section: its anchor, heading, and what its template shows."""
+    """One section: its anchor, heading and template data."""
 
     id: str
     title: str
@@ -22,12 +22,12 @@ class Section:
 
     @property
     def template(self) -> str:
-        """Name of the template, which is that of the section."""
+        """Name of the template, equal to that of the section."""
         return f"{self.id}.html.jinja"
 
 
 def sections_of(summary: Summary) -> list[Section]:
-    """Return the sections of a page; one whose data are not there says so itself."""
+    """Return the sections of a page; a section without data states that."""
     return [
         Section(name, title, {"d": summary[name], **build(summary)})
         for name, (title, build) in SECTIONS.items()
@@ -83,11 +83,11 @@ def _budget(summary: Summary) -> Data:
 def _health(summary: Summary) -> Data:
     bars = [(bar["name"], bar["count"]) for bar in summary["health"]["bars"]]
     says = "Number of tasks by their number of labels."
-    several = len(bars) > 1  # one bar alone says nothing
+    several = len(bars) > 1  # a single bar is not informative
     return {"chart": charts.columns(bars, says, "labels", "tasks") if several else None}
 
 
-# Name in the summary and of the template → heading, and what the template needs besides the data.
+# Name in the summary and of the template → heading, and additional data for the template.
 SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "verdict": ("Verdict", _nothing),
     "next": ("Next steps", _next),

@@ -1,4 +1,4 @@
-"""What a report is about: the labels, a fit of them, an audit, and what is known of the truth."""
+"""Study: the labels, a fit, an audit and known classes, from which a report is computed."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Options = Mapping[str, Mapping[str, Any]]  # keywords of audit parts, by name of the part
 
-LARGE = 200_000  # labels from which on the audit repeats its simulations less often,
-MANY = 2_000  # and workers
-# Simulated crowds behind the estimate of accuracy, two fits each. An audit by itself has 20: that
-# moves the estimate by half a point, and its interval is a quarter narrower.
+LARGE = 200_000  # numbers of labels above which the audit runs fewer simulations,
+MANY = 2_000  # and of workers
+# Simulated crowds for the estimate of accuracy, two fits each. An audit alone uses 20, which
+# changes the estimate by half a percentage point and narrows its interval by a quarter.
 SIMULATIONS = 7
-SAMPLE = 200  # workers on which a large crowd's ridge is chosen
-# Left out of a large crowd's audit: collusion compares the same pairs.
+SAMPLE = 200  # workers sampled to choose the ridge of a large crowd
+# Left out of the audit of a large crowd: collusion compares the same pairs.
 LEFT_OUT = {
     "groups": "there are very many labels or workers, and collusion compares the same pairs."
 }
@@ -48,20 +48,21 @@ class Study:
     ----------
     labels : CrowdLabels
     fit : fitted method
-        Whose labels are reported. It has seen the gold.
+        Fit whose labels are reported. It has seen the gold.
     blind : fitted method
-        The same method without gold, which known classes can judge; ``fit`` itself without gold.
+        Fit of the same method without gold, scored by known classes. Equal to ``fit`` if there is
+        no gold.
     method : str
         Its command-line name.
     dawid_skene : fitted DawidSkene, optional
-        The fit that the parts of the audit share: ``blind`` itself where it is one.
+        Fit that the parts of the audit share; equal to ``blind`` if that is a DawidSkene.
     audit : Audit
     known : (n_tasks,) codes, optional
         Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
     known_from : "truth", "gold" or None
     seed : int
     effort : mapping
-        Options that the audit was run with.
+        Options of the audit.
     """
 
     labels: CrowdLabels
@@ -87,24 +88,24 @@ class Study:
 
     @cached_property
     def scored(self) -> NDArray[np.intp]:
-        """Tasks that have labels and a known class."""
+        """Tasks with labels and a known class."""
         if self.known is None:
             return np.array([], dtype=np.intp)
         return np.flatnonzero((self.known >= 0) & (self.labels.labels_per_task > 0))
 
     @cached_property
     def right(self) -> NDArray[np.bool_]:
-        """(n_scored,): whether the label without gold is the known class."""
+        """(n_scored,): whether the label of the fit without gold is the known class."""
         if self.known is None:
             return np.array([], dtype=bool)
         return np.asarray(self.blind_chosen[self.scored] == self.known[self.scored])
 
     @cached_property
     def law(self) -> LabelLaw:
-        """Label law of the fit without gold; for a vote that of its worker accuracies.
+        """Label law of the fit without gold; for a vote, the law of its worker accuracies.
 
-        A vote's law has the shares of the chosen labels as class prior. That of another method
-        would claim more than the vote does.
+        The class prior of a vote is the share of each class among the chosen labels. The law of
+        another method would be more confident than the vote.
         """
         law: LabelLaw | None = self.blind._label_law()
         if law is not None:
@@ -117,17 +118,17 @@ class Study:
 
     @property
     def has_confusion(self) -> bool:
-        """Whether matrices of all workers are small enough to be looked at."""
+        """Whether the confusion matrices of all workers fit within the size limit."""
         return matrices_fit(self.labels)
 
 
 def matrices_fit(labels: CrowdLabels) -> bool:
-    """Return whether confusion matrices of all workers are small enough to be looked at."""
+    """Return whether the confusion matrices of all workers fit within the size limit."""
     return labels.n_workers * labels.n_classes**2 <= MOST_CONFUSION
 
 
 def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
-    """Return the codes (n_tasks,) of a fit's labels: its classes are those of the labels."""
+    """Return the codes (n_tasks,) of a fit's labels, whose classes are those of the data."""
     return choose_labels(fit.probas_, labels.class_totals)[0]
 
 
@@ -147,9 +148,9 @@ def study_crowd(
     labels : CrowdLabels or anything that it can be made of
     method : str or unfitted method
     fit : fitted method, optional
-        Instead of ``method``: its labels are reported. It must be of these labels.
+        A fit of these labels, reported instead of ``method``.
     gold, truth
-        Known classes: gold is used by the fit, truth only to judge it.
+        Known classes: the fit uses gold; truth is used only to score it.
     random_state : int
     """
     if fit is not None and gold is not None:
@@ -204,7 +205,7 @@ def _checked(fit: Any, labels: CrowdLabels) -> Any:
 
 
 def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | None:
-    """Return known classes (n_tasks,) as ids with None; None if there is none of use."""
+    """Return known classes (n_tasks,) as ids or None; None if no class is usable."""
     if known is None:
         return None
     usable = (known >= 0) & (known < labels.n_classes) & (labels.labels_per_task > 0)
@@ -219,7 +220,7 @@ def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | N
 
 
 def _dawid_skene(blind: Any, labels: CrowdLabels) -> Any:
-    """Return a fit of Dawid and Skene's model; None if there is none, and parts say why."""
+    """Return a Dawid-Skene fit, or None if it fails; parts then report the reason."""
     from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 
     if isinstance(blind, DawidSkene):
@@ -231,9 +232,9 @@ def _dawid_skene(blind: Any, labels: CrowdLabels) -> Any:
 
 
 def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) -> Audit:
-    """Run every part: what one cannot do must not keep the others from the page."""
+    """Run every part of the audit; a failing part does not prevent the others."""
     reasons = {name: _reason_to_skip(name, labels, blind) for name in PARTS}
-    # The accuracy in question is that of the reported labels, whatever method they are of.
+    # The accuracy is that of the reported labels, for every method.
     own = {**options, "accuracy": {**options.get("accuracy", {}), "fit": blind}}
     names = [name for name in PARTS if reasons[name] is None]
     found = run_parts(labels, names, shared, own, skip_on=(NotApplicable, WisecrowdError))
@@ -250,12 +251,12 @@ def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any) -> str | None:
 
 
 def is_large(labels: CrowdLabels) -> bool:
-    """Return whether there are so many labels or workers that the audit must be brief."""
+    """Return whether the crowd is so large that the audit must be shortened."""
     return labels.n_annotations >= LARGE or labels.n_workers >= MANY
 
 
 def audit_options(labels: CrowdLabels) -> Options:
-    """Return how hard the audit should try: with very many labels a few repetitions say enough."""
+    """Return the options of the audit; very many labels need few repetitions."""
     if not is_large(labels):
         return {"accuracy": {"n_simulations": SIMULATIONS}}
     options: dict[str, Mapping[str, Any]] = {
@@ -267,10 +268,10 @@ def audit_options(labels: CrowdLabels) -> Options:
 
 
 def _ridge_of_sample(labels: CrowdLabels) -> float | None:
-    """Return the ridge that suits a sample of the workers; None if that cannot be told.
+    """Return the best ridge for a sample of the workers; None if undetermined.
 
-    The best ridge is the noise of a pair in proportion to the spread of the rows: it does not
-    depend on how many pairs a worker is in.
+    The best ridge is the ratio of the noise of a pair to the spread of the rows. It does not depend
+    on the number of pairs per worker.
     """
     from wisecrowd.audit.covariance import RowFit
     from wisecrowd.families.moments.pair_moments import pair_moments

@@ -1,4 +1,4 @@
-"""The summary: everything that a report says, as plain data with a version."""
+"""Summary: the complete content of a report, as plain data with a version."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from wisecrowd.reporting.workers import workers
 from wisecrowd.storage.manifest import Manifest
 
 SCHEMA = "wisecrowd-report"
-VERSION = 1  # raised when a name or a meaning changes; new names do not raise it
+VERSION = 1  # increased when a name or a meaning changes, but not for new names
 
 Summary = dict[str, Any]
 
 
 def summarize(labels: Any, **options: Any) -> Summary:
-    """Return what a report of these labels says, ready for JSON.
+    """Return the content of a report on these labels, ready for JSON.
 
     Parameters
     ----------
     labels : CrowdLabels or anything that it can be made of
     **options
-        Those of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
+        Options of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
         ``truth``, ``random_state``.
 
     Examples

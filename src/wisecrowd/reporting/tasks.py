@@ -1,4 +1,4 @@
-"""Tasks that people disagree about, and the classes that they confuse."""
+"""Tasks on which workers disagree, and the classes that they confuse."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wisecrowd.reporting.text import shown
 Floats = NDArray[np.float64]
 
 MOST_TASKS = 100
-MOST_VOTES = 6  # classes named in the votes of a task
+MOST_VOTES = 6  # maximum number of classes named in the votes of a task
 WIDEST_MATRIX = 16
 MOST_PAIRS = 25
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)  # borders of the share of the commonest label
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)  # bin limits of the share of the most common label
 
 
 class _Votes(NamedTuple):
-    """Labels that tasks received, each once: sorted by task."""
+    """Distinct labels of each task, sorted by task."""
 
     task: NDArray[np.int64]
     label: NDArray[np.int64]
@@ -30,7 +30,7 @@ class _Votes(NamedTuple):
 
 
 def tasks(study: Study) -> dict[str, Any]:
-    """Return the tasks with the most divided votes, and how divided the tasks are over all."""
+    """Return the tasks with the most divided votes, and the distribution over all tasks."""
     votes = _votes(study)
     n = study.labels.labels_per_task
     share = votes.times / n[votes.task]
@@ -61,7 +61,7 @@ def _votes(study: Study) -> _Votes:
 
 
 def _levels(top: Floats) -> list[dict[str, Any]]:
-    """Return how many tasks have which share of the commonest label."""
+    """Return the number of tasks by share of the most common label."""
     place = np.searchsorted(LEVELS, top, side="right")
     unanimous = top >= 1 - 1e-9
     counts = np.bincount(place[~unanimous], minlength=len(LEVELS) + 1).tolist()
@@ -88,7 +88,7 @@ def _row(study: Study, votes: _Votes, i: int, entropy: float) -> dict[str, Any]:
 
 
 def confused_classes(study: Study) -> dict[str, Any]:
-    """Return which label is given to tasks of which class, by the labels that the fit chose."""
+    """Return the labels given to the tasks of each class, according to the fit."""
     labels, K = study.labels, study.labels.n_classes
     key = study.chosen[labels.task].astype(np.int64) * K + labels.label
     found, count = np.unique(key, return_counts=True)

@@ -1,22 +1,22 @@
-"""Text from strangers, made fit to be shown: ids, labels and sentences about them."""
+"""Conversion of untrusted text for display: ids, labels and sentences about them."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-SHORT = 60  # characters of an id that are shown
-TITLE = 300  # characters of it that the tooltip shows
-SENTENCE = 900  # characters of a sentence: ids in it may be of any length
+SHORT = 60  # maximum number of characters of an id in the page
+TITLE = 300  # and in a tooltip
+SENTENCE = 900  # maximum number of characters of a sentence, because ids may be very long
 
-# Control characters, and halves of characters that no file can hold.
+# Control characters, and surrogates, which UTF-8 cannot encode.
 _UNSHOWABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff]")
 
 
 def shown(value: Any) -> str:
-    r"""Return any id as text in which control characters are shown as their codes.
+    r"""Return an id as text, with control characters replaced by their codes.
 
-    Markup in it is left alone: escaping is the renderer's business.
+    Markup is not changed, because the renderer escapes it.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def shown(value: Any) -> str:
 
 
 def shorten(text: str, limit: int = SHORT) -> str:
-    """Return the start of a text that is too long, with an ellipsis.
+    """Shorten a long text with an ellipsis.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def shorten(text: str, limit: int = SHORT) -> str:
 
 
 def percent(share: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage, and a dash for none.
+    """Return a share as a percentage, or a dash for None.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def percent(share: float | None, digits: int = 1) -> str:
 
 
 def count(number: float) -> str:
-    """Return a whole number with its thousands set apart.
+    """Return an integer with separated thousands.
 
     Examples
     --------

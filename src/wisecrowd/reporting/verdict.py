@@ -1,4 +1,4 @@
-"""The first thing that a reader wants to know, and the next thing to do."""
+"""Verdict: the main results, and the next steps."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 
-MOST_AFFECTED = 12  # ids that a finding names
+MOST_AFFECTED = 12  # maximum number of ids that a finding names
 
-# Finding → what acts on it, as arguments after `wisecrowd`; {file} is the file of annotations.
+# Finding → its remedy, as arguments of `wisecrowd`; {file} is the file of annotations.
 COMMANDS = {
     "extreme-spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
     "spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
@@ -72,7 +72,7 @@ OTHER_COMMAND, OTHER_CALL = "audit {file} -o audit", 'wc.aggregate(labels, "dawi
 
 
 def verdict(study: Study) -> dict[str, Any]:
-    """Return sizes, estimated accuracy, agreement and spend as plain data."""
+    """Return sizes, estimated accuracy, agreement and cost as plain data."""
     labels = study.labels
     return {
         "n_tasks": labels.n_tasks,
@@ -94,7 +94,7 @@ def _accuracy(study: Study) -> dict[str, Any] | None:
     if part is None:
         return None
     found: Any = part
-    # The truth is there to measure by, beside what would be estimated without it.
+    # With truth, the measured accuracy is shown next to the estimate without truth.
     row = 1 if study.known_from == "truth" else -1
     value, *ends = (float(column[row]) for column in (found.value, found.low, found.high))
     return {
@@ -154,7 +154,7 @@ def _spend(study: Study) -> dict[str, Any] | None:
 def next_steps(
     study: Study, files: Sequence[str], reading: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Return every finding, most severe first, with the command or call that acts on it."""
+    """Return all findings, most severe first, with the command or call that addresses each."""
     return [_step(found, files, reading) for found in study.audit.findings]
 
 
@@ -172,16 +172,16 @@ def _step(found: Finding, files: Sequence[str], reading: Sequence[str]) -> dict[
 
 
 def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ()) -> str:
-    """Return the command that acts on a finding, or the call where there is no file.
+    """Return the command that addresses a finding, or the Python call if there is no file.
 
     Parameters
     ----------
     finding : str
-        Its id.
+                Id of the finding.
     files : sequence of str
         The files of annotations.
     reading : sequence of str
-        Options that say how to read them, such as ``["--task", "image"]``.
+        Options for reading them, such as ``["--task", "image"]``.
 
     Examples
     --------
@@ -195,13 +195,13 @@ def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ())
     quoted = [shlex.quote(file) for file in files]
     template = COMMANDS.get(finding, OTHER_COMMAND)
     command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0])
-    if "{first}" in template:  # wisecrowd inspect finds out by itself how to read
+    if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command
     return " ".join([command, *map(shlex.quote, reading)])
 
 
 def flags_by_worker(study: Study) -> Mapping[int, list[str]]:
-    """Return for each worker (by code) the kinds of finding that name it."""
+    """Return, by worker code, the ids of the findings that name the worker."""
     from wisecrowd.core.ids.encoding import lookup
 
     flags: dict[int, list[str]] = {}

@@ -1,7 +1,7 @@
-"""Workers with few labels, whom reports for others leave out.
+"""Workers with few labels, who are not named in shared reports.
 
-A few labels say little about a worker, but may identify the person. Such workers count in every
-sum; no table, finding or sentence names them.
+A few labels contain little information about a worker, but may identify the person. Such workers
+count in every sum, but no table, finding or sentence names them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.pseudonyms import PSEUDONYM
 
-FEWEST = 5  # labels of a worker that shared reports show
+FEWEST = 5  # minimum number of labels of workers in shared reports
 WITHHELD = "(withheld)"
 
 
@@ -31,7 +31,7 @@ class Withheld:
     workers : frozenset of str
         Their pseudonyms.
     fewest : int
-        Labels that a worker must have to be named.
+        Minimum number of labels of a named worker.
     """
 
     workers: frozenset[str]
@@ -39,12 +39,12 @@ class Withheld:
 
     @classmethod
     def below(cls, labels: CrowdLabels, fewest: int) -> Withheld:
-        """Return the workers with fewer labels than that.
+        """Return the workers with fewer labels than the limit.
 
         Raises
         ------
         ParameterError
-            If workers go by their own ids: in a sentence these cannot be told from other words.
+            If workers have no pseudonyms: other ids cannot be recognised in a sentence.
         """
         few = labels.workers[labels.labels_per_worker < fewest].tolist()
         if not all(isinstance(one, str) and PSEUDONYM.fullmatch(one) for one in few):
@@ -58,13 +58,13 @@ class Withheld:
         return cls(frozenset(few), fewest)
 
     def text(self, sentence: str) -> str:
-        """Return a sentence that names none of them."""
+        """Return a sentence without their names."""
         return PSEUDONYM.sub(
             lambda found: WITHHELD if found.group() in self.workers else found.group(), sentence
         )
 
     def anywhere(self, value: Any) -> Any:
-        """Return plain data whose texts name none of them, however deep."""
+        """Return plain data whose texts do not name them, at any depth."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, Mapping):
@@ -74,7 +74,7 @@ class Withheld:
         return value
 
     def findings(self, findings: Findings) -> Findings:
-        """Return the findings, none of which names them."""
+        """Return the findings without their names."""
         return Findings(
             replace(
                 found,
@@ -89,7 +89,7 @@ class Withheld:
         return isinstance(value, str) and value in self.workers
 
     def table(self, table: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a table without the rows that are about them."""
+        """Return a table without their rows."""
         columns = {name: np.asarray(values) for name, values in table.items()}
         keep = np.ones(len(next(iter(columns.values()), ())), dtype=bool)
         for values in columns.values():
@@ -105,7 +105,7 @@ class Withheld:
         return named
 
     def summary(self, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the summary of a report that shows none of them, and says how many there are."""
+        """Return the summary without these workers, but with their number."""
         made = dict(summary)
         workers = dict(made["workers"])
         rows = [row for row in workers["rows"] if row["worker"] not in self.workers]

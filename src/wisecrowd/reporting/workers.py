@@ -1,4 +1,4 @@
-"""The workers of a crowd: quality against volume, what they confuse, and how they change."""
+"""Workers of a crowd: quality against number of labels, confusions, and drift."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from wisecrowd.reporting.verdict import flags_by_worker
 
 Floats = NDArray[np.float64]
 
-MOST_WORKERS = 500  # rows of the table
-MOST_CELLS = 15_000  # of confusion matrices in all
-MOST_CLASSES = 12  # a wider matrix cannot be read: the commonest mistakes are listed instead
+MOST_WORKERS = 500  # maximum number of rows of the table
+MOST_CELLS = 15_000  # total size of the confusion matrices
+MOST_CLASSES = 12  # a wider matrix is unreadable; the most common mistakes are listed instead
 MISTAKES = 6
-PIECES = 6  # of a worker's labels in the order of time
+PIECES = 6  # number of pieces of a worker's labels over time
 FEWEST_IN_PIECE = 4
 
 
 def workers(study: Study) -> dict[str, Any]:
-    """Return the table of workers, most labels first; what is shown of each, and how many."""
+    """Return the table of workers, most labels first, with their details and their number."""
     flags = flags_by_worker(study)
     order = _shown_workers(study, sorted(flags))
     detailed = _detailed(study, order, flags)
@@ -62,12 +62,12 @@ def workers(study: Study) -> dict[str, Any]:
 
 
 def _shown_workers(study: Study, flagged: list[int]) -> NDArray[np.intp]:
-    """Return the workers to show: those with findings first to be kept, then the busiest."""
+    """Return the workers to show: workers with findings take priority, then the busiest."""
     n_labels = study.labels.labels_per_worker
     known = np.zeros(study.labels.n_workers, dtype=bool)
     known[flagged] = True
     by_need = np.lexsort((-n_labels, ~known))
-    # Findings must not crowd everybody else out of the picture.
+    # Workers with findings must leave room for others.
     half = by_need[: min(int(known.sum()), MOST_WORKERS // 2)]
     busiest = np.argsort(-n_labels, kind="stable")
     kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
@@ -75,7 +75,7 @@ def _shown_workers(study: Study, flagged: list[int]) -> NDArray[np.intp]:
 
 
 def _detailed(study: Study, order: NDArray[np.intp], flags: Any) -> NDArray[np.intp]:
-    """Return the workers of which details are shown: as many as there is room for."""
+    """Return the workers whose details are shown, up to the limit."""
     K = study.labels.n_classes
     room = MOST_CELLS // (K * K) if K <= MOST_CLASSES else MOST_CELLS // (4 * MISTAKES)
     calm = np.array([j not in flags for j in order.tolist()], dtype=bool)
@@ -95,7 +95,7 @@ def _number(value: Any, digits: int = 4) -> float | None:
 
 
 def _confusions(study: Study, chosen: NDArray[np.intp]) -> dict[int, dict[str, Any]]:
-    """Return, by worker, the matrix in percent with its row counts, or the commonest mistakes."""
+    """Return, by worker, the matrix in percent with its row counts, or the most common mistakes."""
     K = study.labels.n_classes
     if not len(chosen):
         return {}
@@ -141,9 +141,9 @@ def _mistakes(study: Study, chosen: Any, of: Any, truth: Any, said: Any) -> dict
 
 
 def _drift(study: Study, chosen: NDArray[np.intp]) -> dict[int, list[float]]:
-    """Return, by worker, the mean agreement with the others in pieces of equal size over time.
+    """Return, by worker, the mean agreement with the others over time, in pieces of equal size.
 
-    Agreement is the probability that the label is correct in the eyes of the task's other workers.
+    Agreement is the leave-one-out probability that the label is correct.
     """
     time = study.labels.columns.get("timestamp")
     if time is None or time.dtype.kind not in "Mmiuf" or not study.has_confusion:
