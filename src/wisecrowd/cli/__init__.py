@@ -1,1 +1,1 @@
-"""The command line: one file per command, and nothing heavy until a command runs."""
+"""Command line: one file per command; heavy imports wait until a command runs."""

@@ -1,4 +1,4 @@
-"""``wisecrowd aggregate``: from raw annotations to trusted labels and worker quality."""
+"""``wisecrowd aggregate``: labels and worker quality from raw annotations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wisecrowd.storage.manifest import Manifest
 
 
-_COUNTED = ("tasks", "workers")  # ids that a summary counts and does not list
+_COUNTED = ("tasks", "workers")  # attributes that a summary counts but does not list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +88,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
 
 
 def _method_name(context: typer.Context, asked: AggregateOptions) -> str:
-    """Return the method: the one that is named, else the default of the type of the labels."""
+    """Return the named method, or the default for the type of the labels."""
     from wisecrowd.core.kinds import LABELS, get_kind
 
     kind = get_kind(asked.reading.type or LABELS)
@@ -98,7 +98,7 @@ def _method_name(context: typer.Context, asked: AggregateOptions) -> str:
 
 
 def _reading_for(model: Aggregator, method: str, asked: AggregateOptions) -> Reading:
-    """Return how the files are read: as the type that the method takes."""
+    """Return the reading options, with the type of labels that the method takes."""
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.kinds import LABELS
 
@@ -116,7 +116,7 @@ def _reading_for(model: Aggregator, method: str, asked: AggregateOptions) -> Rea
 
 
 def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:
-    """Return where labels, workers and the JSON object go; None is standard output, or nowhere."""
+    """Return the outputs of labels, workers and JSON; None is standard output or no output."""
     from wisecrowd.cli.outputs import check_outputs, is_standard, split_output
     from wisecrowd.core.exceptions import ParameterError
 
@@ -142,7 +142,7 @@ def _write(
     manifest: Manifest,
     notes: Notes,
 ) -> None:
-    """Write the method, the tables, and what remains of them to standard output."""
+    """Write the method and the tables; tables without a file go to standard output."""
     from wisecrowd.cli.outputs import give_json, write_result
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
@@ -170,7 +170,7 @@ def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
 
 
 def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:
-    """Replace the probabilities of the fit by those at the temperature that suits it."""
+    """Replace the probabilities of the fit by calibrated ones."""
     from wisecrowd.audit.part import NotApplicable
     from wisecrowd.audit.temperature import find_temperature
     from wisecrowd.core.exceptions import DataError
@@ -208,7 +208,7 @@ def _note_fit(
     notes(
         f"{method}: {', '.join(sizes)}, {labels.n_annotations} labels; {steps}" + "".join(counted)
     )
-    for warning in model.warnings_:  # those that were told as it ran are not told again
+    for warning in model.warnings_:  # warnings shown during the fit are not repeated
         notes(warning)
 
 
@@ -227,7 +227,7 @@ def _summary(
     tables: dict[str, Any],
     places: dict[str, str | None],
 ) -> dict[str, Any]:
-    """Return the run as one object; tables that went to a file are named, not repeated."""
+    """Return the run as one object; tables in files are named, not repeated."""
     from wisecrowd.cli.outputs import rows_of
 
     facts: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The commands, put together; their modules load what they need when they run."""
+"""Assembly of the commands; their modules import heavy libraries only when they run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
     predict, versions,
 )  # fmt: skip
-# What parameters that name a file or a folder show in the help.
+# Placeholders in the help for parameters that name a file or a folder.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
     "Exit codes: 0 success, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
@@ -33,12 +33,12 @@ EXIT_CODES = (
 
 
 def build_command() -> Any:
-    """Return the whole command line as typer runs it."""
+    """Return the complete command line as a typer app."""
     app = typer.Typer(
         help="Trusted labels and worker quality from noisy crowd annotations.",
         epilog=EXIT_CODES,
         add_completion=False,
-        rich_markup_mode=None,  # plain help: half the start-up time, and it can be grepped
+        rich_markup_mode=None,  # plain help halves the start-up time and can be searched
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     )
     app.callback()(root)
@@ -53,7 +53,7 @@ def build_command() -> Any:
 
 
 def _require_name(context: Any, parameter: Any, value: Any) -> Any:
-    """Refuse the empty name of a file: a shell gives it for a variable that is not set."""
+    """Refuse an empty file name, which a shell passes for an unset variable."""
     from wisecrowd.core.exceptions import ParameterError
 
     for name in value if isinstance(value, list | tuple) else [value]:

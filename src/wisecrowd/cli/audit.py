@@ -1,4 +1,4 @@
-"""``wisecrowd audit``: what is wrong with a crowd, before its labels are trusted."""
+"""``wisecrowd audit``: problems of a crowd."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
 
 
 def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
-    """Return what to remove, in the order in which that is done; nothing without a file for it."""
+    """Return what to remove, in order; nothing without an output file."""
     from wisecrowd.audit.pruning import KINDS
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.parameter_checks import check_choice
@@ -179,7 +179,7 @@ def _write(
             tables = {name: withheld.table(table) for name, table in tables.items()}
     with together():
         if folder is not None:
-            # A folder of csv files only is one of ours: anything else in it must not be lost.
+            # A folder with only csv files is our own; other files must not be lost.
             with atomic_directory(folder, is_own_entry=_is_csv) as place:
                 for name, table in tables.items():
                     write_table(
@@ -207,7 +207,7 @@ def _show(
     withheld: Withheld | None,
     give: Callable[[Callable[[], dict[str, Any]]], None],
 ) -> None:
-    """Give the findings as JSON where that is asked for, else print them."""
+    """Write the findings as JSON if requested, else print them."""
     from wisecrowd.cli.outputs import is_standard, print_text
     from wisecrowd.storage.atomic import when_complete
 
@@ -241,7 +241,7 @@ def _document(
 
 
 def _shareable(document: dict[str, Any], audit: Audit, withheld: Withheld) -> dict[str, Any]:
-    """Return the audit as tables, whose rows can be left out, and not as arrays by worker."""
+    """Return the audit as tables, whose rows can be left out, instead of arrays by worker."""
     tables = {name: withheld.table(table) for name, table in audit.tables().items()}
     rest = {name: value for name, value in document.items() if name != "parts"}
     made: dict[str, Any] = withheld.anywhere(rest)
@@ -249,7 +249,7 @@ def _shareable(document: dict[str, Any], audit: Audit, withheld: Withheld) -> di
 
 
 def _findings_text(findings: Findings) -> str:
-    """One block per finding: severity and kind, then what was seen and what to do."""
+    """Return one block per finding: severity and id, then explanation and remedy."""
     from wisecrowd.cli.terminal import harmless, indented
 
     if not len(findings):

@@ -27,7 +27,7 @@ WITH_TEST = ("test_accuracy", "test_log_loss")
 
 @dataclass(frozen=True, kw_only=True)
 class FeatureFiles:
-    """The files of features, as the options name them."""
+    """The options that name files of features."""
 
     features: Annotated[
         str | None,
@@ -46,20 +46,20 @@ class FeatureFiles:
     ] = None
 
     def check(self, parameters: list[str]) -> None:
-        """Refuse what is of no use without features."""
+        """Refuse options that need features."""
         if self.features is None and (self.ids or self.test or self.test_truth or parameters):
             raise ParameterError(
                 "--ids, --test, --test-truth and -p go with --features; give it too."
             )
 
     def paths(self) -> list[str]:
-        """Return those that are given."""
+        """Return the options that are given."""
         return [p for p in (self.features, self.ids, self.test, self.test_truth) if p is not None]
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What every method gets: features aligned with labels, and what is known for scoring."""
+    """Input of every method: features aligned with labels, and known classes for scoring."""
 
     X: NDArray[Any]
     labels: CrowdLabels
@@ -68,7 +68,7 @@ class Problem:
 
     @property
     def scores(self) -> list[str]:
-        """The columns of the table; the first that needs truth ranks, if there is one."""
+        """Columns of the table; the first that needs truth, if any, determines the ranking."""
         found = [*(WITH_TEST if self.test else ()), *(WITH_TRUTH if self.truth else ())]
         return [*found, WITHOUT_GOLD]
 
@@ -97,7 +97,7 @@ def read_problem(
 def run_methods(
     problem: Problem, chosen: list[str], parameters: list[str], seed: int, notes: Notes
 ) -> list[dict[str, Any]]:
-    """Fit and score every method, the best first; what one cannot do is its reason."""
+    """Fit and score every method, the best first, with the reason if a method fails."""
     from wisecrowd.cli.progress import working
     from wisecrowd.core.exceptions import WisecrowdError
 
@@ -122,7 +122,7 @@ def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> di
     def fresh() -> Any:
         method: Any = configured_method(name, _those_of(name, parameters), seed, "learning")
         if "selection" in method.get_params() and method.selection == "auto":
-            method.selection = "crowd"  # no gold, and nobody has to guess the number of epochs
+            method.selection = "crowd"  # chooses the epoch without gold
         return method
 
     start = time.perf_counter()
@@ -158,7 +158,7 @@ def check_parameters(chosen: list[str], parameters: list[str]) -> None:
 
 
 def _those_of(name: str, parameters: list[str]) -> list[str]:
-    """Return the parameters that a method has: all share a budget, and some have no network."""
+    """Return the given parameters that a method has; some methods have no network."""
     from wisecrowd.core.registry import get_method
 
     known = get_method(name, "learning")._parameter_names()
@@ -166,5 +166,5 @@ def _those_of(name: str, parameters: list[str]) -> list[str]:
 
 
 def _own_name(text: str) -> str:
-    """Return the method's own parameter in NAME=VALUE, where ``method__tol`` is of ``method``."""
+    """Return the top-level parameter in NAME=VALUE: ``method`` for ``method__tol``."""
     return text.partition("=")[0].partition("__")[0].strip()

@@ -1,4 +1,4 @@
-"""``wisecrowd convert``: any readable table or export of annotations to the plain table."""
+"""``wisecrowd convert``: conversion of a table or export of annotations to a plain table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
-# A table of all that there is: nothing is dropped or doubted unless asked for.
+# All rows: by default nothing is dropped or questioned.
 KEEP_ALL = Reading(duplicates="keep", type="labels", kinds="all")
 
 

@@ -1,4 +1,4 @@
-"""``wisecrowd evaluate``: how right a file of labels is."""
+"""``wisecrowd evaluate``: scores of a file of labels."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _scores(result: Any, truth: MatchedTruth) -> dict[str, float]:
         classes[:] = sorted(seen, key=str)
         table = spread_confidence(result.labels, result.confidence, classes)
         found = probability_scores(truth, table, classes)
-        # How a confidence spreads over the other classes is not known unless there is only one.
+        # The probabilities of the other classes are unknown unless there is only one.
         kept = found if len(classes) <= 2 else {"expected_calibration_error"}
         scores |= {name: found[name] for name in kept}
     return scores

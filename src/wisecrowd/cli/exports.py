@@ -1,4 +1,4 @@
-"""Options that write a result for other programs: soft labels, and predictions of Label Studio."""
+"""Options that write a result for other programs: soft labels and Label Studio predictions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ExistingTasks = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Exports:
-    """What to write for other programs, as the options say it."""
+    """Options for exports to other programs."""
 
     soft_labels: SoftLabelsTo = None
     predictions: PredictionsTo = None
@@ -60,14 +60,14 @@ class Exports:
     existing_tasks: ExistingTasks = False
 
     def check(self, sources: list[str], reading: Reading) -> None:
-        """Refuse, before any work is done, predictions that Label Studio would refuse."""
+        """Refuse, before any computation, predictions that Label Studio would refuse."""
         if self.predictions is not None:
             from wisecrowd.io.platforms.label_studio_predictions import require_name
 
             require_name(sources, self.to_name, reading.format, reading.encoding)
 
     def places(self) -> list[str]:
-        """Return every file that will be written, but for manifests; refuse wrong names."""
+        """Return all files that will be written, except manifests; refuse wrong names."""
         from wisecrowd.core.exceptions import ParameterError
 
         if self.predictions is None and (self.from_name or self.to_name or self.existing_tasks):
@@ -97,7 +97,7 @@ class Exports:
         sources: list[str] | None = None,
         reading: Reading | None = None,
     ) -> None:
-        """Write what was asked for, each with its manifest beside it."""
+        """Write the requested files, each with its manifest."""
         from wisecrowd.io.platforms.label_studio_predictions import write_predictions
         from wisecrowd.io.soft_labels import write_soft_labels
         from wisecrowd.storage.atomic import when_complete

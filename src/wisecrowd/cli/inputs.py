@@ -1,4 +1,4 @@
-"""Reading what the command line names, and saying what was decided on the way."""
+"""Reading of input files, with notes on the decisions made."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from wisecrowd.storage.manifest import Manifest
 
 
-PROBABILITY = "p_"  # in front of a class: the column of its probability
+PROBABILITY = "p_"  # prefix of the column with the probability of a class
 
 
 class Result(NamedTuple):
-    """A file of labels: what was chosen, and how sure it is where the file says so."""
+    """A file of labels: the chosen labels, and confidence and probabilities if present."""
 
     tasks: NDArray[Any]
     labels: NDArray[Any]
@@ -34,9 +34,9 @@ class Result(NamedTuple):
 
 
 def source_files(paths: list[str]) -> list[str]:
-    """Return the files behind paths, globs and folders, for the manifest to hash.
+    """Return the files behind paths, globs and folders, whose hashes the manifest contains.
 
-    Standard input and other pipes are gone once they have been read.
+    Standard input and other pipes are left out, because they can be read only once.
     """
     from wisecrowd.io.sources import find_sources
 
@@ -48,7 +48,7 @@ def source_files(paths: list[str]) -> list[str]:
 
 
 def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Manifest:
-    """Return the manifest of a command: what was typed, the files it read, and more facts."""
+    """Return the manifest of a command: arguments, input files and further facts."""
     from wisecrowd.storage.manifest import Manifest
 
     inputs = source_files(sources) if sources else []
@@ -56,7 +56,7 @@ def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Ma
 
 
 def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
-    """Read annotations as the options say, and note what was recognised, dropped or merged."""
+    """Read annotations by the options, and note what was detected, dropped or merged."""
     from wisecrowd.io.tables import read
 
     key = _key_of(reading)
@@ -85,7 +85,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
 
 
 def _key_of(reading: Reading) -> bytes | None:
-    """Return the key of the pseudonyms, if they were asked for: before any work is done."""
+    """Return the key of the pseudonyms, if requested, before any computation."""
     if reading.pseudonymize is None:
         return None
     from wisecrowd.io.pseudonyms import read_key
@@ -94,7 +94,7 @@ def _key_of(reading: Reading) -> bytes | None:
 
 
 def _hidden(labels: CrowdLabels, key: bytes, notes: Notes) -> CrowdLabels:
-    """Return labels by pseudonyms; what was said so far goes to files without ids as well."""
+    """Replace worker ids by pseudonyms, also in the notes that are written to files."""
     from wisecrowd.io.pseudonyms import hide_ids, pseudonymize
 
     notes.said[:] = [hide_ids(text, labels.workers, key) for text in notes.said]
@@ -102,17 +102,17 @@ def _hidden(labels: CrowdLabels, key: bytes, notes: Notes) -> CrowdLabels:
 
 
 class KnownFile(NamedTuple):
-    """A file of known classes, as the options name it.
+    """A file of known classes and its options.
 
     Attributes
     ----------
     path : str
     option : str
-        The option that gave it: ``--truth`` or ``--gold``.
+        Name of the option: ``--truth`` or ``--gold``.
     columns : str or None
-        What ``--truth-columns`` or ``--gold-columns`` says.
+        Value of ``--truth-columns`` or ``--gold-columns``.
     reading : Reading
-        How the annotations are read: their names of columns count where this file has them too.
+        Reading options of the annotations, whose column names are used if this file has them.
     """
 
     path: str
@@ -124,7 +124,7 @@ class KnownFile(NamedTuple):
     def given(
         cls, path: str | None, option: str, columns: str | None, reading: Reading
     ) -> KnownFile | None:
-        """Return the file, if there is one; its columns alone are an error."""
+        """Return the file if one is given; columns without a file are an error."""
         if path is None:
             if columns is not None:
                 raise ParameterError(
@@ -134,7 +134,7 @@ class KnownFile(NamedTuple):
         return cls(path, option, columns, reading)
 
     def pairs(self, notes: Notes | None = None) -> tuple[list[Any], list[Any]]:
-        """Return tasks and their classes, each task once; the reader refuses contradictions."""
+        """Return distinct tasks and their classes; the reader refuses contradictions."""
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
@@ -161,12 +161,12 @@ class KnownFile(NamedTuple):
 
 
 def read_gold(file: KnownFile | None, notes: Notes | None = None) -> dict[Any, Any] | None:
-    """Return known classes by task, None without a file; the fit checks them."""
+    """Return known classes by task, or None without a file; the fit validates them."""
     return None if file is None else dict(zip(*file.pairs(notes), strict=True))
 
 
 def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTruth:
-    """Read true classes and match them to tasks; those of other tasks are counted and left out."""
+    """Read true classes and match them to tasks; count and omit those of other tasks."""
     truth = MatchedTruth(*file.pairs(notes), tasks)
     if truth.n_unknown:
         notes(
@@ -221,7 +221,7 @@ def _ids(values: Any) -> NDArray[Any]:
 
 
 def _numbers(frame: Any, name: str, path: str) -> NDArray[np.float64]:
-    """Return a column of probabilities, or say which row is none."""
+    """Return a column of probabilities, or raise an error that names the invalid row."""
     try:
         values = np.array(frame[name].to_pylist(), dtype=np.float64)
     except (TypeError, ValueError):

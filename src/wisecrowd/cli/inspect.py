@@ -1,4 +1,4 @@
-"""``wisecrowd inspect``: what a file of annotations holds, and what of it would be read."""
+"""``wisecrowd inspect``: contents of a file of annotations, and what would be read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wisecrowd.cli.options import Source
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
 
-_CLASSES = 12  # so many classes are listed
+_CLASSES = 12  # maximum number of classes to list
 
 
 @command
@@ -27,7 +27,7 @@ def inspect(
     from wisecrowd.cli.terminal import Notes, harmless
     from wisecrowd.io.inspection import inspect as look
 
-    with Notes(quiet=True) as notes:  # what is doubtful is part of the answer
+    with Notes(quiet=True) as notes:  # warnings are part of the answer
         seen = look(
             files, source.format, task=source.task, worker=source.worker, label=source.label,
             encoding=source.encoding, kinds=options.names_of(source.kinds),
@@ -42,7 +42,7 @@ def inspect(
 
 
 def _facts(seen: Inspection) -> list[tuple[str, str]]:
-    """Return what there is to say, as (name, sentence); what is empty is not said."""
+    """Return the description as (name, sentence) pairs, without empty ones."""
     files = seen.files
     facts = [
         ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),

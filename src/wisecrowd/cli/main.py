@@ -1,4 +1,4 @@
-"""The entry point: runs a command and turns what goes wrong into one sentence and an exit code."""
+"""Entry point: runs a command and turns errors into one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from wisecrowd.core.messages.option_spelling import shell_spelling
 OK = 0
 USAGE = 2
 BAD_DATA = 3
-INTERRUPTED = 130  # 128 + SIGINT, as shells say it
-READER_LEFT = 141  # 128 + SIGPIPE: what `yes | head` gives
-# What torch says, as a RuntimeError, instead of raising a MemoryError.
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+READER_LEFT = 141  # 128 + SIGPIPE: the reader closed the pipe, as in `yes | head`
+# Text of the RuntimeError that torch raises instead of a MemoryError.
 _TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
 
 
@@ -25,19 +25,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     0 is success, 2 a wrong option or parameter, 3 data or files that cannot be used, 130 Ctrl-C.
-    An error in wisecrowd itself is not caught: it shows where it happened.
+    An error in wisecrowd itself is not caught, so that its traceback is shown.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        By default those of the process.
+        Arguments; by default those of the process.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     replace_closed_streams()
     try:
         with shell_spelling():
             code = _invoke(given)
-        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be explained
+        sys.stdout.flush()  # here, where a full disk or a closed pipe can still be reported
     except KeyboardInterrupt:
         return _fail("Interrupted.", INTERRUPTED)
     except BrokenPipeError:
@@ -66,14 +66,14 @@ def _out_of_memory(reason: str) -> int:
 
 
 def _invoke(arguments: list[str]) -> int:
-    """Run the command; a wrong use of the command line is explained here."""
-    # Imported here, so that Ctrl-C is quiet from the first moment on.
+    """Run the command, and report wrong use of the command line."""
+    # Imported here, so that Ctrl-C during the import is handled too.
     import typer
 
     from wisecrowd.cli.app import build_command
 
     command = build_command()
-    # Its place moved between typer's versions, its descendants did not.
+    # The location of the class changed between typer versions; its subclasses stayed.
     usage_error = cast("type[Exception]", typer.BadParameter.__mro__[1])
     _accept_any_character()
     if not arguments:
@@ -107,7 +107,7 @@ def _fail(sentence: str, code: int) -> int:
 
 
 def _accept_any_character() -> None:
-    """Let a terminal that lacks a character show its code instead of stopping the command."""
+    """Print codes for characters that the terminal's encoding lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")

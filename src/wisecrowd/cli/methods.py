@@ -1,4 +1,4 @@
-"""``wisecrowd methods``: what there is, what each is for, and where it comes from."""
+"""``wisecrowd methods``: list of methods with purpose and reference."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def methods(
 
 
 def _cut(line: str, width: int | None) -> str:
-    """Return a line that a terminal does not fold."""
+    """Shorten a line to the width of the terminal."""
     fits = width is None or len(line) <= width
     return line if fits else line[: max(width or 0, 20) - 1].rstrip() + "…"
 

@@ -1,4 +1,4 @@
-"""Groups of options: a command takes a dataclass, and the shell sees each field as an option."""
+"""Groups of options: a command takes a dataclass, whose fields become options."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Command = Callable[..., None]
 def command(function: Command) -> Command:
     """Expand the option groups among a command's parameters into their options.
 
-    A group is a dataclass whose fields are annotated with ``typer.Option``, or are groups again.
-    The defaults are those of the group, or of an instance of it that is the parameter's default.
+    A group is a dataclass whose fields are annotated with ``typer.Option`` or are groups
+    themselves. Defaults are those of the group, or of the instance that is the parameter's default.
 
     Examples
     --------
@@ -44,7 +44,7 @@ def command(function: Command) -> Command:
 
 
 def _options(name: str, default: Any, annotation: Any) -> list[Parameter]:
-    """Return the options of a parameter: those of its fields if it is a group, else itself."""
+    """Return the options of a parameter: its fields if it is a group, else the parameter itself."""
     if not is_dataclass(annotation):
         return [Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)]
     hints = get_type_hints(annotation, include_extras=True)
@@ -58,7 +58,7 @@ def _options(name: str, default: Any, annotation: Any) -> list[Parameter]:
 
 
 def _argument(name: str, annotation: Any, given: dict[str, Any]) -> Any:
-    """Return the value of a parameter: of a group, an instance with all its fields."""
+    """Return the value of a parameter; for a group this is an instance with all its fields."""
     if not is_dataclass(annotation):
         return given[name]
     hints = get_type_hints(annotation, include_extras=True)

@@ -1,4 +1,4 @@
-"""Options that several commands share, each defined once."""
+"""Options that several commands share."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print only the resul
 
 
 def names_of(text: str | None) -> list[str] | None:
-    """Return names separated by commas; one that holds a comma stands in double quotes.
+    """Split names at commas; a name that contains a comma is in double quotes.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def names_of(text: str | None) -> list[str] | None:
         return None
     try:
         names = next(csv.reader([text], skipinitialspace=True), [])
-    except csv.Error:  # a line end, or a name longer than csv has them
+    except csv.Error:  # a line end, or a name longer than csv allows
         from wisecrowd.core.messages.descriptions import describe_value
 
         raise ParameterError(
@@ -206,7 +206,7 @@ def names_of(text: str | None) -> list[str] | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a file has its annotations, as the options say it."""
+    """Options for the layout of a file of annotations."""
 
     task: TaskColumn = None
     worker: WorkerColumn = None
@@ -222,7 +222,7 @@ class Source:
 
     @property
     def layout(self) -> dict[str, Any]:
-        """What ``wisecrowd.read`` is told about the layout of the table."""
+        """Arguments of ``wisecrowd.read`` for the layout of the table."""
         return {
             "header": not self.no_header,
             "columns": names_of(self.columns),
@@ -233,7 +233,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Source):
-    """How a file of annotations is to be read, as the options say it."""
+    """Options for reading a file of annotations."""
 
     timestamp: TimestampColumn = None
     weight: WeightColumn = None
@@ -268,13 +268,13 @@ class Reading(Source):
 
     @property
     def key_files(self) -> list[str]:
-        """The file of the key, which no output may overwrite and no manifest describes."""
+        """File of the key, which outputs must not overwrite and manifests do not describe."""
         return [] if self.pseudonymize is None else [self.pseudonymize]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """How a command runs, as the options say it."""
+    """Options for running a command."""
 
     seed: Seed = None
     threads: Threads = None

@@ -1,4 +1,4 @@
-"""Where results go: a file that is complete or not there, with its manifest, or standard output."""
+"""Output of results: to files, written atomically with manifests, or to standard output."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from wisecrowd.storage.streams import descriptor_of, is_stream
 
 Table = Mapping[str, NDArray[Any]]
 _STDOUT = 1
-_DIGITS = 6  # of an estimate in csv; other formats keep all of them
-_IDS = frozenset({"task", "worker", "label"})  # may be fractional numbers, and are no estimates
+_DIGITS = 6  # significant digits of an estimate in csv; other formats keep all digits
+_IDS = frozenset({"task", "worker", "label"})  # may be fractional, but are not estimates
 
 
 def check_outputs(
@@ -40,10 +40,10 @@ def check_outputs(
     folder: str | None = None,
     others: Iterable[str] = (),
 ) -> None:
-    """Refuse, before any work is done, outputs that cannot be or would destroy an input.
+    """Refuse, before any computation, outputs that cannot be written or would overwrite an input.
 
-    Their manifests count too. The name of a table must tell its format; ``folder`` and ``others``
-    are only places.
+    This includes their manifests. The suffix of a table must be that of a known format; ``folder``
+    and ``others`` may have any name.
     """
     taken = {os.path.realpath(path): path for path in inputs if path != "-"}
     files = [table for table in tables if table is not None and not is_standard(table)]
@@ -70,10 +70,10 @@ def _check_folder(folder: str) -> None:
 
 
 def _check_place(output: str) -> None:
-    """Refuse a file in a directory that is not there; a link counts where it leads to."""
+    """Refuse a file in a directory that does not exist; links are followed."""
     target = Path(os.path.realpath(output))
     with clear_write_errors(output):
-        if target.is_symlink():  # it leads back to itself
+        if target.is_symlink():  # a loop of links
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         if not stat.S_ISDIR(target.parent.stat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
@@ -91,12 +91,12 @@ def _check_format(output: str) -> None:
 
 
 def is_standard(output: str | None) -> bool:
-    """Whether an output means standard output."""
+    """Return whether an output means standard output."""
     return output is None or output == "-" or descriptor_of(output) == _STDOUT
 
 
 def split_output(output: str | None, as_json: bool) -> tuple[str | None, str | None]:
-    """Return where the table goes and where the JSON goes; None is standard output.
+    """Return the outputs of the table and of the JSON; None is standard output.
 
     Examples
     --------
@@ -117,10 +117,10 @@ def write_result(
     raw: bool = False,
     estimates: bool = True,
 ) -> None:
-    """Write a table to a file, with its manifest beside it, or as csv to standard output.
+    """Write a table to a file, with its manifest, or as csv to standard output.
 
-    With ``raw`` the cells of csv are what they are, also those that look like formulas. The
-    numbers of ``estimates`` have six significant digits in csv and tsv.
+    With ``raw`` the cells of csv are unchanged, even if they look like formulas. The numbers in
+    ``estimates`` have six significant digits in csv and tsv.
     """
     from wisecrowd.io.tables import write_table
 
@@ -128,7 +128,7 @@ def write_result(
         print_csv(rounded_estimates(table) if estimates else table, raw=raw)
         return
     assert output is not None
-    # A device or a pipe has no suffix that could tell a format.
+    # A device or a pipe has no suffix that determines a format.
     kind = "csv" if is_stream(output) else "auto"
     if estimates and (kind == "csv" or _is_delimited(output)):
         table = rounded_estimates(table)
@@ -149,8 +149,8 @@ def _is_delimited(output: str) -> bool:
 def rounded_estimates(table: Table) -> Table:
     """Round the fractional columns of a table, except ids, to six significant digits.
 
-    The remaining digits of an estimate are noise, and differ between processors. A number below
-    one stays below one: no probability is rounded up to certainty.
+    The remaining digits of an estimate are noise and differ between processors. Numbers below one
+    stay below one, so no probability is rounded up to 1.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def print_csv(table: Table, *, raw: bool = False) -> None:
     """Write a table to standard output as csv.
 
-    On a terminal control characters are shown as their codes; a pipe gets what is in the data.
+    On a terminal, control characters are shown as their codes; a pipe gets the unchanged data.
     """
     from wisecrowd.io.tables import write_table
 
@@ -201,10 +201,10 @@ def print_json(document: Mapping[str, Any]) -> None:
 def give_json(
     document: Callable[[], Mapping[str, Any]], output: str | None, manifest: Manifest, notes: Notes
 ) -> None:
-    """Write one JSON object to a file, with its manifest beside it, or to standard output.
+    """Write one JSON object to a file, with its manifest, or to standard output.
 
-    The object is made when all other outputs are in place, so that its notes name them; in a file
-    it appears together with them.
+    The object is created after all other outputs are written, so that its notes name them. Its file
+    gets its final name together with theirs.
     """
     if output is None:
         when_complete(lambda: print_json(document()))
@@ -217,19 +217,20 @@ def give_json(
 
 
 def json_text(document: Mapping[str, Any]) -> str:
-    """Return a document as one line of JSON; NaN becomes null, which JSON does not have.
+    """Return a document as one line of JSON; NaN, which JSON does not have, becomes null.
 
-    Characters that would steer a terminal are written as JSON's escapes, which mean the same.
+    Characters that control a terminal are written as equivalent JSON escapes.
     """
     text = json.dumps(plain(document), ensure_ascii=False, allow_nan=False)
-    # Half a character cannot be written as UTF-8, but as an escape.
+    # A surrogate cannot be encoded as UTF-8, but as an escape.
     return escape_steering(text).encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 def print_text(text: str) -> None:
-    """Write text to standard output at once, as UTF-8 wherever it goes.
+    """Write text to standard output immediately, always as UTF-8.
 
-    On a terminal nothing but its line ends has an effect; a pipe gets what is in the data.
+    On a terminal, control characters other than line ends have no effect. A pipe gets the unchanged
+    data.
     """
     if sys.stdout.isatty():
         text = harmless_lines(text)
@@ -241,7 +242,7 @@ def print_text(text: str) -> None:
 
 @contextmanager
 def _explained() -> Iterator[None]:
-    """Explain a full disk in the same words as for a file; a closed pipe needs none."""
+    """Report a full disk in the same words as for a file; ignore a closed pipe."""
     try:
         yield
     except BrokenPipeError:

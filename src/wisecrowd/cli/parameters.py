@@ -1,4 +1,4 @@
-"""``-p name=value``: from text to a method's parameter."""
+"""``-p name=value``: conversion of text to a method's parameter."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def configured_method(
     name : str
         Command-line name of the method.
     given : sequence of str, optional
-        ``name=value`` each.
+        Parameters as ``name=value``.
     seed : int, optional
-        Becomes ``random_state`` where the method, or one inside it, has one.
+        Value of ``random_state``, if the method or a nested method has one.
     kind : {"aggregation", "learning"}
 
     Examples
@@ -56,22 +56,21 @@ def configured_method(
     method = make_method(name, values, kind)
     if seed is not None:
         method.set_params(**dict.fromkeys(seeds_of(method), seed))
-    method._validate_parameters()  # before a large file is read, not after
+    method._validate_parameters()  # before a large file is read
     return method
 
 
 def seeds_of(method: Aggregator) -> dict[str, Any]:
-    """Return the method's random states by parameter name, those of a method inside it too."""
+    """Return the random states by parameter name, including those of nested methods."""
     found = method.get_params()
     return {key: value for key, value in found.items() if key.split("__")[-1] == "random_state"}
 
 
 def parse_value(name: str, text: str, default: Any) -> Any:
-    """Return the value that a text means for a parameter with this default.
+    """Convert text to a value for a parameter with this default.
 
-    none, true, false, numbers and JSON lists are what they look like; anything else is text. A
-    parameter whose default is a flag or a number takes nothing else (unless it is "none", which
-    the method judges).
+    none, true, false, numbers and JSON lists are converted; anything else is text. If the default
+    is a flag or a number, the value must be one too, or "none", which the method checks.
 
     Examples
     --------

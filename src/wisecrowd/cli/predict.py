@@ -91,7 +91,7 @@ def predict(
 
 
 def _require_answers(asked: PredictOptions) -> None:
-    """Refuse options that say how answers are read where there are none."""
+    """Refuse reading options without --answers."""
     from wisecrowd.core.exceptions import ParameterError
 
     if asked.answers is None and asked.reading != Reading():

@@ -1,4 +1,4 @@
-"""A progress bar for whatever takes longer than two seconds, on a terminal only."""
+"""Progress bar for work that takes longer than two seconds, on a terminal only."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ DELAY = 2.0  # seconds without a bar
 
 @contextmanager
 def working(what: str, notes: Notes, about: str = "") -> Iterator[None]:
-    """Show a bar while the block runs, if it runs for long and standard error is a terminal.
+    """Show a bar while the block runs, if it takes long and standard error is a terminal.
 
     Parameters
     ----------
     what : str
         The activity, such as "reading answers.csv".
     notes : Notes
-        Shows what the block warns of when it ends; without a bar if it is quiet.
+        Shows the warnings of the block at its end. If quiet, there is no bar.
     about : str, optional
-        Put in front of warnings, for instance the method that runs.
+        Prefix of warnings, for instance the name of the method.
     """
     try:
         if notes.quiet or not sys.stderr.isatty():
@@ -49,7 +49,7 @@ def _bar(what: str) -> Iterator[None]:
 
 
 class Bar:
-    """A bar that appears after a delay; iterations move it, and it shows objective and rate.
+    """A bar that appears after a delay and shows iterations, objective and rate.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Bar:
         self._timer.start()
 
     def update(self, progress: Progress) -> None:
-        """Take in one more iteration."""
+        """Record one more iteration."""
         if self._latest is None or progress.iteration <= self._latest.iteration:
             self._start = time.monotonic()  # a new run, such as a restart
         self._latest = progress
@@ -78,7 +78,7 @@ class Bar:
             self._draw()
 
     def stop(self) -> None:
-        """Remove the bar, and leave no trace of it."""
+        """Remove the bar completely."""
         self._timer.cancel()
         with self._lock:
             self._stopped = True
@@ -87,7 +87,7 @@ class Bar:
                     self._shown.stop()
 
     def _show(self) -> None:
-        # rich is loaded here, in the timer's thread: who is done in two seconds never pays for it.
+        # rich is imported here, in the timer's thread, so that short runs do not pay for it.
         from rich.console import Console
         from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
         from rich.progress import Progress as RichProgress

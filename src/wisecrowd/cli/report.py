@@ -1,4 +1,4 @@
-"""``wisecrowd report``: one HTML file that says what is known about a crowd."""
+"""``wisecrowd report``: one HTML file about a crowd."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
 
 
 def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | None, str | None]:
-    """Return where the page and the JSON object go."""
+    """Return the outputs of the page and of the JSON object."""
     from wisecrowd.cli.outputs import check_outputs, is_standard, split_output
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.reporting.document import tables_beside
@@ -121,7 +121,7 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
 
 
 def _known(file: KnownFile, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
-    """Return true classes by task; those of other tasks are counted and left out."""
+    """Return true classes by task; count and omit those of other tasks."""
     from wisecrowd.cli.inputs import read_truth
 
     truth = read_truth(file, labels.tasks, notes)
@@ -138,7 +138,7 @@ def _write(made: Report, output: str | None, notes: Notes) -> None:
         return
     if is_standard(output):
         print_text(made.html)
-    elif is_stream(output):  # no place beside it for tables or a manifest
+    elif is_stream(output):  # tables and a manifest cannot be written next to it
         with atomic_write(output) as stream:
             stream.write(made.html)
     else:

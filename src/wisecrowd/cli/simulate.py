@@ -1,4 +1,4 @@
-"""``wisecrowd simulate``: a crowd whose truth is known, as a folder of files."""
+"""``wisecrowd simulate``: a simulated crowd with known truth, as a folder of files."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _classes(text: str) -> dict[str, Any]:
     if not all(names):
         raise ParameterError(f"--classes is {text!r}, with an empty name; write K or A,B,C.")
     try:
-        number = float(text)  # also 1e3
+        number = float(text)  # accepts 1e3
     except ValueError:
         return {"classes": names}
     if not number.is_integer():

@@ -1,4 +1,4 @@
-"""What people read: notes on standard error, tables, and nothing that could steer a terminal."""
+"""Text for people: notes on standard error and tables, without terminal control characters."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Self
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 
-# Control characters, and the invisible ones that reorder, hide or smuggle text. Joiners (200c and
-# 200d) stay: scripts and emoji are made of them.
+# Control characters, and invisible characters that reorder or hide text. Joiners (200c and 200d)
+# stay, because some scripts and emoji need them.
 _STEERING = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -24,9 +24,9 @@ _STEERING = re.compile(
 
 
 def harmless(text: str) -> str:
-    r"""Return text in which control characters are shown as their codes.
+    r"""Replace control characters in a text by their codes.
 
-    Ids come from strangers: one with an escape sequence must not clear the screen.
+    Ids are untrusted: an escape sequence in an id must not clear the screen.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def harmless(text: str) -> str:
 
 
 def escape_steering(document: str) -> str:
-    r"""Return the text of a JSON document with such characters as its own escapes.
+    r"""Replace such characters in the text of a JSON document by JSON escapes.
 
     Examples
     --------
@@ -48,16 +48,16 @@ def escape_steering(document: str) -> str:
 
 
 def harmless_lines(text: str) -> str:
-    """Return text of several lines in which only the line ends steer the terminal."""
+    """Replace control characters other than line ends in a text by their codes."""
     return "\n".join(harmless(line) for line in text.split("\n"))
 
 
 class Notes:
-    """What the user should know besides the result, on standard error; nothing when quiet.
+    """Notes for the user on standard error; nothing is shown when quiet.
 
     As a context manager it records warnings. Those of the library become notes at the next note,
-    at :meth:`flush`, or at the end of the block, also when the block ends with an error. Warnings
-    of other libraries are shown at the end of the block. Nothing is said twice.
+    at :meth:`flush`, or at the end of the block, even after an error. Warnings of other libraries
+    are shown at the end of the block. No note is shown twice.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Notes:
     quiet : bool
         Whether nothing is shown.
     said : list of str
-        Everything so far, also when quiet.
+        All notes so far, including those not shown.
     """
 
     def __init__(self, quiet: bool = False) -> None:
@@ -83,7 +83,7 @@ class Notes:
         self._say(text)
 
     def flush(self, about: str = "") -> None:
-        """Show the recorded warnings of the library, with what they are about in front."""
+        """Show the recorded warnings of the library, with a prefix that names their subject."""
         recorded, self._recorded[:] = list(self._recorded), []
         for one in recorded:
             if issubclass(one.category, WisecrowdWarning):
@@ -96,7 +96,7 @@ class Notes:
             return
         self.said.append(text)
         if not self.quiet:
-            with suppress(OSError):  # notes are a courtesy: no reason to fail
+            with suppress(OSError):  # a note that cannot be written is not an error
                 print(harmless(text), file=sys.stderr)
 
     def __enter__(self) -> Self:
@@ -114,9 +114,9 @@ class Notes:
 def text_table(
     header: Sequence[str], rows: Sequence[Sequence[object]], width: int | None = None
 ) -> str:
-    """Return rows as aligned text: numbers to the right, long last cells folded to ``width``.
+    """Return rows as aligned text: numbers to the right, long last cells wrapped to ``width``.
 
-    Without ``width`` every row stays on one line, which is what a pipe wants.
+    Without ``width`` every row stays on one line, as suits a pipe.
 
     Examples
     --------
@@ -160,12 +160,12 @@ def _cell(value: object) -> str:
 
 
 def terminal_width() -> int | None:
-    """Return the width of the terminal, or None when the output goes elsewhere."""
+    """Return the width of the terminal, or None if the output is not a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def indented(text: str, indent: int) -> list[str]:
-    """Return text as indented lines: folded to the width of the terminal, else one line."""
+    """Return text as indented lines: wrapped to the width of the terminal, else one line."""
     width = terminal_width()
     return textwrap.wrap(
         text,
@@ -176,10 +176,11 @@ def indented(text: str, indent: int) -> list[str]:
 
 
 def replace_closed_streams() -> None:
-    """Take the places of standard streams that the caller closed (``>&-``).
+    """Reopen the descriptors of standard streams that the caller closed (``>&-``).
 
-    Else the next file that is opened would take them, and what is printed would go there. Writing
-    to a closed standard output stays an error; what goes to a closed standard error is lost.
+    Otherwise the next file that is opened would get such a descriptor, and printed text would go to
+    that file. Writing to a closed standard output is still an error; text for a closed standard
+    error is lost.
     """
     if sys.stdin is None:
         os.open(os.devnull, os.O_RDONLY)
@@ -190,7 +191,7 @@ def replace_closed_streams() -> None:
 
 
 def forget_output() -> None:
-    """Send what is still buffered nowhere, or Python would complain about it once more at exit."""
+    """Discard buffered output, so that Python does not report the closed pipe again."""
     with suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

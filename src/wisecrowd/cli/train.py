@@ -71,7 +71,7 @@ class TrainOptions:
     quiet: options.Quiet = False
 
     def parameters(self) -> list[str]:
-        """Return the parameters of the method, those with an option of their own included."""
+        """Return the parameters of the method, including those with their own option."""
         epochs = [] if self.epochs is None else [f"epochs={self.epochs}"]
         return [*(self.parameter or []), *epochs, *["selection=crowd"] * self.from_crowd]
 
@@ -114,7 +114,7 @@ def train(
             )  # fmt: skip
         notes(_outcome(asked.method, model, labels))
         if "checkpoint" in model.get_params():
-            model.checkpoint = None  # where this run kept it says nothing to the next
+            model.checkpoint = None  # the location in this run does not matter to the next
         manifest = describe_run(
             context, sources, method=asked.method, parameters=model.get_params(deep=False),
             seed=model.random_state,
@@ -130,7 +130,7 @@ def train(
 
 
 def _write(model: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
-    """Write the model, and the tables that were asked for."""
+    """Write the model and the requested tables."""
     from wisecrowd.cli.outputs import write_result
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
@@ -146,7 +146,7 @@ def _write(model: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) ->
 
 
 def _checkpoint_of(output: str) -> Any:
-    """Return the checkpoint's file: beside the model's folder, which appears when it is done."""
+    """Return the checkpoint's file, next to the model's folder, which is created at the end."""
     from pathlib import Path
 
     place = Path(output)

@@ -1,4 +1,4 @@
-"""``wisecrowd versions``: what a bug report needs."""
+"""``wisecrowd versions``: versions for a bug report."""
 
 from __future__ import annotations
 
