@@ -1,4 +1,4 @@
-"""Checks that the statistics are right: posteriors, recovery, objective, gold and task priors."""
+"""Checks of the statistics: posteriors, recovery, objective, predictions and starts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def assert_sound(fitted: Aggregator, labels: CrowdLabels, when: str) -> None:
     require(np.isfinite(probas).all(), f"probas_ is not finite {when}")
     require((probas >= 0).all(), f"probas_ is negative {when}")
     total = probas.sum(axis=1)
-    if hasattr(fitted.probas_, "toarray"):  # sparse: what is lacking belongs to other classes
+    if hasattr(fitted.probas_, "toarray"):  # sparse: the rest belongs to other classes
         require((total <= 1 + 1e-9).all(), f"rows of probas_ sum to more than one {when}")
     else:
         require(np.allclose(total, 1, atol=1e-9), f"rows of probas_ do not sum to one {when}")
@@ -61,7 +61,7 @@ def assert_sound(fitted: Aggregator, labels: CrowdLabels, when: str) -> None:
 
 @check
 def check_probabilities(make: Make) -> None:
-    """Require that posteriors are finite, normalised, and their maximum is the label."""
+    """Require that posteriors are finite and normalised, and that their maximum is the label."""
     for seed in range(3):
         labels = small_labels(make, seed)
         fitted = make().fit(labels)
@@ -89,7 +89,7 @@ def _vote_accuracy(made: SimulatedCrowd) -> float:
 
 @check
 def check_recovers_truth(make: Make) -> None:
-    """Require labels as good as the vote's, and worker accuracies near the true ones."""
+    """Require labels as accurate as the vote's, and worker accuracies near the true ones."""
     for seed in range(2):
         made = simulated(500, 10, n_classes_for(make), 7, seed)
         fitted = make().fit(made.labels)
@@ -103,7 +103,7 @@ def check_recovers_truth(make: Make) -> None:
 
 @check
 def check_recovers_own_model(make: Make) -> None:
-    """Require that the parameters of a crowd drawn from the method's own model are found."""
+    """Require that the method recovers the parameters of a crowd drawn from its own model."""
     made = own_crowd(kebab_case(type(make()).__name__))
     if made is None:
         return
@@ -123,7 +123,7 @@ def check_recovers_own_model(make: Make) -> None:
 
 @check
 def check_objective_monotone(make: Make) -> None:
-    """Require that the objective never falls, of methods that promise it."""
+    """Require that the objective never decreases, for methods that declare this."""
     if not make().tags().monotone:
         return
     k = n_classes_for(make)
@@ -153,7 +153,7 @@ def _assert_climbs(history: tuple[float, ...], where: str) -> None:
 
 @check
 def check_predict_repeats_fit(make: Make) -> None:
-    """Require that predicting the training labels repeats the fit, also after one iteration."""
+    """Require that predicting the training labels repeats the fit, even after one iteration."""
     if not make().tags().inductive:
         return
     labels = small_labels(make)
@@ -165,7 +165,7 @@ def check_predict_repeats_fit(make: Make) -> None:
         _assert_repeats(fitted, labels, f"at max_iter={n_iter} with a task prior", prior)
     fitted = make().fit(labels)
     _assert_repeats(fitted, labels, "at the defaults")
-    again = CrowdLabels.from_arrays(*named_columns(labels))  # equal vocabularies, other objects
+    again = CrowdLabels.from_arrays(*named_columns(labels))  # equal vocabularies, different objects
     _assert_repeats(fitted, again, "for equal labels in another object")
     _assert_repeats(with_params(make, class_prior="uniform").fit(labels), labels, "with uniform π")
 
@@ -181,7 +181,7 @@ def _assert_repeats(
 
 @check
 def check_new_tasks(make: Make) -> None:
-    """Require posteriors of new tasks, also by unknown workers, and refusal of unknown classes."""
+    """Require posteriors of new tasks, even by unknown workers, and refusal of unknown classes."""
     labels = small_labels(make)
     fitted = make().fit(labels)
     worker, answer = labels.workers[:4].tolist(), labels.classes[0]
@@ -208,7 +208,7 @@ def _assert_refuses(attempt: Callable[[], object], what: str) -> None:
 
 @check
 def check_score(make: Make) -> None:
-    """Require that the score is the accuracy or, where promised, the mean log-likelihood."""
+    """Require that the score is the accuracy or, where declared, the mean log-likelihood."""
     labels = small_labels(make)
     fitted = make().fit(labels)
     half = dict(zip(labels.tasks[::2].tolist(), fitted.labels_[::2].tolist(), strict=True))
@@ -222,7 +222,7 @@ def check_score(make: Make) -> None:
 
 @check
 def check_label_law(make: Make) -> None:
-    """Require that the law of labels is normalised and agrees with ``confusion_`` and ``score``."""
+    """Require that the label law is normalised and agrees with ``confusion_`` and ``score``."""
     labels = small_labels(make)
     fitted = make().fit(labels)
     J, K = labels.n_workers, labels.n_classes
@@ -242,7 +242,7 @@ def check_label_law(make: Make) -> None:
     confusion = law.confusion(np.arange(J))
     if fitted.tags().confusion:
         assert_close(fitted.confusion_, confusion, "the label law", "from confusion_")
-    if fitted.tags().likelihood:  # of tasks with one label: each label of each worker once
+    if fitted.tags().likelihood:  # tasks with one label: each label of each worker once
         one_each = (np.arange(J * K), labels.workers[worker], labels.classes[truth])
         expected = np.log(np.einsum("k,jkl->jl", law.class_prior, confusion)).mean()
         score = fitted.score(CrowdLabels.from_arrays(*one_each, classes=labels.classes))
@@ -251,12 +251,12 @@ def check_label_law(make: Make) -> None:
 
 @check
 def check_warm_start(make: Make) -> None:
-    """Require that a given start, a former fit and another method are accepted as a start."""
+    """Require that probabilities, a previous fit and another method are accepted as a start."""
     labels = small_labels(make)
     former = make().fit(labels)
     for start in (former, dense(former.probas_), with_params(make, max_iter=2)):
         assert_sound(make().fit(labels, init=start), labels, "from a given start")
-    if former.tags().monotone and not is_stochastic(make):  # it climbs from where it starts
+    if former.tags().monotone and not is_stochastic(make):  # the objective increases from the start
         warm = short_run(make, 1).fit(labels, init=former)
         agreement = float(np.mean(warm.labels_ == former.labels_))
         require(agreement >= 0.9, f"one step from a former fit agrees on {agreement:.0%} only")
@@ -274,7 +274,7 @@ def check_warm_start(make: Make) -> None:
 
 @check
 def check_one_label_per_task(make: Make) -> None:
-    """Require that one label per task is no reason to fail."""
+    """Require that a fit to one label per task succeeds."""
     made = simulated(60, 4, n_classes_for(make), 1)
     fitted = fit_or_refusal(make(), made.labels)
     if fitted is not None:

@@ -1,4 +1,4 @@
-"""The common checks: what holds for every method, run by name over all of them."""
+"""Lists of the common checks, and a function that runs them on a method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wisecrowd.testing import (
 )
 from wisecrowd.testing.foundation import Check, maker
 
-# What holds for the methods of every kind.
+# Checks of methods of every kind.
 GENERAL: tuple[Check, ...] = (
     invariance.check_row_order,
     invariance.check_renaming_tasks,
@@ -39,7 +39,7 @@ GENERAL: tuple[Check, ...] = (
     contract.check_docstring,
     contract.check_registered_name,
 )
-# What holds for methods that take classes.
+# Checks of methods that take classes.
 CHECKS: tuple[Check, ...] = (
     *GENERAL,
     invariance.check_renaming_classes,
@@ -87,16 +87,16 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_aggregator(method: Any) -> None:
-    """Run every common check on a method; a method of your own should pass them too.
+    """Run all common checks on a method; your own methods should pass them too.
 
-    These are the checks in ``CHECKS``: nothing but the labels decides the result; posteriors,
-    objective, gold labels and task priors are right; degenerate data give a finite result or a
-    clear refusal; parameters, copies, files and scikit-learn's tools behave.
+    These are the checks in ``CHECKS``. The result depends only on the labels. Posteriors,
+    objective, gold labels and task priors are correct. Degenerate data give a finite result or a
+    clear error. Parameters, copies, files and scikit-learn's tools work as expected.
 
     Parameters
     ----------
     method : Aggregator, or its class
-        An instance stands for its parameters: every check fits copies of it.
+        Method to check; every check fits copies of an instance, with its parameters.
 
     Raises
     ------
@@ -106,7 +106,7 @@ def check_aggregator(method: Any) -> None:
     Warns
     -----
     WisecrowdWarning
-        For checks that were left out because a library is not installed.
+        If checks were skipped because a library is not installed.
 
     Examples
     --------

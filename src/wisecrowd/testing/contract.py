@@ -1,4 +1,4 @@
-"""Checks of manners: parameters, copies, files, scikit-learn, tables and docstrings."""
+"""Checks of the API: parameters, copies, files, scikit-learn, tables and docstrings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _assert_raises(error: type[Exception], attempt: Callable[[], object], what: 
 
 @check
 def check_parameters(make: Make) -> None:
-    """Require that get_params and set_params mirror an __init__ that only stores."""
+    """Require that __init__ only stores parameters, and that get_params and set_params match it."""
     method = make()
     signature = inspect.signature(type(method).__init__).parameters
     params = method.get_params(deep=False)
@@ -71,7 +71,7 @@ def check_parameters(make: Make) -> None:
 
 @check
 def check_bad_parameters(make: Make) -> None:
-    """Require that values that are not allowed are refused by ``fit`` with a ParameterError."""
+    """Require that ``fit`` refuses invalid values with a ParameterError."""
     labels = example(make)
     own = make().get_params(deep=False)
     for name, values in BAD_VALUES.items():
@@ -83,7 +83,7 @@ def check_bad_parameters(make: Make) -> None:
 
 @check
 def check_not_fitted(make: Make) -> None:
-    """Require that results asked for before ``fit`` raise NotFittedError."""
+    """Require that results requested before ``fit`` raise NotFittedError."""
     labels = example(make)
     needed = [name for name, one in make()._kind().answers.saves.items() if one.optional is False]
     for what in needed:
@@ -99,7 +99,7 @@ def check_not_fitted(make: Make) -> None:
 
 @check
 def check_tables(make: Make) -> None:
-    """Require that the tables and fitted attributes line up with the ids of the data."""
+    """Require that the tables and fitted attributes are aligned with the ids of the data."""
     labels = example(make)
     fitted = make().fit(labels)
     require(fitted is not None, "fit returns nothing")
@@ -128,7 +128,7 @@ def check_tables(make: Make) -> None:
 
 @check
 def check_pickle(make: Make) -> None:
-    """Require that a fitted method survives pickling: same bits, and it still predicts."""
+    """Require that a pickled fit has the same bits and still predicts."""
     labels = example(make)
     fitted = make().fit(labels)
     copy = pickle.loads(pickle.dumps(fitted))
@@ -139,7 +139,7 @@ def check_pickle(make: Make) -> None:
 
 
 def _assert_same_predictions(fitted: Any, other: Any, data: Any, when: str) -> None:
-    """Require equal answers to tasks, where the method predicts them."""
+    """Require equal answers to tasks, if the method predicts."""
     if fitted.tags().inductive:
         known = vars(fitted)
         first, second = (m._predicted(data, None, None).attributes(known) for m in (fitted, other))
@@ -150,7 +150,7 @@ def _assert_same_predictions(fitted: Any, other: Any, data: Any, when: str) -> N
 
 @check
 def check_save_and_load(make: Make) -> None:
-    """Require that a saved method comes back with equal results, and still predicts."""
+    """Require that a saved and loaded method has equal results and still predicts."""
     if not can_be_loaded(type(make())):
         raise SkipTest("only methods that wisecrowd.methods() lists can be loaded again")
     labels = example(make)
@@ -173,7 +173,7 @@ def check_save_and_load(make: Make) -> None:
 
 @check
 def check_clone(make: Make) -> None:
-    """Require that scikit-learn's ``clone`` gives an unfitted method with equal parameters."""
+    """Require that scikit-learn's ``clone`` returns an unfitted method with equal parameters."""
     clone = optional("sklearn.base").clone
     labels = example(make)
     fitted = make().fit(labels)
@@ -211,9 +211,9 @@ def check_model_selection(make: Make) -> None:
 
 @check
 def check_docstring(make: Make) -> None:
-    """Require a summary, when to use the method, where it comes from, and an example."""
+    """Require a docstring with a summary, advice on use, a reference and an example."""
     cls = type(make())
-    text = inspect.cleandoc(cls.__doc__ or "")  # its own: an inherited one describes another method
+    text = inspect.cleandoc(cls.__doc__ or "")  # not inherited: that would describe another method
     lines = text.splitlines()
     require(bool(lines) and lines[0].endswith("."), "the summary is no sentence on one line")
     require("Use it when " in text, "the docstring does not say 'Use it when ...'")

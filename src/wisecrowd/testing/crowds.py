@@ -30,12 +30,12 @@ CLASS_PRIOR = {2: (0.7, 0.3), 3: (0.55, 0.3, 0.15)}
 
 
 def n_classes_for(make: Make) -> int:
-    """Return 2 for methods of two classes, else 3."""
+    """Return 2 for binary methods, else 3."""
     return 2 if make().tags().binary else 3
 
 
 def asymmetric_confusions(n_workers: int, n_classes: int, random_state: int = 0) -> Floats:
-    """Return (J, K, K) matrices whose errors go to the next class more than to the others."""
+    """Return (J, K, K) confusion matrices whose most common error is the next class."""
     rng = np.random.default_rng(random_state)
     right = np.clip(rng.uniform(0.55, 0.95, (n_workers, 1)) - 0.1 * np.arange(n_classes), 0.4, 1)
     if n_classes == 1:
@@ -73,7 +73,7 @@ def with_names(labels: CrowdLabels) -> CrowdLabels:
 
 
 def named_columns(labels: CrowdLabels) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return task, worker and label columns as text whose order is that of the codes."""
+    """Return task, worker and label columns as text that sorts like the codes."""
     tasks = np.array([f"task-{i:05d}" for i in range(labels.n_tasks)], dtype=object)
     workers = np.array([f"worker-{j:04d}" for j in range(labels.n_workers)], dtype=object)
     classes = np.array(class_names(labels.n_classes), dtype=object)
@@ -81,29 +81,29 @@ def named_columns(labels: CrowdLabels) -> tuple[NDArray[Any], NDArray[Any], NDAr
 
 
 def example(make: Make, seed: int = 0) -> Any:
-    """Return a small crowd of the kind that the method takes, under text ids."""
+    """Return a small crowd of the method's kind, with text ids."""
     return make()._kind().example_crowd(make, seed)
 
 
 def columns_of(data: Annotations) -> tuple[NDArray[Any], ...]:
-    """Return the columns that ``fit`` takes: task, worker, and what the annotations say."""
+    """Return the columns that ``fit`` takes: task, worker and the payload."""
     table = data.to_dict()
     return tuple(table[name] for name in ("task", "worker", *data.roles()))
 
 
 def class_names(n_classes: int) -> list[str]:
-    """Return class names in alphabetic order."""
+    """Return class names in alphabetical order."""
     return [f"class-{k:03d}" for k in range(n_classes)]
 
 
 def small_labels(make: Make, random_state: int = 0) -> CrowdLabels:
-    """Return 40 tasks with 4 of 7 workers' labels each, under text ids."""
+    """Return 40 tasks with labels by 4 of 7 workers each, with text ids."""
     made = simulated(40, 7, n_classes_for(make), 4, random_state)
     return with_names(made.labels)
 
 
 def own_crowd(name: str, random_state: int = 0) -> SimulatedCrowd | None:
-    """Return a crowd from the method's own generative story, or None if it is not told here.
+    """Return a crowd simulated from the method's own model, or None if it is not available here.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def own_crowd(name: str, random_state: int = 0) -> SimulatedCrowd | None:
 
 
 def crowd_of_groups(random_state: int = 0) -> SimulatedCrowd:
-    """Return a crowd of six workers on their own and two groups of three."""
+    """Return a crowd of six independent workers and two groups of three."""
     alone = 6 * FixedConfusion(asymmetric_confusions(6, 3, random_state))
     return crowd(
         1500,

@@ -1,4 +1,4 @@
-"""Checks that strange but legal data give a finite result or a clear refusal."""
+"""Checks that unusual but valid data give a finite result or a clear error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wisecrowd.testing.foundation import (
     short_run,
 )
 
-BUSY = 5000  # labels of the one worker who labels everything
+BUSY = 5000  # labels by the worker who labels every task
 
 
 def _assert_finite_or_refused(make: Make, labels: CrowdLabels, when: str) -> None:
@@ -35,7 +35,7 @@ def _assert_finite_or_refused(make: Make, labels: CrowdLabels, when: str) -> Non
 
 @check
 def check_one_annotation(make: Make) -> None:
-    """Require sense of one label by one worker on one task, with one or two classes."""
+    """Require a valid result for one label by one worker on one task, with one or two classes."""
     for classes in (["a"], ["a", "b"]):
         labels = CrowdLabels.from_arrays(["t"], ["w"], ["a"], classes=classes)
         _assert_finite_or_refused(make, labels, f"on one annotation of {len(classes)} classes")
@@ -46,7 +46,7 @@ def check_one_annotation(make: Make) -> None:
 
 @check
 def check_one_worker(make: Make) -> None:
-    """Require that a single worker's labels are the labels."""
+    """Require that the labels of a single worker are the result."""
     classes = class_names(n_classes_for(make))
     given = [classes[i % len(classes)] for i in range(12)]
     labels = CrowdLabels.from_arrays([f"t{i:02d}" for i in range(12)], ["w"] * 12, given)
@@ -70,7 +70,7 @@ def check_one_class(make: Make) -> None:
 
 @check
 def check_disconnected(make: Make) -> None:
-    """Require sense where groups of workers share no task."""
+    """Require a valid result if groups of workers share no task."""
     classes = class_names(n_classes_for(make))
     task = [f"t{i}" for i in range(8) for _ in range(3)]
     worker = [f"w{i // 2}-{j}" for i in range(8) for j in range(3)]
@@ -85,7 +85,7 @@ def check_disconnected(make: Make) -> None:
 
 @check
 def check_all_disagree(make: Make) -> None:
-    """Require finite results where no two workers ever agree."""
+    """Require finite results if no two workers ever agree."""
     classes = class_names(n_classes_for(make))
     k = len(classes)
     task = [f"t{i}" for i in range(6) for _ in range(k)]
@@ -96,7 +96,7 @@ def check_all_disagree(make: Make) -> None:
 
 @check
 def check_unused_class(make: Make) -> None:
-    """Require that a class that nobody chose is kept, and is nobody's label."""
+    """Require that an unused class is kept and is never the label."""
     labels = small_labels(make)
     task, worker, label = named_columns(labels)
     if make().tags().binary:
@@ -111,7 +111,7 @@ def check_unused_class(make: Make) -> None:
 
 @check
 def check_empty_rows(make: Make) -> None:
-    """Require sense of a task and a worker without labels, and of a fold without any."""
+    """Require a valid result if a task and a worker, or all tasks of a fold, have no labels."""
     labels = small_labels(make)
     declared = CrowdLabels.from_arrays(
         *named_columns(labels),
@@ -129,7 +129,7 @@ def check_empty_rows(make: Make) -> None:
 
 @check
 def check_busy_worker(make: Make) -> None:
-    """Require finite results where one worker labels everything, the others two tasks each."""
+    """Require finite results if one worker labels every task and the others two tasks each."""
     rng = np.random.default_rng(0)
     k = n_classes_for(make)
     busy = np.arange(BUSY)
@@ -145,7 +145,7 @@ def check_busy_worker(make: Make) -> None:
 
 @check
 def check_busy_task(make: Make) -> None:
-    """Require that 2000 labels on one task do no harm: their product would underflow."""
+    """Require finite results for 2000 labels on one task, whose product would underflow."""
     n = 2000
     task = np.concatenate([np.zeros(n, np.int64), np.arange(1, 41)])
     worker = np.concatenate([np.arange(n), np.arange(40)])
@@ -159,9 +159,9 @@ def check_busy_task(make: Make) -> None:
 
 @check
 def check_zero_weights(make: Make) -> None:
-    """Require that annotations of weight zero, also all those of one task, count as none."""
+    """Require that annotations of weight zero do not count, even if they are all of a task's."""
     columns = named_columns(small_labels(make))
-    first = np.flatnonzero(columns[0][1:] != columns[0][:-1])[::2] + 1  # of every other task
+    first = np.flatnonzero(columns[0][1:] != columns[0][:-1])[::2] + 1  # every other task
     weight = np.ones(len(columns[0]))
     weight[first] = 0.0
     workers, classes = sorted(set(columns[1])), sorted(set(columns[2]))
@@ -177,7 +177,7 @@ def check_zero_weights(make: Make) -> None:
 
 @check
 def check_many_classes(make: Make) -> None:
-    """Require sense of more classes than labels."""
+    """Require a valid result for more classes than labels."""
     if make().tags().binary:
         return
     n = 30

@@ -1,4 +1,4 @@
-"""What all checks share: how a method is made, how a check reports, how results are compared."""
+"""Shared parts of the checks: making methods, reporting failures, comparing results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ Floats = NDArray[np.float64]
 Make = Callable[[], Aggregator]
 Check = Callable[[Make], None]
 
-ROUNDING = 1e-9  # what summing in another order may change in a probability
-SIMILAR = 0.1  # how far posteriors may move on average when other random numbers are drawn
+ROUNDING = 1e-9  # maximum change of a probability from summing in another order
+SIMILAR = 0.1  # maximum mean change of posteriors with other random numbers
 
 
 def maker(method: Any) -> Make:
-    """Return a function that makes fresh, unfitted copies of a method, given as instance or class.
+    """Return a function that makes new, unfitted copies of a method, given as instance or class.
 
     Examples
     --------
@@ -52,15 +52,15 @@ def maker(method: Any) -> Make:
 
 
 def _fresh(value: Any) -> Any:
-    """Return an unfitted copy of a nested method, and anything else as it is."""
+    """Return an unfitted copy of a nested method, and any other value unchanged."""
     return maker(value)() if isinstance(value, Aggregator) else value
 
 
 def check(function: Check) -> Check:
-    """Make every failure of a check an AssertionError that names the check and the method.
+    """Turn every failure of a check into an AssertionError that names the check and the method.
 
-    Numerical and other warnings count as failures: a method must not divide by zero on its way to
-    a right result. What wisecrowd itself has to tell the user is no failure.
+    Numerical and other warnings count as failures: a method must not divide by zero, even if the
+    result is correct. Warnings of wisecrowd itself are not failures.
     """
 
     @functools.wraps(function)
@@ -112,7 +112,7 @@ def replaced(module: ModuleType, name: str, value: Any) -> Iterator[None]:
 
 
 def with_params(make: Make, **params: Any) -> Aggregator:
-    """Return a new method with those of the given parameters that it has."""
+    """Return a new method with the given parameters; ignore parameters that it does not have."""
     method = make()
     own = method.get_params(deep=True)
     return method.set_params(**{name: value for name, value in params.items() if name in own})
@@ -135,7 +135,7 @@ def is_stochastic(make: Make) -> bool:
 
 
 def fit_or_refusal(method: Aggregator, labels: CrowdLabels, **options: Any) -> Aggregator | None:
-    """Return the fit, or None where the method refuses the data with a clear sentence."""
+    """Return the fit, or None if the method refuses the data with a clear error."""
     try:
         return method.fit(labels, **options)
     except WisecrowdError as error:
@@ -153,7 +153,7 @@ def dense(probas: Any) -> Floats:
 
 
 def tied(probas: Any) -> NDArray[np.bool_]:
-    """Return which rows have two classes at the top, or so near that rounding may swap them."""
+    """Return the rows whose two best classes are so close that rounding may swap them."""
     full = dense(probas)
     if full.shape[1] < 2:
         return np.zeros(len(full), dtype=bool)
@@ -168,7 +168,7 @@ def assert_same_bits(first: Aggregator, second: Aggregator, when: str) -> None:
 
 
 def assert_same_numbers(first: Aggregator, second: Aggregator, when: str) -> None:
-    """Require identical numbers about tasks and workers, and history, whatever the ids are."""
+    """Require identical numbers for tasks and workers, and history, regardless of ids."""
     for name in numbers_of(first):
         a, b = dense(getattr(first, name)), dense(getattr(second, name))
         require(np.array_equal(a, b, equal_nan=True), f"{name} differs {when}{_largest(a, b)}")
@@ -176,13 +176,13 @@ def assert_same_numbers(first: Aggregator, second: Aggregator, when: str) -> Non
 
 
 def answer_of(fitted: Aggregator) -> NDArray[Any]:
-    """Return the answer to each task: the first column that the answers make."""
+    """Return the answer to each task: the first column of the answers' table."""
     answers = fitted._kind().answers
     return next(iter(answers.task_columns(vars(fitted)).values()))
 
 
 def numbers_of(fitted: Aggregator) -> dict[str, tuple[str, ...]]:
-    """Return the axes of every attribute of the answers that holds numbers and no ids."""
+    """Return the axes of every numeric attribute of the answers, without ids."""
     declared = fitted._kind().answers.saves
     return {
         name: tuple(one.axes.split())
@@ -200,7 +200,7 @@ def assert_close(first: Any, second: Any, what: str, when: str, within: float = 
 
 
 def assert_alike(make: Make, first: Any, second: Any, what: str, when: str) -> None:
-    """Require equality to rounding; of methods that drew other random numbers, similarity."""
+    """Require equality up to rounding, or similarity for methods that drew other random numbers."""
     if not is_stochastic(make):
         assert_close(first, second, what, when)
         return

@@ -1,4 +1,4 @@
-"""Checks that nothing but the labels themselves decides the result."""
+"""Checks that the result depends only on the labels."""
 
 from __future__ import annotations
 
@@ -56,20 +56,20 @@ def check_row_order(make: Make) -> None:
 
 
 def _renamed(column: NDArray[Any], prefix: str, reverse: bool) -> NDArray[Any]:
-    """Return other names that sort as before, or the other way round."""
+    """Return other names that sort in the same or in reverse order."""
     ids, codes = np.unique(column, return_inverse=True)
     numbers = np.arange(len(ids))[::-1] if reverse else np.arange(len(ids))
     return np.array([f"{prefix}{number:05d}" for number in numbers], dtype=object)[codes]
 
 
 def _compare_renamed(make: Make, which: int, reverse: bool) -> None:
-    """Compare a fit with that to other names of tasks (0), workers (1) or classes (2)."""
+    """Compare fits before and after renaming tasks (0), workers (1) or classes (2)."""
     columns = list(columns_of(example(make)))
     first = short_run(make).fit(tuple(columns))
     columns[which] = _renamed(columns[which], "renamed-", reverse)
     second = short_run(make).fit(tuple(columns))
     when = f"when they are renamed{' in reverse order' if reverse else ''}"
-    if not reverse:  # the codes are the same, and so are random numbers under one seed
+    if not reverse:  # equal codes and equal seeds give equal random numbers
         assert_same_numbers(first, second, when)
         return
     turned = {"NJK"[which]: slice(None, None, -1)}
@@ -85,28 +85,28 @@ def _compare_renamed(make: Make, which: int, reverse: bool) -> None:
 
 @check
 def check_renaming_tasks(make: Make) -> None:
-    """Require that other task names only permute the output."""
+    """Require that renaming tasks only permutes the output."""
     for reverse in (False, True):
         _compare_renamed(make, 0, reverse)
 
 
 @check
 def check_renaming_workers(make: Make) -> None:
-    """Require that other worker names only permute the output."""
+    """Require that renaming workers only permutes the output."""
     for reverse in (False, True):
         _compare_renamed(make, 1, reverse)
 
 
 @check
 def check_renaming_classes(make: Make) -> None:
-    """Require that other class names only permute the output; exact ties go by class order."""
+    """Require that renaming classes only permutes the output; class order breaks exact ties."""
     for reverse in (False, True):
         _compare_renamed(make, 2, reverse)
 
 
 @check
 def check_symmetries(make: Make) -> None:
-    """Require that the symmetries of the kind change the answers as they must."""
+    """Require that the symmetries of the kind change the answers as expected."""
     kind, data = make()._kind(), example(make)
     plain = short_run(make).fit(data)
     for symmetry in kind.symmetries:
@@ -149,7 +149,7 @@ def check_matrix(make: Make) -> None:
 
 @check
 def check_input_untouched(make: Make) -> None:
-    """Require that the data, the options and the global random state stay as they were."""
+    """Require that the data, the options and the global random state do not change."""
     labels = small_labels(make)
     k = labels.n_classes
     columns = [column.copy() for column in named_columns(labels)]
@@ -175,7 +175,7 @@ def _global_state() -> tuple[bytes, int]:
 
 @check
 def check_same_seed(make: Make) -> None:
-    """Require that two fits with one seed, and a second fit of one object, give the same bits."""
+    """Require that fits with the same seed, and a second fit of one object, give the same bits."""
     labels = example(make)
     method = with_params(make, n_init=3, random_state=5)
     first = method.fit(labels)
@@ -204,12 +204,12 @@ def _fit_with_threads(make: Make, labels: CrowdLabels, threads: int) -> Aggregat
         set_threads(threads)
         return short_run(make).fit(labels)
 
-    return copy_context().run(fit)  # the user's own setting stays
+    return copy_context().run(fit)  # the user's setting is kept
 
 
 @check
 def check_kernels_agree(make: Make) -> None:
-    """Require that the compiled kernels give what the reference gives."""
+    """Require that the compiled kernels and the reference give the same results."""
     optional("numba")
     labels = small_labels(make)
     prior = np.random.default_rng(0).dirichlet(np.full(labels.n_classes, 20.0), labels.n_tasks)
@@ -232,7 +232,7 @@ def _declared(labels: CrowdLabels, **options: Any) -> CrowdLabels:
 
 @check
 def check_unlabelled_worker(make: Make) -> None:
-    """Require that a worker who labels nothing changes nothing else."""
+    """Require that adding a worker without labels changes nothing else."""
     labels = small_labels(make)
     workers = [*labels.workers.tolist(), "worker-9999"]
     alone = short_run(make).fit(_declared(labels))
@@ -248,7 +248,7 @@ def check_unlabelled_worker(make: Make) -> None:
 
 @check
 def check_unlabelled_task(make: Make) -> None:
-    """Require that a task that nobody labels changes nothing else and gets a posterior."""
+    """Require that adding a task without labels changes nothing else; the task gets a posterior."""
     labels = small_labels(make)
     tasks = [*labels.tasks.tolist(), "task-99999"]
     alone = short_run(make).fit(_declared(labels))
@@ -264,7 +264,7 @@ def check_unlabelled_task(make: Make) -> None:
 
 @check
 def check_disjoint_copy(make: Make) -> None:
-    """Require that an equal second crowd on other tasks leaves the labels as they were."""
+    """Require that adding an equal second crowd on other tasks does not change the labels."""
     task, worker, label = named_columns(small_labels(make))
     alone = short_run(make).fit((task, worker, label))
     both = short_run(make).fit((
@@ -282,7 +282,7 @@ def check_disjoint_copy(make: Make) -> None:
 
 @check
 def check_integer_weights(make: Make) -> None:
-    """Require that a weight of three counts as three equal annotations."""
+    """Require that a weight of three equals three equal annotations."""
     if not make().tags().exact_replication:
         return
     columns = named_columns(small_labels(make))
@@ -303,7 +303,7 @@ def check_integer_weights(make: Make) -> None:
 
 @check
 def check_sparse_posterior(make: Make) -> None:
-    """Require that posteriors kept sparse, as for very many classes, say what dense ones say."""
+    """Require that sparse posteriors, used for very many classes, equal dense ones."""
     labels = small_labels(make)
     gold = {labels.tasks[0]: labels.classes[-1]}
     plain = short_run(make).fit(labels, gold=gold)

@@ -1,4 +1,4 @@
-"""The common checks of methods that learn from features and a crowd."""
+"""Common checks of methods that learn from features and a crowd."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from wisecrowd.testing.foundation import (
 )
 from wisecrowd.testing.refitting import assert_same_state
 
-MakeLearner = Callable[[], Any]  # a fresh, unfitted CrowdClassifier
-SAME = 1e-6  # networks compute in single precision, which rounds otherwise in other batches
+MakeLearner = Callable[[], Any]  # returns a new, unfitted CrowdClassifier
+SAME = 1e-6  # networks compute in single precision, and rounding depends on the batches
 
 
 def features_and_labels(
     n_tasks: int = 60, n_workers: int = 6, n_classes: int = 3, random_state: int = 0
 ) -> tuple[Floats, CrowdLabels]:
-    """Return features that show the class with noise, and labels by text ids of workers.
+    """Return noisy features of the classes, and labels with text ids of workers.
 
     The last task has no labels. Classes are skewed and workers differ.
     """
@@ -48,7 +48,7 @@ def features_and_labels(
 
 @check
 def check_fit_twice(make: MakeLearner) -> None:
-    """Require that a fit does not depend on an earlier one to other tasks, workers and classes."""
+    """Require that a fit does not depend on a previous fit to other tasks, workers and classes."""
     X, labels = features_and_labels()
     fresh = make().fit(X, labels)
     for sizes in ((52, 4, 2, 1), (70, 9, 4, 2)):
@@ -80,7 +80,7 @@ def check_predict_repeats_fit(make: MakeLearner) -> None:
 
 @check
 def check_save_and_load(make: MakeLearner) -> None:
-    """Require that a saved method forecasts the same bits, with and without labels."""
+    """Require that a saved method predicts the same bits, with and without labels."""
     X, labels = features_and_labels()
     fitted = make().fit(X, labels)
     with tempfile.TemporaryDirectory() as folder:
@@ -93,7 +93,7 @@ LEARNER_CHECKS = (check_fit_twice, check_predict_repeats_fit, check_save_and_loa
 
 
 def _unsure(probas: Floats) -> NDArray[np.bool_]:
-    """Return which rows have two classes at the top, to within ``SAME``."""
+    """Return the rows whose two best classes differ by less than ``SAME``."""
     top = np.sort(probas, axis=1)
     return np.asarray(tied(probas) | (top[:, -1] - top[:, -2] <= 2 * SAME))
 

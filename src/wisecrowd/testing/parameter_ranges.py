@@ -1,4 +1,4 @@
-"""Parameters of any type and size: each is refused clearly, or gives a finite result soon."""
+"""Check that every parameter value is refused clearly or quickly gives a finite result."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ VALUES: tuple[Any, ...] = (
     float("nan"), float("inf"), -float("inf"), 1e308, -1, 0, 10**30, 10**400, True, "x", None, [],
     (1e308, 1e308), (float("nan"), 1.0), 5e-324, np.array([0.5, 0.5]), np.array([]), {}, b"x", 1j,
 )  # fmt: skip
-SECONDS = 60.0  # a fit to a handful of labels takes less than one of them on an idle machine
+SECONDS = 60.0  # time limit; a fit to a few labels takes less than one second on an idle machine
 _RESULTS = ("probas_", "confidence_", "worker_accuracy_", "worker_accuracy_error_", "confusion_",
             "class_prior_")  # fmt: skip
 
 
 def unsound_parameters(method: Any, fit: Callable[[Any], Any]) -> Iterator[str]:
-    """Yield which values of a method's parameters are neither refused nor give a finite result.
+    """Yield the parameter values that are neither refused nor give a finite result.
 
     Parameters
     ----------
     method : method
-        Copies of it are fitted with one parameter changed.
+        Method whose copies are fitted with one parameter changed.
     fit : callable
         Fits a method to a tiny crowd.
     """
@@ -41,11 +41,11 @@ def unsound_parameters(method: Any, fit: Callable[[Any], Any]) -> Iterator[str]:
 
 @check
 def check_parameter_ranges(make: Make) -> None:
-    """Require of every parameter that no value gives NaN, another error, or an endless fit."""
+    """Require that no parameter value gives NaN, an unexpected error or an endless fit."""
     n_classes = n_classes_for(make)
     votes = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0], [1, 1, 0]])
     labels = CrowdLabels.from_matrix(votes, classes=range(n_classes))
-    # The first is enough: a method that does not check its parameters may never end with others.
+    # Only the first: without parameter checks, other values may cause an endless fit.
     fault = next(unsound_parameters(with_params(make), lambda method: method.fit(labels)), "")
     require(not fault, fault)
 
@@ -56,7 +56,7 @@ def _fault(method: Any, name: str, value: Any, fit: Callable[[Any], Any]) -> str
         fitted = fit(type(method)(**{**method.get_params(deep=False), name: value}))
     except ParameterError as error:
         return "" if len(str(error)) >= 15 else f"the refusal {error!r} explains nothing"
-    except Exception as error:  # whatever it is, it is not what a user should see
+    except Exception as error:  # users should never see any other error
         return f"{type(error).__name__}: {error}"
     took = time.monotonic() - begin
     if took > SECONDS:

@@ -1,4 +1,4 @@
-"""Checks of what is known beforehand: gold labels and task priors, one argument of all methods."""
+"""Checks of gold labels and task priors, which all methods accept."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def _random_prior(labels: CrowdLabels) -> Floats:
 
 @check
 def check_gold(make: Make) -> None:
-    """Require that gold tasks keep their class, given as mapping or as array."""
+    """Require that gold tasks keep their class, for gold given as a mapping or as an array."""
     labels = small_labels(make)
-    codes = np.resize(np.arange(labels.n_classes), 6)  # mostly wrong, and kept all the same
+    codes = np.resize(np.arange(labels.n_classes), 6)  # mostly wrong, but kept
     gold = dict(zip(labels.tasks[:6].tolist(), labels.classes[codes].tolist(), strict=True))
     fitted = short_run(make).fit(labels, gold=gold)
     require(fitted.labels_[:6].tolist() == list(gold.values()), "gold tasks have other labels")
@@ -51,7 +51,7 @@ def check_gold(make: Make) -> None:
 
 @check
 def check_all_gold(make: Make) -> None:
-    """Require that with every task known the labels are the gold."""
+    """Require that the labels equal the gold if every task is known."""
     labels = small_labels(make)
     gold = labels.classes[np.resize(np.arange(labels.n_classes), labels.n_tasks)]
     fitted = make().fit(labels, gold=gold)
@@ -61,7 +61,7 @@ def check_all_gold(make: Make) -> None:
 
 @check
 def check_task_prior_forms(make: Make) -> None:
-    """Require that probabilities, logarithms, multiples, sparse and repeated rows agree."""
+    """Require equal results from probabilities, logarithms, multiples, sparse and repeated rows."""
     labels = small_labels(make)
     prior = _random_prior(labels)
     expected = dense(short_run(make).fit(labels, task_prior=prior).probas_)
@@ -87,7 +87,7 @@ def _sparse(prior: Floats) -> Any:
 
 @check
 def check_task_prior_counts(make: Make) -> None:
-    """Require that a task prior moves posteriors its way; a certain one decides as gold does."""
+    """Require that a task prior shifts posteriors; a certain prior acts like gold."""
     labels = small_labels(make)
     plain = dense(short_run(make).fit(labels).probas_)
     favoured = np.full(labels.n_classes, 0.1)
@@ -115,7 +115,7 @@ def check_uniform_task_prior(make: Make) -> None:
     if "class_prior" in given.get_params():
         method = short_run(make).set_params(class_prior="uniform")
     else:
-        method = short_run(make)  # it has no class prior: a uniform one says nothing
+        method = short_run(make)  # the method has no class prior, so a uniform one has no effect
     expected = method.fit(labels)
     assert_close(expected.probas_, given.probas_, "probas_", "under a uniform task prior")
 
@@ -157,7 +157,7 @@ def _assert_refused(attempt: Callable[[], object], what: str) -> None:
 
 @check
 def check_gold_teaches(make: Make) -> None:
-    """Require that gold on most tasks makes the rest no worse than gold on none."""
+    """Require that gold on most tasks does not make the other labels worse."""
     made = simulated(200, 6, n_classes_for(make), 4)
     known = dict(zip(range(150), made.truth[:150].tolist(), strict=True))
     rest = made.truth[150:]

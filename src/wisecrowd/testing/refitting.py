@@ -1,4 +1,4 @@
-"""The check that a fit does not depend on an earlier one, and the comparison it needs."""
+"""Check that a fit does not depend on a previous fit, and the comparison of two fits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUBLISHED = re.compile(r"[A-Za-z]\w*_")
 
 @check
 def check_fit_twice(make: Make) -> None:
-    """Require that a fit does not depend on an earlier one to other tasks, workers and classes."""
+    """Require that a fit does not depend on a previous fit to other tasks, workers and classes."""
     labels = example(make)
     fresh, method = make().fit(labels), make()
     fit_or_refusal(method, _others(make))
@@ -36,7 +36,7 @@ def check_fit_twice(make: Make) -> None:
 
 
 def _others(make: Make) -> Any:
-    """Return other data: of classes, two others; of any other kind, fewer tasks."""
+    """Return other data: with two other classes or, for other kinds, with fewer tasks."""
     data = example(make, 1)
     if "classes" in data.vocabularies():
         return with_names(simulated(25, 4, 2, 3, random_state=1).labels)
@@ -57,7 +57,7 @@ def learned(method: Estimator) -> dict[str, Any]:
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Return whether two values are equal to the last bit; a network is its weights.
+    """Return whether two values are equal to the last bit; networks are compared by weights.
 
     Examples
     --------
