@@ -1,1 +1,1 @@
-"""Where the local steps run: in memory now, the same contract for files and clusters."""
+"""Engines that run the local steps: in memory now, with a contract for files and clusters."""

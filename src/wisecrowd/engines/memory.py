@@ -1,7 +1,7 @@
-"""All annotations in memory, cut into shards of tasks that threads work on.
+"""Engine that keeps all annotations in memory, in shards of tasks that threads process.
 
-The number of shards depends on the data alone, and their statistics are added in shard order, so
-one thread and many give the same bits.
+The number of shards depends only on the data, and statistics are added in shard order. Results
+therefore do not depend on the number of threads, not even in the last bit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
 
 MOST_SHARDS = 16
-SMALLEST_SHARD = 1 << 18  # annotations; below this a thread is not worth starting
-Sink = Callable[[slice, Any], None]  # takes the rows of a range of tasks
+SMALLEST_SHARD = 1 << 18  # minimum number of annotations that justifies a thread
+Sink = Callable[[slice, Any], None]  # receives the rows of a range of tasks
 
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """A range of tasks with the annotations of these tasks, as the kernels want them.
+    """A range of tasks with their annotations, in the form that kernels take.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Shard:
     indptr : (n_tasks + 1,)
         Annotations of task ``i`` of the shard are ``indptr[i]`` to ``indptr[i + 1]``, from 0 on.
     worker, label, cell, weight : (n_annotations,)
-        ``cell = worker * n_classes + label``; ``weight`` may be None: every annotation counts once.
+        ``cell = worker * n_classes + label``; a ``weight`` of None means 1 for all annotations.
     prior_rows, prior_index : (R, n_classes) and (n_tasks,)
         The task prior; an index of None means row 0 for all tasks.
     work : int
@@ -68,22 +68,22 @@ class Shard:
 
     @property
     def task_labels(self) -> TaskLabels:
-        """The annotations, as kernels take them."""
+        """The annotations in the form that kernels take."""
         return TaskLabels(self.indptr, self.worker, self.label, self.weight)
 
     def kernels(self, family: str) -> ModuleType:
-        """Return a family's kernels: compiled ones if the whole problem is large."""
+        """Return a family's kernels, which are compiled if the whole problem is large."""
         return kernels_for(family, self.work)
 
 
 @dataclass(frozen=True)
 class MemoryEngine:
-    """Keep all annotations in memory and run steps with threads.
+    """Engine that keeps all annotations in memory and runs steps with threads.
 
     Parameters
     ----------
     n_shards : int, optional
-        By default as many as the data are worth.
+        Number of shards; by default it depends on the size of the data.
     """
 
     n_shards: int | None = None
@@ -96,7 +96,7 @@ class MemoryEngine:
 
 
 def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
-    """Return the problem of labels in memory, without a start."""
+    """Return a problem for labels in memory, without a start."""
     return Problem(data, prior, MemoryEngine())
 
 
@@ -150,7 +150,7 @@ def _own_prior(
 class MemoryShards:
     """Shards of one problem: run a model's steps on all of them with threads.
 
-    A step is named, as is the model it belongs to, so that an engine may run it elsewhere. The
+    Steps are passed as a model and a name, so that an engine may run them on another machine. The
     states of a model stay with their shards.
     """
 
@@ -179,7 +179,7 @@ class MemoryShards:
     def collect(self, model: Any, step: str, states: Sequence[Any], params: Any, sink: Sink) -> Any:
         """Run ``model.step(shard, state, params) -> (rows, statistics)`` on every shard.
 
-        ``sink(tasks, rows)`` takes the rows of each shard; return the sum of the statistics.
+        ``sink(tasks, rows)`` receives the rows of each shard. Return the sum of the statistics.
         """
 
         def run(shard: Shard, state: Any) -> Any:

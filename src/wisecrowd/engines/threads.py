@@ -1,4 +1,4 @@
-"""How many threads the kernels may use: one setting for everything."""
+"""Number of threads that kernels may use."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 
 from wisecrowd.core.parameter_checks import check_integer
 
-_chosen: int | None = None  # of the process: a setting made in one thread holds in all
+_chosen: int | None = None  # for the process: a setting made in one thread applies to all threads
 
 
 def set_threads(n_threads: int | None) -> None:
-    """Set the number of threads; ``None`` means all cores. Results are the same bits either way."""
+    """Set the number of threads; ``None`` means all cores. Results do not change."""
     if n_threads is not None:
         check_integer("n_threads", n_threads, 1)
     global _chosen
