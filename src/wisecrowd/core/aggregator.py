@@ -92,7 +92,7 @@ class Aggregator(Estimator):
     worker_accuracy_, worker_accuracy_error_ : (n_workers,) and its standard error
     class_prior_, confusion_ : where the model has them
     n_iter_, converged_, history_
-    findings_ : tuple of Finding, what casts doubt on the result
+    findings_ : tuple of Finding, problems with the labels or the fit
     warnings_ : tuple of str, the texts of the findings
     """
 
@@ -100,7 +100,7 @@ class Aggregator(Estimator):
     footprint: ClassVar[Footprint | None] = None
 
     def tags(self) -> Tags:
-        """Return the properties of the method as parametrised; the common checks rely on them."""
+        """Return the properties of the method with its current parameters."""
         return self.promises
 
     def __sklearn_tags__(self) -> Any:
