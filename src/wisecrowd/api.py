@@ -1,4 +1,4 @@
-"""The short way: annotations in, a frame of labels out."""
+"""High-level functions: aggregate annotations, load methods, show versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wisecrowd.core.kinds import LABELS, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.registry import get_method, kebab_case
 
-# Options of reading that errors name as a remedy, and that are no parameters of a method.
+# Reading options that errors name as a remedy; they are not parameters of methods.
 READING_OPTIONS = frozenset({
     "format", "encoding", "header", "columns", "classes", "tasks", "workers", "abstain",
     "duplicates", "kinds", "exclude_workers", *OPTIONAL_ROLES,
@@ -43,26 +43,26 @@ def aggregate(
     type: str | None = None,
     **params: Any,
 ) -> Any:
-    """Return the most probable label of every task, in the dataframe library the data came in.
+    """Return the most probable label of every task, as the kind of dataframe that was given.
 
     Parameters
     ----------
     data : CrowdLabels, frame, path, (task, worker, label) or tasks × workers matrix
-        pandas and polars give back their own kind of frame; anything else a pyarrow table. A path
-        is read by ``wisecrowd.read``.
+        The result for pandas and polars frames is of the same library; otherwise it is a pyarrow
+        table. A path is read by ``wisecrowd.read``.
     method : str or method
-        One of the names that ``wisecrowd.methods()`` lists, or a method with its parameters, such
-        as ``OneVsRest("glad")``, which is left as it is.
+        A name that ``wisecrowd.methods()`` lists, or a method with its parameters, such as
+        ``OneVsRest("glad")``, which is not changed.
     gold, task_prior, init
         See ``Aggregator.fit``.
     task, worker, label : str, optional
-        Names of the columns of a frame or a file; the usual ones are recognised.
+        Names of the columns of a frame or a file; common names are detected.
     wide, worker_columns
-        Whether a frame or a file has one row per task, and the columns of its workers; see
+        Whether a frame or a file has one row per task, and its worker columns; see
         ``CrowdLabels.from_frame``.
     type : {"labels"}, optional
-        Declares that every label is a class, also where they look like numbers or texts. The other
-        options of reading belong to ``wisecrowd.read`` and ``CrowdLabels.from_frame``.
+        "labels" declares that every label is a class, even if labels look like numbers or free
+        text. Other reading options belong to ``wisecrowd.read`` and ``CrowdLabels.from_frame``.
     **params
         Parameters of the method, such as ``max_iter=20``.
 
@@ -95,13 +95,13 @@ def aggregate(
 
 
 def labels_of(data: Any, **options: Any) -> Any:
-    """Return data of any form, also a path, as the container of their type, CrowdLabels.
+    """Return data of any form, including a path, as the container of their type.
 
     Parameters
     ----------
     data : object
     **options
-        Those of ``CrowdLabels.from_frame`` and ``wisecrowd.read``; None means not given.
+        Options of ``CrowdLabels.from_frame`` and ``wisecrowd.read``; None means not given.
     """
     given = {name: value for name, value in options.items() if value is not None}
     if isinstance(data, str | os.PathLike):
@@ -121,7 +121,7 @@ def labels_of(data: Any, **options: Any) -> Any:
 
 
 def _configured(method: str | Aggregator, params: Mapping[str, Any]) -> Aggregator:
-    """Return a method with its parameters set; one that was given is left as it is."""
+    """Return a method with its parameters set; a given method is not changed."""
     if not isinstance(method, str | Aggregator):
         raise ParameterError(
             f"method is {method!r}; give a name such as 'dawid-skene', or a method."
@@ -139,9 +139,9 @@ def _configured(method: str | Aggregator, params: Mapping[str, Any]) -> Aggregat
 
 
 def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation") -> Aggregator:
-    """Return an unfitted method by name; an unknown parameter is an error with a suggestion.
+    """Return an unfitted method by name; the error for an unknown parameter suggests a name.
 
-    Those of a method inside another are written ``method__tol``.
+    Parameters of a nested method are written as ``method__tol``.
 
     Examples
     --------
@@ -171,14 +171,14 @@ def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation")
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
-    """Return the fitted method that ``method.save(path)`` wrote; nothing in the files is run.
+    """Load a fitted method that ``method.save(path)`` wrote; no code in the files is run.
 
     Parameters
     ----------
     path : str or path-like
         The folder.
     module : torch module or callable, optional
-        The network, where the method was trained with one of your own.
+        The network, if the method was trained with a custom one.
     """
     from wisecrowd.storage.saved_methods import load as load_method
 
@@ -186,7 +186,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 
 
 class Versions(Mapping[str, str]):
-    """Versions of everything that can change a result; shows itself as a small table.
+    """Versions of everything that can change a result, displayed as a small table.
 
     Examples
     --------
@@ -215,7 +215,7 @@ class Versions(Mapping[str, str]):
 def show_versions() -> Versions:
     """Return the versions of wisecrowd, Python and the libraries it uses, for a bug report.
 
-    Nothing is imported to find them out.
+    No library is imported for this.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Every method on the same annotations, in one table: ``wc.compare`` and ``wisecrowd compare``."""
+"""Comparison of methods on the same annotations: ``wc.compare`` and ``wisecrowd compare``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WITH_TRUTH = (
     "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
 )  # fmt: skip
 WITHOUT_TRUTH = ("agreement", "held_out_log_likelihood")
-HELD_OUT = 0.2  # share of the tasks that the likelihood is measured on
+HELD_OUT = 0.2  # share of the tasks held out for the likelihood
 
 Row = dict[str, Any]
 Around = Callable[[str, int, int], AbstractContextManager[None]]
@@ -52,17 +52,17 @@ def compare(
     ----------
     data : CrowdLabels, frame, path, (task, worker, label) or tasks × workers matrix
     truth : mapping from task to class, (task, label) frame, or (n_tasks,) array, optional
-        True classes to score by; tasks without one do not count.
+        True classes for scoring; tasks without one do not count.
     methods : names or methods, optional
-        By default all that ``wisecrowd.methods()`` lists. A method is compared with its parameters
-        and left as it is.
+        Methods to compare; by default all that ``wisecrowd.methods()`` lists. A given method keeps
+        its parameters and is not changed.
     random_state : int
         Seed of the methods given by name, and of the tasks held out.
     library : {"pandas", "polars", "pyarrow"}, optional
-        By default the library that the data came in. For data from files and arrays it is the first
+        The default is the library of the input. For data from files and arrays it is the first
         that is installed: pandas, polars or pyarrow.
     task, worker, label, wide, worker_columns, type
-        How the data is read; see ``wisecrowd.aggregate``.
+        Reading options; see ``wisecrowd.aggregate``.
 
     Returns
     -------
@@ -70,8 +70,8 @@ def compare(
         One row per method: ``method``, scores, ``seconds``, and the ``reason`` where a method could
         not be fitted. With truth the scores are ``accuracy``, ``balanced_accuracy``, ``macro_f1``,
         ``log_loss`` and ``expected_calibration_error``. Without it they are ``agreement``, the
-        average share of tasks on which another method agrees, and ``held_out_log_likelihood``,
-        per label on a fifth of the tasks, where the model has one.
+        mean share of tasks on which another method agrees, and ``held_out_log_likelihood`` per
+        label on a fifth of the tasks, for models with a likelihood.
 
     Examples
     --------
@@ -103,12 +103,12 @@ def compare_methods(
     seed: int,
     around: Around,
 ) -> list[Row]:
-    """Return one row per method, the best first; what a method cannot do is its ``reason``.
+    """Return one row per method, the best first, with the ``reason`` if a method fails.
 
     Parameters
     ----------
     around : function of name, number and count to a context manager
-        What surrounds the fit of each method, such as a progress bar.
+        Context manager around the fit of each method, such as a progress bar.
     """
     chosen = method_names() if methods is None else list(methods)
     rows = []
@@ -127,7 +127,7 @@ def compare_methods(
 
 
 def method_name(method: str | Aggregator) -> str:
-    """Return the command-line name of a method; an unknown one is an error with a suggestion."""
+    """Return the command-line name of a method; the error for an unknown one suggests a name."""
     made = get_method(method) if isinstance(method, str) else type(method)
     if not issubclass(made, Aggregator):
         raise ParameterError(
@@ -137,12 +137,12 @@ def method_name(method: str | Aggregator) -> str:
 
 
 def scores_of(truth: MatchedTruth | None) -> tuple[str, ...]:
-    """Return the columns of the scores; the first one ranks."""
+    """Return the columns of the scores; the first determines the ranking."""
     return WITHOUT_TRUTH if truth is None else WITH_TRUTH
 
 
 def comparison_table(rows: Sequence[Row], scores: Sequence[str]) -> dict[str, NDArray[Any]]:
-    """Return the rows as columns: method, the scores with NaN for none, seconds, reason."""
+    """Return the rows as columns: method, scores (NaN if missing), seconds, reason."""
     table: dict[str, NDArray[Any]] = {
         "method": np.array([row["method"] for row in rows], dtype=object)
     }
@@ -155,7 +155,7 @@ def comparison_table(rows: Sequence[Row], scores: Sequence[str]) -> dict[str, ND
 
 @contextmanager
 def _named_warnings(name: str, number: int, count: int) -> Iterator[None]:
-    """Give again what a fit warns of, each message once and with the method's name."""
+    """Repeat the warnings of a fit, each message once and with the method's name."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", WisecrowdWarning)
         yield
@@ -165,7 +165,7 @@ def _named_warnings(name: str, number: int, count: int) -> Iterator[None]:
 
 
 def _fresh(method: str | Aggregator, seed: int) -> Aggregator:
-    """Return an unfitted copy of a method, or a named one with its random states set."""
+    """Return an unfitted copy of a method, or a named method with its random states set."""
     if isinstance(method, Aggregator):
         return copy.deepcopy(method)
     made = make_method(method, {})
@@ -194,7 +194,7 @@ def _fit_and_score(
 def _held_out(
     model: Aggregator, labels: CrowdLabels, method: str | Aggregator, seed: int
 ) -> float | None:
-    """Return the log-likelihood per label of tasks that a second fit has not seen."""
+    """Return the log-likelihood per label on tasks that a second fit has not seen."""
     if not model.tags().likelihood or labels.n_tasks < 2:
         return None
     order = np.random.default_rng(seed).permutation(labels.n_tasks)
@@ -206,7 +206,7 @@ def _held_out(
 
 
 def _add_agreement(rows: list[Row]) -> None:
-    """Add to each fitted method the share of tasks on which another agrees, averaged over them."""
+    """Add to each fitted method the mean share of tasks on which another method agrees."""
     fitted = [row for row in rows if "model" in row]
     for row in fitted:
         others = [other["model"].labels_ for other in fitted if other is not row]
@@ -215,7 +215,7 @@ def _add_agreement(rows: list[Row]) -> None:
 
 
 def _rank(row: Row, score: str) -> float:
-    """Sort key: the best first, those without a score and those that did not run last."""
+    """Return a sort key: the best first; methods without a score, then failed ones, last."""
     if "reason" in row:
         return 1e300
     value = row.get(score)
