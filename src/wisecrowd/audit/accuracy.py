@@ -143,7 +143,7 @@ def estimate_accuracy(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
         Known classes of tasks that were selected independently of their labels.
     fit : fitted method, optional

@@ -171,7 +171,7 @@ def measure_agreement(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     level : {"nominal", "ordinal", "interval"}, default "nominal"
         Level of measurement of alpha. "interval" needs classes that are numbers; "ordinal" needs
         numbers or ``order``.

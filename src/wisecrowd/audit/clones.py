@@ -221,7 +221,7 @@ def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     clones : Clones, optional
         Groups in these labels; by default the result of :func:`find_clones`.
 

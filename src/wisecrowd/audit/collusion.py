@@ -162,7 +162,7 @@ def find_collusion(
     least_excess: float = LEAST_EXCESS,
     min_shared: float | None = None,
 ) -> CollusionReport:
-    r"""Find workers who collude, without truth, if most pairs of workers do not.
+    r"""Find workers who collude, without truth, assuming that most pairs of workers do not.
 
     The agreement that skills explain is a low-rank matrix off the diagonal. Robust regression
     recovers it (:mod:`wisecrowd.families.dependence`). Pairs with more agreement are tested against

@@ -146,7 +146,7 @@ def audit_crowd(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
         Known classes, for the parts that use them.
     parts : names, optional

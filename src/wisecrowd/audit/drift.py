@@ -29,7 +29,7 @@ class Drift(Part):
     Attributes
     ----------
     workers, n_labels : (n_judged,)
-        Workers with enough timestamped labels, and their numbers.
+        Workers with enough timestamped labels, and their numbers of labels.
     statistic, p_value, q_value : (n_judged,)
         Largest standardised cumulative sum, its p-value, and the p-value adjusted for many workers.
     before, after : (n_judged,)
@@ -116,7 +116,7 @@ def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: floa
 
     Parameters
     ----------
-    labels : CrowdLabels with timestamps, or anything that it can be made of
+    labels : CrowdLabels with timestamps, or data of any accepted form
     fit : fitted method, optional
         A fit with a label law; otherwise a Dawid-Skene fit is used.
     min_labels : int, default 30

@@ -108,7 +108,7 @@ def find_label_outliers(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     fit : fitted method, optional
         A fit with a label law; otherwise a Dawid-Skene fit is used.
     min_labels : int, default 30

@@ -32,7 +32,7 @@ class Pruned:
         Labels without the removed workers, and without tasks that only these labelled.
     removed, spared : worker ids
         Workers removed, and workers kept because a task would have lost all its labels.
-    changes : table with one row per task of the crowd before
+    changes : table with one row per task of the original crowd
         ``task``, ``n_before``, ``n_after``, and the labels ``vote_before``, ``vote_after``,
         ``fit_before``, ``fit_after`` by majority vote and Dawid-Skene; None without labels.
     """
@@ -63,7 +63,7 @@ def prune(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     workers : worker ids or (n_workers,) mask, optional
         Workers to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses.
     unlabelled : "refuse", "spare" or "drop"
@@ -116,7 +116,7 @@ def clean(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     kinds : of "clones", "collusion" and "spammers"
     unlabelled, random_state
         See :func:`prune`.

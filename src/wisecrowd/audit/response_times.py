@@ -31,7 +31,7 @@ class ResponseTimes(Part):
     Attributes
     ----------
     workers, n_labels : (n_judged,)
-        Workers with enough durations, and their numbers.
+        Workers with enough durations, and their numbers of durations.
     median_duration : (n_judged,)
         Median duration in the unit of the data.
     speed : (n_judged,)
@@ -109,13 +109,13 @@ def find_fast_workers(
 ) -> ResponseTimes:
     r"""Find workers who are too fast to have looked at the tasks.
 
-    From the logarithm of each duration, the mean of the others on the same task is subtracted. The
+    The mean log-duration of the others on the same task is subtracted from each log-duration. The
     median per worker is compared with the median of all workers. The variance is the sampling
     variance plus a robust estimate of the variance between workers.
 
     Parameters
     ----------
-    labels : CrowdLabels with durations, or anything that it can be made of
+    labels : CrowdLabels with durations, or data of any accepted form
     fit : fitted method, optional
         A fit for the accuracies of the workers; by default a Dawid-Skene fit.
     min_labels : int, default 10

@@ -86,7 +86,7 @@ def find_temperature(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     fit : fitted method, optional
         A fit of these labels; by default a Dawid-Skene fit.
     n_simulations : int

@@ -47,7 +47,7 @@ def subsample_tasks(labels: CrowdLabels, most: int = ENOUGH) -> CrowdLabels:
 
 
 def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
-    """Return the m of :func:`subsample_tasks`."""
+    """Return the step m of :func:`subsample_tasks`."""
     return max(-(-labels.n_annotations // most), 1)
 
 

@@ -37,7 +37,7 @@ def harmless(text: str) -> str:
 
 
 def escape_steering(document: str) -> str:
-    r"""Replace such characters in the text of a JSON document by JSON escapes.
+    r"""Replace terminal control characters in the text of a JSON document by JSON escapes.
 
     Examples
     --------

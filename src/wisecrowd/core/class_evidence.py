@@ -123,7 +123,7 @@ def require_classes(
 def look_of(
     task: Codes, label: Codes, classes: NDArray[np.generic], header: Collection[str] = ()
 ) -> Look | None:
-    """Return the kind other than classes that labels look like, None for classes."""
+    """Return the kind that labels look like if it is not classes, else None."""
     numbers = _as_numbers(classes)
     fractional = _first_fraction(label, numbers)
     columns = kind_of_columns(header)

@@ -118,7 +118,7 @@ def report(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     path : path, optional
         File of the page; its manifest and tables that are too long for it are written next to it.
     method : str or unfitted method

@@ -145,7 +145,7 @@ def study_crowd(
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     method : str or unfitted method
     fit : fitted method, optional
         A fit of these labels, reported instead of ``method``.

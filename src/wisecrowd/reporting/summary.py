@@ -27,7 +27,7 @@ def summarize(labels: Any, **options: Any) -> Summary:
 
     Parameters
     ----------
-    labels : CrowdLabels or anything that it can be made of
+    labels : CrowdLabels or data of any accepted form
     **options
         Options of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
         ``truth``, ``random_state``.

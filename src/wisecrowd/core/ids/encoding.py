@@ -122,7 +122,7 @@ _NOTHING = (np.empty(0, np.int32), np.empty(0, object))
 class _Growing:
     """An integer array that grows at its end.
 
-    A list of chunks that is concatenated at the end needs 1.25 times the memory of the whole ingest
+    With a list of chunks, concatenated at the end, the whole ingest needs 1.25 times the memory
     (benchmarks/ingest.py, 10^7 rows grouped by task).
     """
 
@@ -195,7 +195,7 @@ class _Numbered:
 class _Repeated:
     """Repeated text stored as codes into the distinct values seen so far.
 
-    Keeping such text, as :class:`_Plain` does, needs 1.2 times the memory of the whole ingest
+    If such text is kept, as in :class:`_Plain`, the whole ingest needs 1.2 times the memory
     (10^7 rows, random ids of 24 characters for tasks and of 12 for workers).
     """
 
