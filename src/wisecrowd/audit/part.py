@@ -33,6 +33,7 @@ class Part:
 
     Examples
     --------
+    >>> import numpy as np
     >>> @dataclass(frozen=True, eq=False)
     ... class Sizes(Part):
     ...     n_labels: NDArray[Any]
