@@ -3,12 +3,13 @@
 import doctest
 import importlib
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wisecrowd.cli.main import run
-from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.kinds import with_kind
 from wisecrowd.testing import check_aggregator
 
@@ -30,13 +31,24 @@ def test_the_example_is_a_method(tmp_path, monkeypatch):
 
 
 def test_the_example_is_a_kind(tmp_path, monkeypatch, capfd):
-    (tmp_path / "grades_of_essays.py").write_text(block(1))
+    (tmp_path / "grades.py").write_text(block(1))
+    (tmp_path / "grades.csv").write_text("essay_id,worker,grade\n1,ann,2.5\n1,bob,3.5\n2,ann,1\n")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    module = importlib.import_module("grades_of_essays")
+    module = importlib.import_module("grades")
+    monkeypatch.setitem(sys.modules, "grades", module)  # and removed after the test
     with with_kind(module.GRADES):
         assert doctest.testmod(module).failed == 0
-        check_aggregator(module.MeanGrade)
-        file = tmp_path / "grades.csv"
-        file.write_text("essay_id,worker,grade\n1,ann,2.5\n1,bob,3.5\n2,ann,1\n")
-        assert run(["aggregate", str(file), "--type", "grades"]) == 0
-        assert capfd.readouterr().out == "task,value,n_labels\n1,3,2\n2,1,1\n"
+        columns = [1, 1], ["ann", "bob"], [2.0, 5.0]
+        weighted = module.Grades.from_arrays(*columns, weight=[2.0, 1.0])
+        assert module.MeanGrade().fit(weighted).values_.tolist() == [3.0]
+    names: dict[str, Any] = {}
+    exec(block(2), names)
+    assert names["table"].to_pydict() == {"task": ["1", "2"], "value": [3.0, 1.0]}
+    assert names["values"].tolist() == [3.0, 1.0]
+    assert names["error"] == 0
+    assert capfd.readouterr().out == "task,value,n_labels\n1,3,2\n2,1,1\n"
+    exec(block(3), names)
+    assert names["Marks"].from_arrays(*columns).value.tolist() == [2.0, 5.0]
+    with pytest.raises(DataError, match="A grade is -5; give grades from 0 up"):
+        names["Marks"].from_arrays([1, 1], ["ann", "bob"], [2.0, -5.0])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -25,7 +26,8 @@ from wisecrowd.core.exceptions import (
 from wisecrowd.core.kinds import Kind, Symmetry, with_kind
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.testing import check_aggregator
+from wisecrowd.testing import check_aggregator, maker
+from wisecrowd.testing.invariance import check_integer_weights
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +74,10 @@ class ToyNumberAnswers(Answers):
         return {"bias": learned["worker_bias_"]}
 
 
+def weight_of(data: ToyNumbers) -> Floats:
+    return np.ones(data.n_annotations) if data.weight is None else data.weight
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class ToyMean(Aggregator):
     """The weighted mean of the numbers of each task.
@@ -100,14 +106,13 @@ class ToyMean(Aggregator):
 
     def _fit(self, problem: Any) -> Fit:
         answers, data = self._predict(problem), problem.data
-        error = data.value - answers.values[data.task]
-        count = np.maximum(data.labels_per_worker, 1)
-        bias = np.bincount(data.worker, error, data.n_workers) / count
+        error, weight = data.value - answers.values[data.task], weight_of(data)
+        count = np.maximum(np.bincount(data.worker, weight, data.n_workers), 1e-300)
+        bias = np.bincount(data.worker, weight * error, data.n_workers) / count
         return Fit(answers, extra={"worker_bias": bias})
 
     def _predict(self, problem: Any) -> ToyNumberAnswers:
-        data = problem.data
-        weight = np.ones(data.n_annotations) if data.weight is None else data.weight
+        data, weight = problem.data, weight_of(problem.data)
         overall = np.average(data.value, weights=weight)
         total = np.bincount(data.task, weight, data.n_tasks) + self.pseudo_count
         count = np.maximum(total, 1e-300)
@@ -204,6 +209,9 @@ def test_what_the_kind_does_not_have_is_refused():
 def test_the_short_way_and_the_list_of_methods_know_the_kind():
     table = wc.aggregate(COLUMNS, "toy-mean", pseudo_count=0.0)
     assert table.to_pydict() == {"task": ["t1", "t2"], "value": [1.5, 5.0], "variance": [0.25, 0.0]}
+    assert wc.aggregate(COLUMNS, type="toy-numbers").equals(table)  # its default method
+    with pytest.raises(ParameterError, match="dawid-skene takes labels, and type is 'toy-numbers'"):
+        wc.aggregate(COLUMNS, "dawid-skene", type="toy-numbers")
     assert [method.name for method in wc.methods(type="toy-numbers")] == ["toy-mean"]
     assert "toy-mean" not in [method.name for method in wc.methods(type="labels")]
     with pytest.raises(ParameterError, match=r"only labels, .*toy-numbers.* are supported"):
@@ -219,6 +227,25 @@ def test_a_kind_is_known_by_one_name_inside_its_block():
         assert [method.name for method in wc.methods(type="toy-grades")] == ["toy-mean"]
     with pytest.raises(ParameterError, match="type is 'toy-grades'"):
         wc.methods(type="toy-grades")
+
+
+@pytest.fixture
+def unregistered():
+    """Return a function that calls another one where the kind is not known."""
+    return lambda function, *given, **named: Context().run(function, *given, **named)
+
+
+def test_outside_of_the_block_the_message_names_it(unregistered, tmp_path):
+    fitted = ToyMean().fit(COLUMNS)
+    fitted.save(tmp_path / "model")
+    reason = (
+        r"ToyMean takes 'toy-numbers', a kind that is not known here; .*`with with_kind\(KIND\):`"
+    )
+    for call in (ToyMean().fit, fitted.predict, lambda data: wc.aggregate(data, ToyMean())):
+        with pytest.raises(ParameterError, match=reason):
+            unregistered(call, COLUMNS)
+    with pytest.raises(DataError, match=r"no method 'toy-mean' here; .*`with with_kind\(KIND\):`"):
+        unregistered(wc.load, tmp_path / "model")
 
 
 def test_a_saved_model_comes_back_and_a_forged_one_does_not(tmp_path):
@@ -291,6 +318,39 @@ def test_the_command_line_aggregates_them(aggregated, file, tmp_path):
         assert reason in errors
 
 
+def test_predicting_from_features_is_refused_with_a_call_that_works(capfd, file, tmp_path):
+    ToyMean().fit(COLUMNS).save(tmp_path / "model")
+    assert run(["predict", str(tmp_path / "model"), str(file)]) == 3
+    assert "wisecrowd.load(FOLDER).predict(labels)." in capfd.readouterr().err
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Short(ToyMean):
+    def _predict(self, problem):
+        found = super()._predict(problem)
+        return replace(found, variance=found.variance[1:])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShortBias(ToyMean):
+    def _fit(self, problem):
+        return replace(super()._fit(problem), extra={"worker_bias": np.zeros(3)})
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (Short, r"variance_ of Short has the shape \(1,\) where \(2,\) is needed"),
+        (ShortBias, r"worker_bias_ of ShortBias has the shape \(3,\) where \(2,\) is needed"),
+    ],
+)
+def test_answers_of_a_wrong_length_are_not_published(method, reason):
+    made = method()
+    with pytest.raises(TypeError, match=reason):
+        made.fit(COLUMNS)
+    assert not hasattr(made, "values_")
+
+
 def test_the_common_checks_hold():
     check_aggregator(ToyMean)
 
@@ -309,9 +369,29 @@ class Absolute(ToyMean):
         return replace(found, values=np.abs(found.values))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class IgnoresWeights(ToyMean):
+    def _predict(self, problem):
+        return super()._predict(replace(problem, data=replace(problem.data, weight=None)))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class WeighsRoughly(IgnoresWeights):
+    promises: ClassVar[Tags] = Tags(exact_replication=False)
+
+
 @pytest.mark.parametrize(
-    ("method", "name"), [(FavoursFirstTask, "check_renaming_tasks"), (Absolute, "check_symmetries")]
+    ("method", "name"),
+    [
+        (FavoursFirstTask, "check_renaming_tasks"),
+        (Absolute, "check_symmetries"),
+        (IgnoresWeights, "check_integer_weights"),
+    ],
 )
 def test_the_common_checks_can_fail(method, name):
     with pytest.raises(AssertionError, match=rf"{name} \({method.__name__}\)"):
         check_aggregator(method)
+
+
+def test_weights_may_be_inexact_where_the_tag_says_so():
+    check_integer_weights(maker(WeighsRoughly))

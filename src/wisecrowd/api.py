@@ -30,7 +30,7 @@ READING_OPTIONS = frozenset({
 
 def aggregate(
     data: Any,
-    method: str | Aggregator = "dawid-skene",
+    method: str | Aggregator | None = None,
     *,
     gold: Any = None,
     task_prior: Any = None,
@@ -52,7 +52,8 @@ def aggregate(
         table. A path is read by ``wisecrowd.read``.
     method : str or method
         A name that ``wisecrowd.methods()`` lists, or a method with its parameters, such as
-        ``OneVsRest("glad")``, which is not changed.
+        ``OneVsRest("glad")``, which is not changed. The default depends on the type of the labels;
+        for classes it is "dawid-skene".
     gold, task_prior, init
         See ``Aggregator.fit``.
     task, worker, label : str, optional
@@ -78,7 +79,10 @@ def aggregate(
     >>> table.column_names, table["label"].to_pylist()
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
+    if method is None:
+        method = get_kind(LABELS if type is None else type).default_method
     model = _configured(method, params)
+    answers = model._kind().answers
     if type not in (None, model.takes):
         raise ParameterError(
             f"{kebab_case(model.__class__.__name__)} takes {model.takes}, and type is {type!r}; "
@@ -90,8 +94,8 @@ def aggregate(
     )  # fmt: skip
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
     table = model.task_columns()
-    shown = ("task", *model._kind().answers.shown)
-    return as_frame({name: table[name] for name in shown}, labels.frame_library)
+    shown = {name: table[name] for name in ("task", *answers.shown)}
+    return as_frame(shown, labels.frame_library)
 
 
 def labels_of(data: Any, **options: Any) -> Any:

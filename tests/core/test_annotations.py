@@ -126,6 +126,13 @@ def test_what_is_missing_is_named():
         Points.from_arrays([1], [1], [1.0], [1.0], colour=["red"])
 
 
+def test_a_column_too_many_is_refused():
+    columns = [1], [1], [1.0], [2.0], [3.0]
+    for build in (lambda: Points.from_arrays(*columns), lambda: Points.coerce(columns)):
+        with pytest.raises(DataError, match="the columns task, worker, x, y, and 5 columns are"):
+            build()
+
+
 def test_ids_that_look_the_same_are_told():
     with pytest.warns(WisecrowdWarning, match="'Ann' and 'ann' count as different workers"):
         points = Points.from_arrays([1, 1], ["ann", "Ann"], [1.0, 2.0], [1.0, 2.0])

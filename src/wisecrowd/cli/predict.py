@@ -106,9 +106,10 @@ def _load(model: str) -> Any:
 
     method = load(model)
     if not hasattr(method, "_log_probas"):
+        call = "predict_proba" if "probas_" in method._kind().answers.saves else "predict"
         raise DataError(
             f"The model at {model} takes labels and no features; use it in Python: "
-            "wisecrowd.load(FOLDER).predict_proba(labels)."
+            f"wisecrowd.load(FOLDER).{call}(labels)."
         )
     return method
 

@@ -29,6 +29,7 @@ from wisecrowd.core.parameter_checks import (
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import require_shapes
 
 Floats = NDArray[np.float64]
 _PUBLISHED = (
@@ -236,6 +237,7 @@ class Aggregator(Estimator):
             if value is not None:
                 published[name + "_"] = value
         published |= {name + "_": value for name, value in result.extra.items()}
+        require_shapes(self, published)
         self._forget()
         vars(self).update(published)
         self._frame_library = data.frame_library

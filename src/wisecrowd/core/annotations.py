@@ -158,7 +158,13 @@ class Annotations:
         """
         from wisecrowd.core.validation import annotations_from_arrays
 
-        given = dict(zip(cls.roles(), values, strict=False))
+        roles = tuple(cls.roles())
+        if len(values) > len(roles):
+            raise DataError(
+                f"{cls.__name__} take the columns {', '.join(('task', 'worker', *roles))}, and "
+                f"{2 + len(values)} columns are given; give others by name, such as weight=."
+            )
+        given = dict(zip(roles, values, strict=False))
         return annotations_from_arrays(cls, task, worker, **given, **options)
 
     @classmethod

@@ -17,7 +17,7 @@ from wisecrowd.core.exceptions import (
     not_fitted,
 )
 from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.kinds import LABELS, Kind, get_kind
+from wisecrowd.core.kinds import IN_BLOCK, LABELS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.saved_attributes import COUNT, FINDINGS, FLAG, HISTORY, TEXTS, Saved
 
@@ -43,7 +43,13 @@ class Estimator:
     @classmethod
     def _kind(cls) -> Kind:
         """Return the kind of labels that the method takes."""
-        return get_kind(cls.takes)
+        try:
+            return get_kind(cls.takes)
+        except ParameterError:
+            raise ParameterError(
+                f"{cls.__name__} takes {cls.takes!r}, a kind that is not known here; use it inside "
+                f"{IN_BLOCK}."
+            ) from None
 
     def _saved_attributes(self) -> dict[str, Saved]:
         """Return the declarations of all attributes that a fit of this method may set, by name."""

@@ -24,6 +24,7 @@ from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS = "labels"
+IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
 def no_prior(task_prior: Any, gold: Any, data: Annotations) -> None:

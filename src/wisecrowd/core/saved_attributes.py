@@ -54,17 +54,24 @@ class SavedArray:
 
     def fault(self, value: Any, sizes: Mapping[str, int]) -> str:
         """Return what is wrong with a value, or nothing."""
-        table = getattr(value, "data", None) if hasattr(value, "tocsr") else value
-        if not isinstance(table, np.ndarray):
-            return f"is {describe_value(value)} and not an array"
-        shape, possible = tuple(value.shape), self.shapes(sizes)
-        if not any(_fits(shape, one) for one in possible):
-            expected = " or ".join(str(one).replace("None", ANY_LENGTH) for one in possible)
-            return f"has the shape {shape} where {expected} is needed"
+        if fault := self.shape_fault(value, sizes):
+            return fault
+        table = value.data if hasattr(value, "tocsr") else value
         dtypes, good, words = VALUES[self.values]
         if table.dtype.newbyteorder("=") not in dtypes and dtypes:
             return f"has the type {table.dtype}, which is not that of {words}"
         return "" if good(value, sizes) else f"holds something else than {words}"
+
+    def shape_fault(self, value: Any, sizes: Mapping[str, int]) -> str:
+        """Return what is wrong with the shape of a value, or nothing."""
+        table = getattr(value, "data", None) if hasattr(value, "tocsr") else value
+        if not isinstance(table, np.ndarray):
+            return f"is {describe_value(value)} and not an array"
+        shape, possible = tuple(value.shape), self.shapes(sizes)
+        if any(_fits(shape, one) for one in possible):
+            return ""
+        expected = " or ".join(str(one).replace("None", ANY_LENGTH) for one in possible)
+        return f"has the shape {shape} where {expected} is needed"
 
 
 @dataclass(frozen=True)
@@ -225,6 +232,23 @@ def require_declared(method: Any, names: Iterable[str]) -> None:
             raise TypeError(
                 f"{type(method).__name__} must declare {name} in `saves`: its axes and values."
             )
+
+
+def require_shapes(method: Any, published: Mapping[str, Any]) -> None:
+    """See that what a fit is about to publish has the shapes that the answers declare.
+
+    Raises
+    ------
+    TypeError
+        For the author of the method, with the first attribute that has not.
+    """
+    kind = method._kind()
+    sizes = {axis: len(published[name]) for axis, name in kind.container.axes.items()}
+    for name, one in kind.answers.saves.items():
+        if name in published and isinstance(one, SavedArray) and _is_plain(one, sizes):
+            fault = one.shape_fault(published[name], sizes)
+            if fault:
+                raise TypeError(f"{name} of {type(method).__name__} {fault}.")
 
 
 def is_optional(one: Saved, method: Any) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.kinds import IN_BLOCK
 from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names
 from wisecrowd.core.saved_attributes import require_declared, require_sound
 from wisecrowd.storage.models import load_state, save_state
@@ -104,9 +105,12 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         return method
     except (WisecrowdError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
             ValueError) as error:  # fmt: skip
-        reason = str(error).rstrip(".")
+        reason, way_out = str(error).rstrip("."), "load it"
+        if _package_of(saved.kind) is None:
+            reason = f"there is no method {saved.kind!r} here"
+            way_out = f"if its kind is your own, load it inside {IN_BLOCK}, otherwise"
         raise DataError(
-            f"Cannot load the method at {os.fspath(path)}: {reason}; load it with the version of "
+            f"Cannot load the method at {os.fspath(path)}: {reason}; {way_out} with the version of "
             "wisecrowd that saved it, or fit it again."
         ) from error
 

@@ -285,20 +285,21 @@ def check_integer_weights(make: Make) -> None:
     """Require that a weight of three equals three equal annotations."""
     if not make().tags().exact_replication:
         return
-    columns = named_columns(small_labels(make))
+    data = example(make)
+    columns, build = columns_of(data), type(data).from_arrays
     times = np.random.default_rng(3).integers(1, 4, size=len(columns[0]))
-    weighted = CrowdLabels.from_arrays(*columns, weight=times.astype(np.float64))
-    repeated = CrowdLabels.from_arrays(
-        *(np.repeat(column, times) for column in columns), duplicates="keep"
-    )
+    weighted = build(*columns, weight=times.astype(np.float64))
+    repeated = build(*(np.repeat(column, times) for column in columns), duplicates="keep")
     first, second = short_run(make).fit(weighted), short_run(make).fit(repeated)
-    when = "between weights and repetition"
-    assert_alike(make, first.probas_, second.probas_, "probas_", when)
-    accuracy = second.worker_accuracy_
-    assert_alike(make, first.worker_accuracy_, accuracy, "worker_accuracy_", when)
+    # Belief propagation has other standard errors where a worker repeats a task: not compared.
+    names = [name for name in numbers_of(first) if name != "worker_accuracy_error_"]
+    for name in names:
+        numbers = getattr(first, name), getattr(second, name)
+        assert_alike(make, *numbers, name, "between weights and repetition")
     plain = short_run(make).fit(columns)
-    moved = np.abs(dense(plain.probas_) - dense(first.probas_)).max()
-    require(moved > 1e-6, "weights of two and three change nothing at all")
+    for name in names[:1]:
+        moved = np.abs(dense(getattr(plain, name)) - dense(getattr(first, name))).max()
+        require(moved > 1e-6, "weights of two and three change nothing at all")
 
 
 @check
