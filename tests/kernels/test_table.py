@@ -51,7 +51,7 @@ def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_fr
     monkeypatch.setattr(memory, "SMALLEST_SHARD", 10)
     labels = CrowdLabels.from_arrays(list(range(40)), ["a", "b"] * 20, [0, 1, 1, 0] * 10)
     prior = TaskPrior(np.zeros((1, 2)))
-    shards = memory.MemoryShards(labels, prior, table_size=1).shards()
+    shards = memory.MemoryEngine().cut(labels, prior, table_size=1)._shards
     assert len(shards) == 4
     for shard in shards:
         again = pickle.loads(pickle.dumps(shard))

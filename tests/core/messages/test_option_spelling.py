@@ -31,7 +31,6 @@ SHELL = re.compile(r"(?<![\w-])--[a-z][a-z-]+|\bwisecrowd (audit|aggregate|train
 FOR_PYTHON = {
     "FixedConfusion(…": "a repr",
     "--limit is": "parses the option itself",
-    "`random_state` must be": "the command line has checked --seed before",
     "wisecrowd.read(path)": "a path given where labels are expected, in Python",
     "from_arrays(task, worker, label)": "an array, in Python",
     "looks like a long table with": "an array or a list of rows, in Python",
@@ -50,6 +49,8 @@ FOR_PYTHON = {
     "load(module=)": "a network of one's own, which the command line cannot be given",
     "wisecrowd.methods() lists": "saving a method that is not registered, in Python",
     "order=[lowest": "an argument that the command line does not have",
+    "give others by name, such as weight=": "arrays, in Python",
+    "with with_kind(KIND):": "for whoever defines a kind, which is done in Python",
 }
 FOR_SHELL = {"openssl rand": "a command in any case", "--limit is": "parses the option itself"}
 
