@@ -27,7 +27,6 @@ EXPLAINED: tuple[tuple[str, str, str, str], ...] = (
         "-1",
         "first of the order either way",
     ),
-    ("families/confusion.py", "np.zeros((1, labels.n_classes))", "( 2,", "row 0 counts for all"),
     ("families/moments/rank_one_fit.py", "LONGEST, False", "True", "set again in the first round"),
     ("families/dependence.py", "len(factors), -1)", "- 2", "NumPy takes both for the rest"),
     ("families/skill_vote.py", "not top > 0", "!= 0", "an absolute value is never negative"),

@@ -19,12 +19,12 @@ from wisecrowd.engines.memory import Shard, rows_into
 from wisecrowd.families.confusion import (
     ConfusionEM,
     DirichletModel,
-    accuracy_of,
     as_confusion,
     as_table,
     dirichlet_update,
     safe_log,
 )
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.families.worker_groups import Opinions, check_groups, groups_of
 from wisecrowd.inference.class_prior import known_class_prior, log_shares
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate

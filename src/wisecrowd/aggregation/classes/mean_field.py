@@ -21,11 +21,11 @@ from wisecrowd.families.confusion import (
     ConfusionModel,
     ConfusionParams,
     ConfusionStats,
-    accuracy_fitted,
     as_confusion,
     as_table,
 )
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalModel
+from wisecrowd.families.worker_accuracy import accuracy_fitted
 from wisecrowd.inference.class_prior import known_class_prior
 from wisecrowd.inference.dirichlet import row_parameters
 from wisecrowd.inference.empirical_bayes import fittable, refit_to_counts

@@ -33,10 +33,11 @@ from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import accuracy_of, known_mixture, naive_bayes
+from wisecrowd.families.confusion import known_mixture, naive_bayes
 from wisecrowd.families.moments.pair_moments import PairMoments, agreed_classes, pair_moments
 from wisecrowd.families.skill_vote import known_classes
 from wisecrowd.families.sparse_posterior import worker_weights
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.priors import WeakDiagonal
 from wisecrowd.kernels.posteriors import soft_votes

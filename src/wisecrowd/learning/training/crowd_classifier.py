@@ -25,7 +25,8 @@ from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
-from wisecrowd.families.confusion import accuracy_of, safe_log
+from wisecrowd.families.confusion import safe_log
+from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.learning.training.label_model import (
     fit_confusion,
     forecast,
