@@ -103,7 +103,7 @@ def test_errors(cli, crowd, arguments):
 
 
 def test_progress(monkeypatch):
-    from wisecrowd.cli.progress import Bar
+    from wisecrowd.cli.progress import ProgressBar
 
     shown = []
 
@@ -120,7 +120,7 @@ def test_progress(monkeypatch):
         stop = start
 
     monkeypatch.setattr("rich.progress.Progress", Recorder)
-    bar = Bar(f"reading {EVIL}", delay=3600)
+    bar = ProgressBar(f"reading {EVIL}", delay=3600)
     bar._show()
     bar.stop()
     assert len(shown) == 1

@@ -94,7 +94,7 @@ def test_the_bar_is_gone_when_the_work_fails(monkeypatch):
 
 
 def test_rate_counts_from_the_current_run():
-    bar = progress.Bar("fitting", delay=1000.0)
+    bar = progress.ProgressBar("fitting", delay=1000.0)
     try:
         bar.update(Progress(1, 10, 0.0))
         bar.update(Progress(2, 10, 0.0))

@@ -15,8 +15,8 @@ from wisecrowd.engines import memory
 from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    ConfusionModel,
     ConfusionParams,
+    WorkerConfusionModel,
     as_confusion,
     as_table,
     extrapolate_tables,
@@ -47,7 +47,7 @@ def random_params(n_workers=5, n_classes=3, seed=1):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CopyingModel(ConfusionModel):
+class CopyingModel(WorkerConfusionModel):
     """Everybody has the fixed matrices; what the hook sees is kept."""
 
     theta: np.ndarray

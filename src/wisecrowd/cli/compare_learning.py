@@ -58,7 +58,7 @@ class FeatureFiles:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LearningProblem:
     """Input of every method: features aligned with labels, and known classes for scoring."""
 
     X: NDArray[Any]
@@ -79,7 +79,7 @@ def read_problem(
     truth: KnownFile | None,
     reading: Reading,
     notes: Notes,
-) -> Problem:
+) -> LearningProblem:
     """Read the files and align them."""
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.cli.train import read_validation
@@ -91,11 +91,13 @@ def read_problem(
     tasks = table.tasks if files.ids is None else read_ids(files.ids)
     X, rows = aligned(table.X, labels, tasks)
     known = None if truth is None else read_truth(truth, rows.tasks, notes)
-    return Problem(X, rows, known, read_validation(files.test, files.test_truth, "--test", reading))
+    return LearningProblem(
+        X, rows, known, read_validation(files.test, files.test_truth, "--test", reading)
+    )
 
 
 def run_methods(
-    problem: Problem, chosen: list[str], parameters: list[str], seed: int, notes: Notes
+    problem: LearningProblem, chosen: list[str], parameters: list[str], seed: int, notes: Notes
 ) -> list[dict[str, Any]]:
     """Fit and score every method, the best first, with the reason if a method fails."""
     from wisecrowd.cli.progress import working
@@ -112,7 +114,9 @@ def run_methods(
     return sorted(rows, key=lambda row: -row[first] if first in row else 1e300)
 
 
-def _scores(name: str, problem: Problem, parameters: list[str], seed: int) -> dict[str, float]:
+def _scores(
+    name: str, problem: LearningProblem, parameters: list[str], seed: int
+) -> dict[str, float]:
     import numpy as np
 
     from wisecrowd.cli.parameters import configured_method

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
-from wisecrowd.cli.options import Source
+from wisecrowd.cli.options import SourceOptions
 
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
@@ -19,7 +19,7 @@ _CLASSES = 12  # maximum number of classes to list
 def inspect(
     files: options.Files,
     *,
-    source: Source,
+    source: SourceOptions,
     as_json: options.PrintJson = False,
 ) -> None:
     """Describe a file: format, columns, questions, counts, and rows left out, with reasons."""

@@ -205,7 +205,7 @@ def names_of(text: str | None) -> list[str] | None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source:
+class SourceOptions:
     """Options for the layout of a file of annotations."""
 
     task: TaskColumn = None
@@ -232,7 +232,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading(Source):
+class Reading(SourceOptions):
     """Options for reading a file of annotations."""
 
     timestamp: TimestampColumn = None

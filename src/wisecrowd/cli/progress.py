@@ -40,7 +40,7 @@ def working(what: str, notes: Notes, about: str = "") -> Iterator[None]:
 
 @contextmanager
 def _bar(what: str) -> Iterator[None]:
-    bar = Bar(what)
+    bar = ProgressBar(what)
     try:
         with reporting(bar.update):
             yield
@@ -48,7 +48,7 @@ def _bar(what: str) -> Iterator[None]:
         bar.stop()
 
 
-class Bar:
+class ProgressBar:
     """A bar that appears after a delay and shows iterations, objective and rate.
 
     Parameters

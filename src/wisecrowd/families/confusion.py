@@ -61,7 +61,7 @@ class ConfusionParams:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionModel:
+class WorkerConfusionModel:
     """A confusion matrix per worker, fitted by EM; subclasses turn counts into matrices.
 
     Attributes
@@ -157,7 +157,7 @@ class ConfusionModel:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DirichletModel(ConfusionModel):
+class DirichletModel(WorkerConfusionModel):
     """Confusion matrices with Dirichlet pseudo-counts ``alpha``, (K, L) or (J, K, L)."""
 
     alpha: Floats
@@ -179,7 +179,7 @@ class DirichletModel(ConfusionModel):
 
 
 class ConfusionEM(Aggregator):
-    """Methods whose model is a :class:`ConfusionModel`.
+    """Methods whose model is a :class:`WorkerConfusionModel`.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class ConfusionEM(Aggregator):
         "confusion_": SavedArray("J K K", "distribution"),
     }
 
-    def _model(self, problem: Problem) -> ConfusionModel:
+    def _model(self, problem: Problem) -> WorkerConfusionModel:
         """Return the model of a fit."""
         raise TypeError(f"{type(self).__name__} must define _model.")
 
@@ -241,7 +241,7 @@ class ConfusionEM(Aggregator):
         return self._result(model, labels, best, probas)
 
     def _climb(
-        self, model: ConfusionModel, shards: MemoryShards, problem: Problem, sink: Sink
+        self, model: WorkerConfusionModel, shards: MemoryShards, problem: Problem, sink: Sink
     ) -> LoopResult:
         """Iterate from every start and return the run with the best objective."""
         several = self.n_init > 1
@@ -268,13 +268,13 @@ class ConfusionEM(Aggregator):
         return random_start(problem.start, problem.data.n_tasks, problem.data.n_classes, rng)
 
     def _first(
-        self, model: ConfusionModel, shards: MemoryShards, start: Start
+        self, model: WorkerConfusionModel, shards: MemoryShards, start: Start
     ) -> tuple[ConfusionParams, list[Any]]:
         """Return the initial parameters and states of a run."""
         return first_params(model, shards, start)
 
     def _result(
-        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+        self, model: WorkerConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
     ) -> Fit:
         params: ConfusionParams = best.params
         confusion = self._confusion_of(params)
@@ -341,7 +341,7 @@ def as_confusion(table: Floats) -> Floats:
 def posterior(problem: Problem, table: Floats, log_class: Floats) -> tuple[Floats, float]:
     """Return the posterior (n_tasks, n_classes) under known parameters, and the log-likelihood."""
     K = len(log_class)
-    model = ConfusionModel(n_workers=len(table) // K, n_classes=K, fixed_class=log_class)
+    model = WorkerConfusionModel(n_workers=len(table) // K, n_classes=K, fixed_class=log_class)
     params = ConfusionParams(table, log_class, 0.0, {})
     shards, probas = problem.cut(table.size), np.empty((problem.data.n_tasks, K))
     evidence = shards.collect(model, "answer", shards.begin(model), params, rows_into(probas))

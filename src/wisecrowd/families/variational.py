@@ -24,9 +24,9 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    ConfusionModel,
     ConfusionParams,
     ConfusionStats,
+    WorkerConfusionModel,
     as_table,
 )
 from wisecrowd.inference.class_prior import known_class_prior
@@ -39,7 +39,7 @@ LEAST_ALPHA = 1e-12  # a Dirichlet parameter of zero does not define a density
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class VariationalModel(ConfusionModel):
+class VariationalModel(WorkerConfusionModel):
     """Confusion matrices by variational Bayes; subclasses turn counts into posteriors.
 
     Where the class frequencies are inferred, their prior is a symmetric Dirichlet with parameter
@@ -112,7 +112,7 @@ class VariationalConfusion(ConfusionEM):
     # ---------------------------------------------------------------------------------- results
 
     def _result(
-        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+        self, model: WorkerConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
     ) -> Fit:
         assert isinstance(model, VariationalModel)
         params: ConfusionParams = best.params

@@ -14,7 +14,7 @@ from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, safe_log
+from wisecrowd.families.confusion import ConfusionEM, WorkerConfusionModel, safe_log
 from wisecrowd.inference import priors
 from wisecrowd.simulate import OneCoinWorkers, PerTask, crowd
 
@@ -26,7 +26,7 @@ def made(n_tasks=150, n_workers=8, n_classes=3, per_task=4, seed=0):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class TiedModel(ConfusionModel):
+class TiedModel(WorkerConfusionModel):
     """The one-coin model written as confusion matrices: slow, and hard to get wrong."""
 
     a: float

@@ -16,7 +16,7 @@ from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import MemoryShards
-from wisecrowd.families.confusion import ConfusionModel, ConfusionParams
+from wisecrowd.families.confusion import ConfusionParams, WorkerConfusionModel
 from wisecrowd.families.variational import LEAST_ALPHA, VariationalConfusion, VariationalModel
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
 from wisecrowd.inference.loop import first_params
@@ -207,7 +207,7 @@ class CommunityBCC(VariationalConfusion):
         return CommunityStart(start.given, start.noise, membership)
 
     def _first(
-        self, model: ConfusionModel, shards: MemoryShards, start: Start
+        self, model: WorkerConfusionModel, shards: MemoryShards, start: Start
     ) -> tuple[ConfusionParams, list[Any]]:
         if isinstance(model, CommunityModel) and isinstance(start, CommunityStart):
             model = replace(model, membership=start.membership)

@@ -14,8 +14,8 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    ConfusionModel,
     ConfusionParams,
+    WorkerConfusionModel,
     as_confusion,
     extrapolate_tables,
     safe_log,
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ConfusionVectorModel(ConfusionModel):
+class ConfusionVectorModel(WorkerConfusionModel):
     """One accuracy per worker and class, with a Beta prior ``coin``."""
 
     coin: OneCoinPrior

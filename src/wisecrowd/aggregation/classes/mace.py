@@ -15,7 +15,12 @@ from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_choice, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, ConfusionParams, safe_log
+from wisecrowd.families.confusion import (
+    ConfusionEM,
+    ConfusionParams,
+    WorkerConfusionModel,
+    safe_log,
+)
 from wisecrowd.inference.priors import OneCoinPrior, as_coin_prior
 
 Floats = NDArray[np.float64]
@@ -23,7 +28,7 @@ INNER_ROUNDS = 5  # splits into known and guessed per pass, from the same counts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MACEModel(ConfusionModel):
+class MACEModel(WorkerConfusionModel):
     """Workers who know (Beta prior ``coin``) or guess from a habit (Dirichlet prior)."""
 
     variational: bool

@@ -18,9 +18,9 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.confusion import (
     ConfusionEM,
-    ConfusionModel,
     ConfusionParams,
     ConfusionStats,
+    WorkerConfusionModel,
     as_confusion,
     as_table,
 )
@@ -188,7 +188,7 @@ class MeanField(ConfusionEM):
     # ------------------------------------------------------------------------------ fit, predict
 
     def _first(
-        self, model: ConfusionModel, shards: MemoryShards, start: Start
+        self, model: WorkerConfusionModel, shards: MemoryShards, start: Start
     ) -> tuple[ConfusionParams, list[Any]]:
         params, states = first_params(model, shards, start)
         if not self.fit_prior:
@@ -199,7 +199,7 @@ class MeanField(ConfusionEM):
         return replace(run.params, refit=True), run.states
 
     def _result(
-        self, model: ConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
+        self, model: WorkerConfusionModel, labels: CrowdLabels, best: LoopResult, probas: Floats
     ) -> Fit:
         assert isinstance(model, VariationalModel)
         params: MeanFieldParams = best.params

@@ -69,7 +69,7 @@ class MinimaxParams:
     log_class: Floats
 
 
-class ClassMass(NamedTuple):
+class StartMass(NamedTuple):
     """Additive statistics of a start: expected tasks of each class, (K,)."""
 
     mass: Floats
@@ -112,10 +112,10 @@ class MinimaxModel:
 
     def first(
         self, shard: Shard, state: MinimaxState, start: Start
-    ) -> tuple[MinimaxState, ClassMass]:
+    ) -> tuple[MinimaxState, StartMass]:
         """Fix the posterior of a shard at the start."""
         held = start.posterior(shard, self.n_classes)
-        return state._replace(held=held), ClassMass(held[shard.labelled].sum(axis=0))
+        return state._replace(held=held), StartMass(held[shard.labelled].sum(axis=0))
 
     def local_step(
         self, shard: Shard, state: MinimaxState, params: MinimaxParams
@@ -126,10 +126,10 @@ class MinimaxModel:
         return MinimaxState(moved, state.held), stats
 
     def global_step(
-        self, stats: MinimaxStats | ClassMass, params: MinimaxParams | None
+        self, stats: MinimaxStats | StartMass, params: MinimaxParams | None
     ) -> MinimaxParams:
         """Move the worker logits to the maximum of their bound, and update the class prior."""
-        if isinstance(stats, ClassMass):
+        if isinstance(stats, StartMass):
             logits = np.zeros((self.n_workers, self.n_classes, self.n_classes))
             return MinimaxParams(logits, self.class_update(stats.mass))
         assert params is not None

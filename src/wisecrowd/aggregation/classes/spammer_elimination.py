@@ -13,14 +13,14 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.confusion import ConfusionEM, ConfusionModel, dirichlet_update
+from wisecrowd.families.confusion import ConfusionEM, WorkerConfusionModel, dirichlet_update
 from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SpammerEliminationModel(ConfusionModel):
+class SpammerEliminationModel(WorkerConfusionModel):
     """Confusion matrices with pseudo-counts ``alpha``; spammers have one row for all classes."""
 
     alpha: Floats

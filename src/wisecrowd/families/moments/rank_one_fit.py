@@ -54,12 +54,12 @@ def rank_one_fit(
     def by_worker(of_first: Floats, of_second: Floats) -> Floats:
         return sum_by(i, of_first, len(start)) + sum_by(k, of_second, len(start))
 
-    def at(x: Floats) -> _Point:
+    def at(x: Floats) -> _Iterate:
         off = x[i] * x[k] - values
         gradient = by_worker(weight * off * x[k], weight * off * x[i])
         curvature = by_worker(weight * x[k] ** 2, weight * x[i] ** 2)
         least = 1e-12 * max(float(curvature.max(initial=0.0)), 1e-300)
-        return _Point(x, 0.5 * float(weight @ off**2), gradient / np.maximum(curvature, least))
+        return _Iterate(x, 0.5 * float(weight @ off**2), gradient / np.maximum(curvature, least))
 
     met = by_worker(weight, weight) > 0
     here = at(np.where(met, start, 0.0).clip(*bounds))
@@ -83,7 +83,7 @@ def rank_one_fit(
     return RankOneFit(here.x, tuple(history), converged)
 
 
-class _Point(NamedTuple):
+class _Iterate(NamedTuple):
     """A vector, the objective there, and the gradient over the curvature."""
 
     x: Floats
@@ -92,8 +92,8 @@ class _Point(NamedTuple):
 
 
 def _descend(
-    at: Callable[[Floats], _Point], here: _Point, step: float, bounds: tuple[float, float]
-) -> tuple[float, _Point]:
+    at: Callable[[Floats], _Iterate], here: _Iterate, step: float, bounds: tuple[float, float]
+) -> tuple[float, _Iterate]:
     """Return the next step's length, and a point that is not worse than ``here``."""
     while step > SHORTEST:
         there = at((here.x - step * here.slope).clip(*bounds))
