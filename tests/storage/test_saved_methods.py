@@ -239,7 +239,11 @@ def copied_sheets(workers: list) -> CrowdLabels:
 
 @pytest.mark.parametrize(
     "workers",
-    [list("abcdefg"), list(range(7)), [np.datetime64("2024-05-01T12", "us") + j for j in range(7)]],
+    [
+        list("abcdefg"),
+        list(range(7)),
+        [np.datetime64("2024-05-01T12", "us") + np.timedelta64(j, "us") for j in range(7)],
+    ],
 )
 def test_findings_come_back_with_their_ids(workers, tmp_path):
     labels = copied_sheets(workers)
