@@ -82,5 +82,6 @@ def test_pickled_steps_give_the_same_bits(name, crowd):
 @pytest.mark.parametrize("name", method_names())
 def test_one_shard_and_seven_agree(name):
     one, seven = (fit_with(MemoryEngine(n), name, "gold") for n in (1, N_SHARDS))
-    if one.converged and seven.converged:
-        np.testing.assert_allclose(seven.probas, one.probas, atol=1e-5)
+    if not (one.converged and seven.converged):
+        pytest.skip("a fit that has not converged follows its rounding")
+    np.testing.assert_allclose(seven.probas, one.probas, atol=1e-5)
