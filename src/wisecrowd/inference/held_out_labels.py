@@ -1,0 +1,430 @@
+r"""Held-out labels: how well a fit predicts labels that were hidden from it, without any truth.
+
+A share of the annotations is hidden, a method is fitted to the others, and its posterior
+:math:`q_i(k)` predicts the hidden ones,
+
+.. math:: \log p(y_{ij}) = \log \sum_k q_i(k)\, \hat\theta_{jk}(y_{ij}).
+
+The confusion matrices :math:`\hat\theta` come from one common judge, so the scores of methods with
+different models, or without a model of the workers, are comparable. The judge counts the visible
+labels under :math:`q` and shrinks the counts of a worker and class to a mean row,
+
+.. math::
+    \hat\theta_{jk}(l) = \frac{C_{jkl} + c\, m_{jk}(l)}{n_{jk} + c}, \qquad
+    m_{jk}(k) = \sigma(\mathrm{logit}\,\bar\mu + \mathrm{logit}\,p_j - \mathrm{logit}\,\bar p),
+    \qquad m_{jk}(l) = (1 - m_{jk}(k))\, \nu_{kl},
+
+with the worker's accuracy :math:`p_j` (its coin), shrunk to the crowd's :math:`\bar p`, and the
+wrong labels :math:`\nu` of the whole crowd. Both strengths maximise the evidence on a grid.
+
+A higher score means that the posterior explains labels better. The best score does not always
+belong to the most accurate labels: over real data sets the rank correlation is about .5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.parameter_checks import check_integer
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+Mask = NDArray[np.bool_]
+
+N_FOLDS = 5
+ALL_FOLDS = 12_000  # labels up to which all folds are scored
+FEW_FOLDS = 2  # folds that are scored above
+MOST_LABELS = 100_000  # above, tasks are sampled until they have about this many labels
+COIN_STRENGTHS = tuple(2.0**power for power in range(8))  # 1 to 128 pseudo-counts
+ROW_STRENGTHS = tuple(2.0**power for power in range(11))  # 1 to 1024 pseudo-counts
+POPULATION = 50.0  # pseudo-counts of each row of the crowd's confusion matrix
+BASE_ACCURACY = 0.7  # of these pseudo-counts, the share on the diagonal
+BASE_COIN = 7.0, 10.0  # pseudo-counts of right labels and of all labels, for the whole crowd
+MOST_CELLS = 20_000_000  # workers × classes²; above, every worker has its mean row
+MOST_EVIDENCE = 200_000  # counts from which the strength of the rows is estimated
+BLOCK = 1 << 20  # (annotation, class) pairs processed at once
+NEGLIGIBLE = 1e-9  # class probabilities below are left out
+FLOOR = 1e-6  # share of a uniform guess in every prediction, which keeps its logarithm finite
+
+
+# ------------------------------------------------------------------------------- what is hidden
+
+
+def annotation_folds(labels: CrowdLabels, n_folds: int = N_FOLDS) -> NDArray[np.int8]:
+    """Return the fold of each annotation (n_annotations,); -1 for the only label of a task.
+
+    A task with two labels or more keeps at least one when any fold is hidden. The only label of a
+    task is never hidden, because nothing would be left to predict it from. Labels of weight 0 are
+    not hidden and do not count.
+
+    Folds alternate along the labels, with tasks in a random order and the labels of a task in a
+    random order. Fold sizes differ by one at most, and no fold prefers a worker or a class. The
+    order has a fixed seed, so equal labels have equal folds.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays(list("aabbc"), list("xyxyx"), [0, 0, 1, 0, 1])
+    >>> folds = annotation_folds(labels, n_folds=2)
+    >>> sorted(folds[:2].tolist()), sorted(folds[2:4].tolist()), int(folds[4])
+    ([0, 1], [0, 1], -1)
+    """
+    check_integer("n_folds", n_folds, 2, 127)
+    rng = np.random.default_rng(0)
+    task_order = rng.permutation(labels.n_tasks)
+    within = rng.random(labels.n_annotations)
+    counts = np.ones(labels.n_annotations, bool) if labels.weight is None else labels.weight > 0
+    n_labels = np.bincount(labels.task[counts], minlength=labels.n_tasks)
+    several = np.flatnonzero(counts & (n_labels[labels.task] > 1))
+    order = several[np.lexsort((within[several], task_order[labels.task[several]]))]
+    folds = np.full(labels.n_annotations, -1, dtype=np.int8)
+    folds[order] = np.arange(len(order)) % n_folds
+    return folds
+
+
+@dataclass(frozen=True, eq=False)
+class ScoringPlan:
+    """Labels to score methods on, and the folds to hide.
+
+    Attributes
+    ----------
+    labels : CrowdLabels
+        All labels or those of a sample of tasks, whose ``rows`` are their positions.
+    folds : (n_annotations,) int8
+        Fold of each annotation, as :func:`annotation_folds` returns it.
+    n_folds_used : int
+        The folds 0 to ``n_folds_used - 1`` are hidden, one after the other.
+    """
+
+    labels: CrowdLabels
+    folds: NDArray[np.int8]
+    n_folds_used: int
+
+    @cached_property
+    def n_hidden(self) -> int:
+        """Number of labels that are scored; 0 if every task has one label at most."""
+        return int(((self.folds >= 0) & (self.folds < self.n_folds_used)).sum())
+
+
+def scoring_plan(labels: CrowdLabels, n_folds_used: int | None = None) -> ScoringPlan:
+    """Return what to hide: fewer folds of more labels, and a sample of very many.
+
+    All five folds are scored up to 12 000 labels, and two of them above. Above 100 000 labels, the
+    plan covers random tasks with about as many labels. Their workers have fewer labels than in the
+    whole data, which favours methods with few parameters.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    n_folds_used : int, optional
+        Number of folds to score, of five; by default it depends on the number of labels.
+    """
+    if n_folds_used is None:
+        n_folds_used = N_FOLDS if labels.n_annotations <= ALL_FOLDS else FEW_FOLDS
+    check_integer("n_folds_used", n_folds_used, 1, N_FOLDS)
+    if labels.n_annotations > MOST_LABELS:
+        order = np.random.default_rng(0).permutation(labels.n_tasks)
+        n_labels = np.cumsum(labels.labels_per_task[order])
+        labels = labels[np.sort(order[: 1 + np.searchsorted(n_labels, MOST_LABELS)])]
+    return ScoringPlan(labels, annotation_folds(labels), n_folds_used)
+
+
+# -------------------------------------------------------------------------------------- scores
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutScore:
+    """Log-probabilities of hidden labels, and their mean.
+
+    Attributes
+    ----------
+    per_label : (n_hidden,)
+        Log-probability of each hidden label.
+    task : (n_hidden,)
+        Code of its task.
+    weight : (n_hidden,), optional
+        Weight of each label; ``None`` means 1.
+    """
+
+    per_label: Floats
+    task: Ints
+    weight: Floats | None = None
+
+    @cached_property
+    def mean(self) -> float:
+        """Mean log-probability per label; higher is better."""
+        return float(np.average(self.per_label, weights=self.weight))
+
+    @cached_property
+    def standard_error(self) -> float:
+        """Standard error of the mean over tasks, because labels of a task are dependent.
+
+        It is NaN with a single task.
+        """
+        centred = self.per_label - self.mean
+        if self.weight is not None:
+            centred = centred * self.weight
+        total = len(centred) if self.weight is None else float(self.weight.sum())
+        tasks, place = np.unique(self.task, return_inverse=True)
+        if len(tasks) < 2:
+            return float("nan")
+        sums = np.bincount(place, weights=centred)
+        return float(np.sqrt(len(tasks) / (len(tasks) - 1) * (sums @ sums)) / total)
+
+
+def paired_difference(a: HeldOutScore, b: HeldOutScore) -> tuple[float, float]:
+    """Return the mean of ``a - b`` per label and its standard error over tasks.
+
+    Both scores must be of the same plan. The standard error of a difference is usually far below
+    that of each score: labels that are hard to predict are hard for both.
+
+    Examples
+    --------
+    >>> task = np.array([0, 0, 1])
+    >>> a = HeldOutScore(np.array([-1.0, -2.0, -3.0]), task)
+    >>> b = HeldOutScore(np.array([-1.5, -2.5, -3.5]), task)
+    >>> paired_difference(a, b)
+    (0.5, 0.0)
+    """
+    if not np.array_equal(a.task, b.task):
+        raise ValueError("The scores are of different labels; use the same plan for both.")
+    difference = HeldOutScore(a.per_label - b.per_label, a.task, a.weight)
+    return difference.mean, difference.standard_error
+
+
+def held_out_score(make_fit: Callable[[CrowdLabels], Any], plan: ScoringPlan) -> HeldOutScore:
+    """Fit a method without each fold of a plan and score the labels that were hidden from it.
+
+    Parameters
+    ----------
+    make_fit : function of CrowdLabels to (n_tasks, n_classes) probabilities, dense or sparse
+        Fits the method to the visible labels, which keep all vocabularies.
+    plan : ScoringPlan
+        All methods that are compared need the same plan.
+
+    Raises
+    ------
+    DataError
+        If no label can be hidden, because every task has one label at most.
+    """
+    labels, found = plan.labels, np.empty(plan.labels.n_annotations)
+    if plan.n_hidden == 0:
+        raise DataError(
+            "Held-out scores need tasks with two labels or more, and there are none; collect a "
+            "second label for some tasks."
+        )
+    for fold in range(plan.n_folds_used):
+        hidden = plan.folds == fold
+        if hidden.any():
+            probas = make_fit(labels.select_annotations(~hidden))
+            found[hidden] = score_hidden_labels(labels, hidden, probas)
+    scored = (plan.folds >= 0) & (plan.folds < plan.n_folds_used)
+    weight = None if labels.weight is None else labels.weight[scored]
+    return HeldOutScore(found[scored], labels.task[scored], weight)
+
+
+# --------------------------------------------------------------------------------------- judge
+
+
+def score_hidden_labels(labels: CrowdLabels, hidden: Mask, probas: Any) -> Floats:
+    """Return the log-probabilities (n_hidden,) of the hidden labels, in their order.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+        Visible and hidden labels.
+    hidden : (n_annotations,) bool
+    probas : (n_tasks, n_classes) array or sparse matrix
+        Posteriors of a fit to the visible labels.
+    """
+    if labels.n_classes == 1:
+        return np.zeros(int(hidden.sum()))
+    posterior = _sparse_rows(probas)
+    judge = fit_judge(labels.select_annotations(~hidden), posterior)
+    return judge.log_probas(labels.select_annotations(hidden), posterior)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelJudge:
+    """The common model of the workers, estimated from visible labels and a posterior.
+
+    Attributes
+    ----------
+    right : (J,)
+        Mean probability of a right label of each worker, the same for all classes.
+    wrong : (K, K) or (K,)
+        Distribution of the wrong labels of each class, with a diagonal of 0; or label shares if
+        there are too many classes.
+    shares : (K,)
+        Share of each class among the labels.
+    counts : (J, K, K), optional
+        Expected labels of each worker, true class second; ``None`` if there would be too many.
+    strength : float
+        Pseudo-counts of the mean row of each worker and class.
+    """
+
+    right: Floats
+    wrong: Floats
+    shares: Floats
+    counts: Floats | None
+    strength: float
+
+    def log_probas(self, labels: CrowdLabels, posterior: Any) -> Floats:
+        """Return the log-probability of each annotation under the posterior of its task."""
+        found = np.zeros(labels.n_annotations)
+        totals = None if self.counts is None else self.counts.sum(axis=2)
+        for e, k, q in _class_pairs(labels, posterior):
+            j, y = labels.worker[e], labels.label[e]
+            rate = self.mean_row(j, k, y)
+            if self.counts is not None and totals is not None:
+                rate = self.counts[j, k, y] + self.strength * rate
+                rate /= totals[j, k] + self.strength
+            found += np.bincount(e, weights=q * rate, minlength=len(found))
+        missing = 1.0 - np.asarray(posterior.sum(axis=1)).ravel()  # a sparse row omits classes
+        found += np.maximum(missing, 0.0)[labels.task] * self.shares[labels.label]
+        return np.log((1 - FLOOR) * found + FLOOR / len(self.shares))
+
+    def mean_row(self, worker: Ints, k: Ints, label: Ints) -> Floats:
+        """Return the probability of a label before the worker's own counts of class ``k``."""
+        if self.wrong.ndim == 2:
+            off = self.wrong[k, label]
+        else:
+            off = self.wrong[label] / np.maximum(1 - self.wrong[k], NEGLIGIBLE)
+        right = self.right[worker]
+        return np.where(k == label, right, (1 - right) * off)
+
+
+def fit_judge(visible: CrowdLabels, probas: Any) -> LabelJudge:
+    """Return the common judge of a posterior; at least two classes.
+
+    Parameters
+    ----------
+    visible : CrowdLabels
+    probas : (n_tasks, n_classes) array or sparse matrix
+    """
+    posterior = _sparse_rows(probas)
+    J, K = visible.n_workers, visible.n_classes
+    n_cells = J * K * K
+    shares = (visible.class_totals + 1) / (visible.class_totals.sum() + K)
+    if K * K > MOST_CELLS:  # one number per class instead of a matrix
+        accuracy = _mean_accuracy(*_right_labels(visible, posterior))
+        right = _worker_means(visible, posterior, accuracy)
+        return LabelJudge(right, shares, shares, None, np.inf)
+    flat = np.zeros(n_cells if n_cells <= MOST_CELLS else K * K)
+    for e, k, q in _class_pairs(visible, posterior):
+        cell = k.astype(np.int64) * K + visible.label[e]
+        if n_cells <= MOST_CELLS:
+            cell += visible.worker[e].astype(np.int64) * (K * K)
+        weight = q if visible.weight is None else q * visible.weight[e]
+        flat += np.bincount(cell, weights=weight, minlength=len(flat))
+    counts = flat.reshape(-1, K, K)
+    confusion = _population(counts.sum(axis=0))
+    right = _worker_means(visible, posterior, float(shares @ np.diag(confusion)))
+    wrong = confusion * ~np.eye(K, dtype=bool)
+    wrong /= wrong.sum(axis=1, keepdims=True)
+    judge = LabelJudge(right, wrong, shares, None, np.inf)
+    if n_cells > MOST_CELLS:
+        return judge
+    return LabelJudge(right, wrong, shares, counts, _row_strength(counts, judge))
+
+
+def _population(counts: Floats) -> Floats:
+    """Return the confusion matrix (K, K) of the whole crowd."""
+    K = len(counts)
+    base = np.full((K, K), (1 - BASE_ACCURACY) / (K - 1))
+    np.fill_diagonal(base, BASE_ACCURACY)
+    counts = counts + POPULATION * base
+    return np.asarray(counts / counts.sum(axis=1, keepdims=True))
+
+
+def _right_labels(visible: CrowdLabels, posterior: Any) -> tuple[Floats, Floats]:
+    """Return the expected right labels and all labels (J,) of each worker."""
+    J, found = visible.n_workers, np.zeros(visible.n_workers)
+    for e, k, q in _class_pairs(visible, posterior):
+        weight = q if visible.weight is None else q * visible.weight[e]
+        found += np.bincount(visible.worker[e], weight * (k == visible.label[e]), J)
+    total = np.bincount(visible.worker, visible.weight, J).astype(np.float64)
+    return np.minimum(found, total), total
+
+
+def _mean_accuracy(right: Floats, total: Floats) -> float:
+    return float((right.sum() + BASE_COIN[0]) / (total.sum() + BASE_COIN[1]))
+
+
+def _worker_means(visible: CrowdLabels, posterior: Any, accuracy: float) -> Floats:
+    """Return the mean probability of a right label (J,), centred on the crowd's accuracy."""
+    right, total = _right_labels(visible, posterior)
+    mean = _mean_accuracy(right, total)
+    strength = _coin_strength(right, total, mean)
+    coin = (right + strength * mean) / (total + strength)
+    return np.asarray(1 / (1 + np.exp(_logit(mean) - _logit(accuracy) - _logit(coin))))
+
+
+def _coin_strength(right: Floats, total: Floats, mean: float) -> float:
+    """Return the strength with the highest beta-binomial evidence."""
+    from scipy.special import betaln
+
+    def evidence(s: float) -> float:
+        a, b = s * mean, s * (1 - mean)
+        return float((betaln(a + right, b + total - right) - betaln(a, b)).sum())
+
+    return max(COIN_STRENGTHS, key=evidence)
+
+
+def _row_strength(counts: Floats, judge: LabelJudge) -> float:
+    """Return the strength with the highest Dirichlet-multinomial evidence of the counts."""
+    from scipy.special import gammaln
+
+    step = max(1, -(-int(np.count_nonzero(counts)) // MOST_EVIDENCE))
+    some = counts[::step]  # of every m-th worker
+    j, k, label = np.nonzero(some)
+    values = some[j, k, label]
+    mean = judge.mean_row(j * step, k, label)
+    totals = some.sum(axis=2)
+    totals = totals[totals > 0]
+
+    def evidence(c: float) -> float:
+        cells = gammaln(c * mean + values) - gammaln(c * mean)
+        return float(cells.sum() + (gammaln(c) - gammaln(c + totals)).sum())
+
+    return max(ROW_STRENGTHS, key=evidence)
+
+
+def _logit(p: Any) -> Any:
+    return np.log(p) - np.log1p(-p)
+
+
+# ------------------------------------------------------------------- annotations times classes
+
+
+def _sparse_rows(probas: Any) -> Any:
+    """Return a posterior as a CSR matrix without negligible entries."""
+    from scipy.sparse import csr_array, issparse
+
+    if issparse(probas):
+        return csr_array(probas)
+    dense = np.asarray(probas, dtype=np.float64)
+    return csr_array(np.where(dense > NEGLIGIBLE, dense, 0.0))
+
+
+def _class_pairs(labels: CrowdLabels, posterior: Any) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Yield blocks of (annotation, class, probability) for the possible classes of its task."""
+    start = posterior.indptr[:-1].astype(np.int64)[labels.task]
+    size = np.diff(posterior.indptr)[labels.task]
+    end = np.cumsum(size, dtype=np.int64)
+    first = 0
+    while first < len(end):
+        before = end[first] - size[first]
+        last = max(first + 1, int(np.searchsorted(end, before + BLOCK, side="right")))
+        e = np.repeat(np.arange(first, last), size[first:last])
+        offset = start[first:last] - (end[first:last] - size[first:last] - before)
+        place = np.arange(len(e)) + np.repeat(offset, size[first:last])
+        yield e, posterior.indices[place], posterior.data[place]
+        first = last
