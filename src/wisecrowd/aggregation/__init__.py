@@ -17,6 +17,7 @@ LOCATIONS = {
     "ZenCrowd": "classes.zen_crowd",
     "ConfusionVector": "classes.confusion_vector",
     "FastDawidSkene": "classes.fast_dawid_skene",
+    "HierarchicalDawidSkene": "classes.hierarchical_dawid_skene",
     "MACE": "classes.mace",
     "SpammerElimination": "classes.spammer_elimination",
     "GLAD": "classes.glad",
@@ -64,6 +65,9 @@ if TYPE_CHECKING:
     )
     from wisecrowd.aggregation.classes.group_aware_majority_vote import (
         GroupAwareMajorityVote as GroupAwareMajorityVote,
+    )
+    from wisecrowd.aggregation.classes.hierarchical_dawid_skene import (
+        HierarchicalDawidSkene as HierarchicalDawidSkene,
     )
     from wisecrowd.aggregation.classes.iwmv import IWMV as IWMV
     from wisecrowd.aggregation.classes.kos import KOS as KOS

@@ -19,6 +19,8 @@ KERNELS = {
     ("gibbs", "reference"): "wisecrowd.kernels.gibbs.reference",
     ("glad", "fast"): "wisecrowd.kernels.glad.fast",
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
+    ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
+    ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
