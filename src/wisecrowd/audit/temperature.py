@@ -20,13 +20,18 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import as_generator, check_integer
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.inference.temperature_scaling import (
+    at_temperature,
+    best_temperature,
+    log_loss_at,
+    log_posteriors,
+)
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
 
 Floats = NDArray[np.float64]
 
-HOTTEST = 20.0
 NOTABLE = 1.25  # minimum temperatures for findings
 
 
@@ -53,7 +58,7 @@ class Temperature(Part):
     def apply(self, probas: Any) -> Floats:
         """Return posteriors (n_tasks, n_classes) at this temperature; labels do not change."""
         dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
-        return np.where(dense > 0, np.exp(_tempered(_logs(dense), self.temperature)), 0.0)
+        return at_temperature(dense, self.temperature)
 
     def findings(self) -> list[Finding]:
         """Return one finding if the posteriors are much too confident."""
@@ -88,7 +93,7 @@ def find_temperature(
     ----------
     labels : CrowdLabels or data of any accepted form
     fit : fitted method, optional
-        A fit of these labels; by default a Dawid-Skene fit.
+        A fit of these labels; by default a fit of the default method.
     n_simulations : int
         Number of simulated crowds.
     random_state : int, Generator or None
@@ -126,45 +131,9 @@ def find_temperature(
         labelled = imagined.labels_per_task > 0
         probas = fit_copy(model, imagined).probas_
         dense = np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)
-        logs.append(_logs(dense[labelled]))
+        logs.append(log_posteriors(dense[labelled]))
         truths.append(truth[labelled])
     scores, right = np.concatenate(logs), np.concatenate(truths)
     temperature = best_temperature(scores, right)
-    before, after = (_log_loss(scores, right, value) for value in (1.0, temperature))
+    before, after = (log_loss_at(scores, right, value) for value in (1.0, temperature))
     return Temperature(temperature, before, after, type(model).__name__)
-
-
-def best_temperature(logs: Floats, truth: NDArray[np.integer[Any]]) -> float:
-    """Return the temperature of at least 1 that minimises the log loss of log-posteriors (n, K).
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> honest = rng.dirichlet([1, 1, 1], 5000)
-    >>> truth = (rng.random((5000, 1)) > honest.cumsum(axis=1)).sum(axis=1)
-    >>> 1.9 < best_temperature(2 * np.log(honest), truth) < 2.1
-    True
-    """
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(
-        lambda x: _log_loss(logs, truth, float(np.exp(x))),
-        bounds=(0.0, np.log(HOTTEST)),
-        method="bounded",
-    )
-    best = float(np.exp(found.x))
-    return best if _log_loss(logs, truth, best) < _log_loss(logs, truth, 1.0) else 1.0
-
-
-def _logs(probas: Floats) -> Floats:
-    return np.log(np.maximum(probas, 1e-300))
-
-
-def _tempered(logs: Floats, temperature: float) -> Floats:
-    """Divide by the temperature and normalise."""
-    scores = logs / temperature
-    return np.asarray(scores - np.logaddexp.reduce(scores, axis=1, keepdims=True))
-
-
-def _log_loss(logs: Floats, truth: NDArray[np.integer[Any]], temperature: float) -> float:
-    return float(-_tempered(logs, temperature)[np.arange(len(truth)), truth].mean())
