@@ -54,6 +54,7 @@ STRENGTHS = tuple(2.0**x for x in range(8))  # candidate pseudo-counts of a work
 TYPICAL = 0.7  # accuracy that the population's pseudo-counts have
 POPULATION = 50.0  # pseudo-count of each row of the population's confusion matrix
 COIN = 10.0  # pseudo-count of the mean accuracy
+EASY = 16.0  # additional pseudo-count of the easiest level; every level has one
 VOTE = 0.5  # pseudo-count of the starting vote
 LARGEST_ODDS = 1e15  # of one class alone, whose labels are always correct
 MOST_DIFFICULT = 0.999  # a level of 1 would make labels worthless
@@ -158,7 +159,9 @@ class HierarchicalModel:
     ) -> HierarchicalParams:
         """Update the population given the expected counts."""
         counts = self.counts_of(stats.cells)
-        log_level = np.log(stats.levels + 1) - np.log((stats.levels + 1).sum())
+        tasks = stats.levels + 1
+        tasks[self.levels.argmin()] += EASY
+        log_level = np.log(tasks) - np.log(tasks.sum())
         log_class = self.fixed_class
         if log_class is None:
             log_class = np.log(stats.mass + 1) - np.log((stats.mass + 1).sum())
@@ -462,7 +465,7 @@ class HierarchicalDawidSkene(Aggregator):
     def _rates(self, confusion: Floats) -> Floats:
         """Return confusion matrices without the labels at random."""
         chance = float(self.difficulty_prior_ @ self._levels())
-        return np.maximum(confusion - chance * self.label_shares_, 0) / (1 - chance)
+        return np.asarray(np.maximum(confusion - chance * self.label_shares_, 0) / (1 - chance))
 
     def _label_law(self) -> DifficultyLaw:
         """Return the law at the tasks' expected difficulty; new tasks have the mean difficulty."""
