@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS = {
+    "Auto": "classes.auto",
     "MajorityVote": "classes.majority_vote",
     "Wawa": "classes.wawa",
     "ZeroBasedSkill": "classes.zero_based_skill",
@@ -45,6 +46,7 @@ LOCATIONS = {
 }
 
 if TYPE_CHECKING:
+    from wisecrowd.aggregation.classes.auto import Auto as Auto
     from wisecrowd.aggregation.classes.belief_propagation import (
         BeliefPropagation as BeliefPropagation,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import dataclass, replace
 from typing import Any
@@ -48,8 +47,8 @@ def run_bootstrap(
 ) -> BootstrapResult:
     """Simulate crowds from a fit, fit each with the same method, and compare with the known truth.
 
-    If the model has no label law, crowds are simulated from ``source``, by default a Dawid-Skene
-    fit of the labels.
+    If the model has no label law, crowds are simulated from ``source``, by default a fit
+    of the default method.
     """
     gap, within, errors = [], [], []
     source = fit_with_law(labels, model, source)
@@ -58,7 +57,7 @@ def run_bootstrap(
         crowd, truth = simulate_from_fit(labels, law, rng)
         refitted = fit_copy(model, crowd)
         gap.append(_gap(refitted, crowd, truth))
-        inner_source = fit_with_law(crowd, refitted)
+        inner_source = refitted if source is model else fit_copy(source, crowd)
         errors.append(common_errors(crowd, inner_source))
         inner, inner_truth = simulate_from_fit(crowd, inner_source.label_law(), rng)
         within.append(_gap(fit_copy(model, inner), inner, inner_truth))
@@ -109,10 +108,9 @@ def common_errors(labels: CrowdLabels, model: Any) -> float:
 
 def fit_copy(model: Any, labels: CrowdLabels) -> Any:
     """Fit a new copy of the model without warnings."""
-    anew = type(model)(**copy.deepcopy(model.get_params(deep=False)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)  # simulated data do not concern the user
-        return anew._fit_without_checks(labels)
+        return model._for_refit()._fit_without_checks(labels)
 
 
 def _gap(model: Any, labels: CrowdLabels, truth: NDArray[np.int32]) -> float:

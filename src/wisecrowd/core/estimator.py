@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Mapping
 from importlib import import_module
@@ -106,6 +107,10 @@ class Estimator:
             else:
                 setattr(self, own, value)
         return self
+
+    def _for_refit(self) -> Self:
+        """Return an unfitted copy, for refits to simulated data."""
+        return type(self)(**copy.deepcopy(self.get_params(deep=False)))
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.parameter_checks import LARGEST_NUMBER
+from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_choice
+from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
 
 Floats = NDArray[np.float64]
@@ -54,6 +56,21 @@ def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats |
             "the classes."
         )
     return log_shares(given)
+
+
+def check_fixed_class_prior(choice: Any) -> None:
+    """Refuse a name of a class prior that a method of methods cannot pass on."""
+    if isinstance(choice, str):
+        check_choice("class_prior", choice, ("auto", "uniform"))
+
+
+def with_class_prior(problem: Problem, choice: Any) -> Problem:
+    """Return the problem with its task prior times the given class prior, if there is one."""
+    prior = problem.prior
+    fixed = fixed_class_prior(choice, prior, problem.data.n_classes)
+    if fixed is None:
+        return problem
+    return replace(problem, prior=replace(prior, rows=prior.rows + fixed, given=True))
 
 
 def log_shares(mass: Floats) -> Floats:

@@ -13,13 +13,13 @@ from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import as_generator, check_choice
+from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.inference.class_prior import fixed_class_prior
+from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
 
 Floats = NDArray[np.float64]
 DEFAULT = "dawid-skene"
@@ -134,8 +134,7 @@ class OneVsRest(Aggregator):
                 f"its name."
             )
         self._fresh_method()._validate_parameters()
-        if isinstance(self.class_prior, str):
-            check_choice("class_prior", self.class_prior, ("auto", "uniform"))
+        check_fixed_class_prior(self.class_prior)
 
     def _fresh_method(self) -> Aggregator:
         """Return an unfitted copy; the given method itself never changes."""
@@ -145,7 +144,7 @@ class OneVsRest(Aggregator):
     # ------------------------------------------------------------------------------------- fit
 
     def _fit(self, problem: Problem) -> Fit:
-        problem = self._with_class_prior(problem)
+        problem = with_class_prior(problem, self.class_prior)
         labels, prior = problem.data, problem.prior
         if labels.n_classes <= 2:
             fitted, result = self._fit_one(problem)
@@ -168,14 +167,6 @@ class OneVsRest(Aggregator):
             extra={"methods": [fitted for fitted, _ in parts]},
         )
 
-    def _with_class_prior(self, problem: Problem) -> Problem:
-        """Return the problem with its task prior times the given class prior, if there is one."""
-        prior = problem.prior
-        fixed = fixed_class_prior(self.class_prior, prior, problem.data.n_classes)
-        if fixed is None:
-            return problem
-        return replace(problem, prior=TaskPrior(prior.rows + fixed, prior.index, given=True))
-
     def _fit_one(self, problem: Problem) -> tuple[Aggregator, Fit]:
         """Fit a fresh copy of the method, as its own ``fit`` would after checking the data."""
         fitted = self._fresh_method()
@@ -188,7 +179,7 @@ class OneVsRest(Aggregator):
     # --------------------------------------------------------------------------------- predict
 
     def _predict(self, problem: Problem) -> Any:
-        problem = self._with_class_prior(problem)
+        problem = with_class_prior(problem, self.class_prior)
         if problem.data.n_classes <= 2:
             return self.methods_[0]._predict(problem)
         parts = [

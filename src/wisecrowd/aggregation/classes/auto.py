@@ -1,0 +1,449 @@
+"""The default method: held-out labels choose a model, and the result pools it with two votes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.footprint import DENSE_LIMIT, Footprint
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.parameter_checks import as_generator
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.core.result import Fit, choose_labels, confidence_of
+from wisecrowd.core.saved_attributes import Saved, SavedValue
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.votes import vote_table
+from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
+from wisecrowd.inference.held_out_labels import (
+    HeldOutScore,
+    ScoringPlan,
+    held_out_score,
+    paired_difference,
+    scoring_plan,
+)
+from wisecrowd.inference.label_law import LabelLaw
+from wisecrowd.inference.temperature_scaling import (
+    at_temperature,
+    best_temperature,
+    log_posteriors,
+)
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+
+CANDIDATES = ("hierarchical-dawid-skene", "one-coin", "dawid-skene", "spammer-elimination")
+VOTES = ("wawa", "bwa")  # pooled with the chosen method, a quarter each
+LARGE_CROWD = ("one-coin", "wawa")  # pooled where confusion matrices would not fit into memory
+MOST_CONFUSION = 50_000_000  # workers × classes²; above, the crowd is large
+VOTE_SHARE = 1e-6  # weight of the plurality in the pool, which decides between equal classes
+LEAST_TASKS = 30  # tasks with two labels; with fewer, held-out scores are noise
+LEAST_GOLD = 30  # gold tasks from which a temperature is estimated
+COLDEST, HOTTEST = 0.25, 4.0  # limits of the temperature
+OVERRULED = 0.05  # share of plurality labels that may be changed without a finding
+DISAGREE = 0.1  # share of tasks on which members may differ without a finding
+N_AFFECTED = 20  # tasks named in a finding
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Auto(Aggregator):
+    r"""The method that predicts held-out labels best, pooled with two robust votes.
+
+    .. math::
+        p_i = \tfrac12 q_i^{chosen} + \tfrac14 q_i^{Wawa} + \tfrac14 q_i^{BWA}
+
+    Use it when you do not know which model your crowd follows. One fifth of the labels at a time is
+    hidden, every candidate is fitted to the others, and one common model of the workers scores the
+    hidden labels. The first candidate is kept unless another one leads by more than one standard
+    error. Cost: about 20 fits up to 12 000 labels, and 11 above. Above 100 000 labels a sample of
+    the tasks decides; the pool always uses all labels.
+
+    Parameters
+    ----------
+    candidates : names of methods
+        Methods to choose from, the preferred one first. With one name nothing is chosen.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        "auto" leaves the class frequencies to the members.
+
+    Attributes
+    ----------
+    chosen_ : str
+        Name of the chosen method.
+    scores_ : dict of name to {"score", "standard_error", "lead", "lead_error"}
+        Mean log-probability of held-out labels and its standard error. ``lead`` is the difference
+        to the first candidate, with the standard error of this difference.
+    members_ : list of fitted methods
+        The chosen method first, then the votes pooled with it.
+    agreement_ : dict of name to float
+        Share of the tasks on which a member has the label of the result.
+    overruled_ : float
+        Share of the tasks whose label is not a plurality label.
+    temperature_ : float
+        Temperature of the pooled probabilities; 1 with fewer than 30 gold tasks.
+    reason_ : str
+        Sentence that explains the choice.
+    confusion_, class_prior_, worker_accuracy_, worker_accuracy_error_
+        Those of the chosen method.
+
+    Notes
+    -----
+    Held-out labels distinguish regimes, not neighbours: over real data sets, the rank correlation
+    of their score with the accuracy is about .5. Without truth no method can promise never to be
+    below the majority vote.
+
+    With at least 30 gold tasks, the temperature minimises the log loss of gold tasks whose class
+    was withheld. Very many tasks, workers or classes are pooled from OneCoin and Wawa, whose
+    posteriors are sparse.
+
+    References
+    ----------
+    M. Stone (1961). The opinion pool. Annals of Mathematical Statistics 32(4), 1339-1342.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> crowd = simulate.crowd(200, 20 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(5))
+    >>> model = Auto().fit(crowd.labels)
+    >>> model.chosen_, len(model.members_)
+    ('hierarchical-dawid-skene', 3)
+    """
+
+    candidates: Any = CANDIDATES
+    class_prior: Any = "auto"
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "chosen_": SavedValue(lambda value: isinstance(value, str), "a name"),
+        "scores_": SavedValue(
+            lambda value: _are_numbers(value, depth=2), "a score for each candidate"
+        ),
+        "members_": SavedValue(
+            lambda value: isinstance(value, list) and all(isinstance(m, Aggregator) for m in value),
+            "a list of methods",
+        ),
+        "agreement_": SavedValue(lambda value: _are_numbers(value), "a share for each member"),
+        "overruled_": SavedValue(
+            lambda value: isinstance(value, float) and 0 <= value <= 1, "a share"
+        ),
+        "temperature_": SavedValue(
+            lambda value: isinstance(value, float) and 0 < value < np.inf, "a positive number"
+        ),
+        "reason_": SavedValue(lambda value: isinstance(value, str), "a sentence"),
+    }
+    promises: ClassVar[Tags] = Tags(
+        inductive=False, predicts=True, exact_replication=False, pooled=True, stochastic=True
+    )
+    footprint = Footprint(label=40.0, task=60.0, cell=120.0, confusion=150.0)
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_fixed_class_prior(self.class_prior)
+        names = self.candidates
+        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+            raise ParameterError(
+                f"candidates is {names!r}; give one name or more in a list, such as "
+                f"{list(CANDIDATES[:2])}."
+            )
+        for name in names:
+            method = get_method(name)  # refuses unknown names
+            if method is Auto or method._parameter_names()[:1] == ["method"]:
+                raise ParameterError(f"candidates has {name!r}, which is made of other methods.")
+
+    def _saved_fault(self) -> str:
+        sizes = (len(self.workers_), len(self.classes_))
+        names = [kebab_case(type(member).__name__) for member in self.members_]
+        if names not in ([self.chosen_, *VOTES], list(LARGE_CROWD)) or names[0] != self.chosen_:
+            return f"members_ are {', '.join(names)}, which are not those of {self.chosen_}"
+        if self.reason_ != _reason(names, self.scores_, self.overruled_):
+            return "reason_ is not that of the choice"
+        for member in self.members_:
+            if not member.__sklearn_is_fitted__():
+                return "members_ are not fitted"
+            if (len(member.workers_), len(member.classes_)) != sizes:
+                return "members_ do not fit workers_ and classes_"
+        return ""
+
+    def _label_law(self) -> LabelLaw | None:
+        law: LabelLaw | None = self.members_[0]._label_law()
+        return law
+
+    def _for_refit(self) -> Self:
+        """Return an unfitted copy that keeps the choice, for refits to simulated labels."""
+        return type(self)(candidates=(self.chosen_,), class_prior=copy.deepcopy(self.class_prior))
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _fit(self, problem: Problem) -> Fit:
+        problem = with_class_prior(problem, self.class_prior)
+        names, scores = self._choice(problem)
+        parts = [_fit_member(name, problem) for name in names]
+        results = [result for _, result in parts]
+        temperature = _temperature(names, problem)
+        probas = _pool([result.probas for result in results], problem, temperature)
+        return _result(problem.data, probas, parts, names, scores, temperature)
+
+    def _choice(self, problem: Problem) -> tuple[list[str], dict[str, HeldOutScore]]:
+        """Return the names of the members, the chosen one first, and the held-out scores."""
+        if is_large_crowd(problem.data):
+            return list(LARGE_CROWD), {}
+        names = [kebab_case(get_method(name).__name__) for name in self.candidates]
+        plan = scoring_plan(problem.data)
+        if len(names) == 1 or _n_scored(plan) < LEAST_TASKS:
+            return [names[0], *VOTES], {}
+        scores = {name: _held_out(name, plan, problem) for name in names}
+        return [_best(scores), *VOTES], scores
+
+    # --------------------------------------------------------------------------------- predict
+
+    def _predict(self, problem: Problem) -> Any:
+        problem = with_class_prior(problem, self.class_prior)
+        parts = [member._predict(problem) for member in self.members_]
+        return _pool(parts, problem, self.temperature_)
+
+
+def is_large_crowd(labels: CrowdLabels) -> bool:
+    """Return whether posteriors or confusion matrices are too large to be kept for each member."""
+    return (
+        labels.n_tasks * labels.n_classes > DENSE_LIMIT
+        or labels.n_workers * labels.n_classes**2 > MOST_CONFUSION
+    )
+
+
+# -------------------------------------------------------------------------------------- choice
+
+
+def _n_scored(plan: ScoringPlan) -> int:
+    """Return the number of tasks with a label that can be hidden."""
+    return len(np.unique(plan.labels.task[plan.folds >= 0]))
+
+
+def _held_out(name: str, plan: ScoringPlan, problem: Problem) -> HeldOutScore:
+    """Return the held-out score of one candidate."""
+    prior = _prior_of(plan.labels, problem)
+
+    def probas(visible: CrowdLabels) -> Any:
+        part = replace(problem, data=visible, prior=prior, start=None)
+        return _fit_member(name, part, publish=False)[1].probas
+
+    return held_out_score(probas, plan)
+
+
+def _prior_of(some: CrowdLabels, problem: Problem) -> TaskPrior:
+    """Return the prior of some of the problem's tasks."""
+    prior = problem.prior
+    if some.n_tasks == problem.data.n_tasks or (prior.index is None and prior.gold is None):
+        return prior
+    place = lookup(some.tasks, problem.data.tasks)
+    index = None if prior.index is None else prior.index[place]
+    return replace(prior, index=index, gold=None if prior.gold is None else prior.gold[place])
+
+
+def _best(scores: Mapping[str, HeldOutScore]) -> str:
+    """Return the first candidate, or the best of those that lead it by over a standard error."""
+    first = next(iter(scores))
+    best, lead = first, 0.0
+    for name, score in scores.items():
+        ahead, error = paired_difference(score, scores[first])
+        if ahead > max(lead, error):  # false for an undefined error
+            best, lead = name, ahead
+    return best
+
+
+def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggregator, Fit]:
+    """Fit a method with its defaults, as its own ``fit`` would after checking the data."""
+    member = get_method(name)()
+    rng = as_generator(getattr(member, "random_state", None))
+    result = member._fit(replace(problem, rng=rng))
+    if publish:
+        member._publish(problem.data, replace(result, findings=()))  # the pool reports them
+    return member, result
+
+
+# ---------------------------------------------------------------------------------------- pool
+
+
+def _pool(parts: Sequence[Any], problem: Problem, temperature: float) -> Any:
+    """Return half of the chosen posterior and half of the votes; gold stays certain."""
+    chosen, votes = parts[0], parts[1:]
+    pooled = 0.5 * chosen
+    for vote in votes:
+        pooled = pooled + vote * (0.5 / len(votes))
+    if hasattr(pooled, "tocsr"):
+        return pooled.tocsr()
+    if problem.data.n_annotations:
+        shares = vote_table(problem.data, weighted=True)
+        total = shares.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, shares / np.where(total > 0, total, 1), pooled)
+        possible = np.isfinite(problem.prior.dense(len(pooled)))
+        pooled = pooled + VOTE_SHARE * np.where(possible, shares, 0.0)
+    pooled = pooled / pooled.sum(axis=1, keepdims=True)
+    return pooled if temperature == 1.0 else at_temperature(pooled, temperature)
+
+
+def _temperature(names: Sequence[str], problem: Problem) -> float:
+    """Return the temperature with the least log loss on gold tasks whose class was withheld.
+
+    Every other gold task is withheld from one fit, and the rest from another.
+    """
+    gold, labels = problem.prior.gold, problem.data
+    if gold is None or is_large_crowd(labels):
+        return 1.0
+    known = np.flatnonzero((gold >= 0) & (labels.labels_per_task > 0))
+    if len(known) < LEAST_GOLD:
+        return 1.0
+    withheld = np.empty((len(known), labels.n_classes))
+    for half in (slice(0, None, 2), slice(1, None, 2)):
+        tasks = known[half]
+        blind = _withhold(problem, tasks)
+        probas = _pool([_fit_member(n, blind, publish=False)[1].probas for n in names], blind, 1.0)
+        withheld[half] = probas[tasks]
+    return best_temperature(log_posteriors(withheld), gold[known], COLDEST, HOTTEST)
+
+
+def _withhold(problem: Problem, tasks: NDArray[np.intp]) -> Problem:
+    """Return the problem without the gold of some tasks."""
+    prior, n = problem.prior, problem.data.n_tasks
+    gold = np.array(prior.gold)
+    gold[tasks] = -1
+    rows = np.vstack([prior.rows, np.zeros((1, prior.rows.shape[1]))])
+    index = np.zeros(n, dtype=np.int32) if prior.index is None else prior.index.copy()
+    index[tasks] = len(rows) - 1
+    return replace(problem, prior=replace(prior, rows=rows, index=index, gold=gold))
+
+
+# --------------------------------------------------------------------------------------- result
+
+
+def _result(
+    labels: CrowdLabels,
+    probas: Any,
+    parts: Sequence[tuple[Aggregator, Fit]],
+    names: Sequence[str],
+    scores: Mapping[str, HeldOutScore],
+    temperature: float,
+) -> Fit:
+    chosen = parts[0][1]
+    codes = choose_labels(probas, labels.class_totals)[0]
+    by_member = [choose_labels(result.probas, labels.class_totals)[0] for _, result in parts]
+    labelled = labels.labels_per_task > 0
+    agreement = {
+        name: float(np.mean((own == codes)[labelled]))
+        for name, own in zip(names, by_member, strict=True)
+    }
+    overruled = labelled & _not_plurality(labels, codes)
+    share = float(overruled.sum() / labelled.sum())
+    table = _score_table(scores)
+    extra = {
+        "chosen": names[0],
+        "scores": table,
+        "members": [member for member, _ in parts],
+        "agreement": agreement,
+        "overruled": share,
+        "temperature": temperature,
+        "reason": _reason(names, table, share),
+    }
+    return Fit(
+        probas,
+        chosen.worker_accuracy,
+        chosen.worker_accuracy_error,
+        class_prior=chosen.class_prior,
+        confusion=chosen.confusion,
+        n_iter=chosen.n_iter,
+        converged=chosen.converged,
+        history=chosen.history,
+        findings=(*chosen.findings, *_findings_of(labels, probas, codes, by_member, overruled)),
+        extra=extra,
+    )
+
+
+def _not_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
+    """Return whether the chosen class (n_tasks,) has fewer votes than another."""
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
+    cells, place = np.unique(cell, return_inverse=True)
+    votes = np.bincount(place.ravel(), weight)
+    task = cells // labels.n_classes
+    most, own = np.zeros(labels.n_tasks), np.zeros(labels.n_tasks)
+    np.maximum.at(most, task, votes)
+    is_own = cells % labels.n_classes == codes[task]
+    own[task[is_own]] = votes[is_own]
+    return np.asarray(own < most - 1e-9)
+
+
+def _findings_of(
+    labels: CrowdLabels, probas: Any, codes: Codes, by_member: Sequence[Codes], overruled: Mask
+) -> Iterator[Finding]:
+    """Yield findings on how far the labels depend on the choice of a method."""
+    labelled = labels.labels_per_task > 0
+    confidence = confidence_of(probas, codes)
+    differ = labelled & np.any([own != by_member[0] for own in by_member[1:]], axis=0)
+    for name, tasks, most, what in (
+        ("overruled-majority", overruled, OVERRULED, "is not a label of the majority"),
+        ("members-disagree", differ, DISAGREE, "depends on the method"),
+    ):
+        share = float(tasks.sum() / labelled.sum())
+        if share <= most:
+            continue
+        rows = np.flatnonzero(tasks)
+        ids = labels.tasks[rows[np.argsort(confidence[rows], kind="stable")[:N_AFFECTED]]]
+        yield Finding(
+            name, "low", share, tuple(ids.tolist()),
+            f"The label of {share:.0%} of the tasks {what}, at a mean confidence of "
+            f"{confidence[rows].mean():.2f}.",
+            f"Gold labels of {len(ids)} such tasks would show which is right: {describe_ids(ids)}.",
+        )  # fmt: skip
+
+
+def _score_table(scores: Mapping[str, HeldOutScore]) -> dict[str, dict[str, float]]:
+    """Return the scores as plain numbers."""
+    first = next(iter(scores.values()), None)
+    table = {}
+    for name, score in scores.items():
+        lead, error = paired_difference(score, first) if first is not None else (0.0, 0.0)
+        table[name] = {
+            "score": score.mean,
+            "standard_error": score.standard_error,
+            "lead": lead,
+            "lead_error": error,
+        }
+    return table
+
+
+def _reason(
+    names: Sequence[str], table: Mapping[str, Mapping[str, float]], overruled: float
+) -> str:
+    """Return the sentence that explains the choice."""
+    chosen, changed = names[0], f"{overruled:.0%} of majority labels were changed"
+    if len(names) == len(LARGE_CROWD):
+        return f"{chosen} and wawa are pooled, because the crowd is too large for more; {changed}"
+    if not table:
+        return f"{chosen} is used, because there is too little to choose by; {changed}"
+    own = table[chosen]
+    stated = f"{own['score']:.3f} ± {own['standard_error']:.3f}"
+    others = sorted(((-row["score"], name) for name, row in table.items() if name != chosen))
+    rival = f"{others[0][1]} {-others[0][0]:.3f}"
+    if -others[0][0] <= own["score"]:
+        return f"{chosen} predicts held-out labels best ({stated}; {rival}); {changed}"
+    return (
+        f"{chosen} predicts held-out labels as well as the best within a standard error "
+        f"({stated}; {rival}); {changed}"
+    )
+
+
+def _are_numbers(value: Any, depth: int = 1) -> bool:
+    """Return whether a value is a mapping, or one of mappings, from names to numbers."""
+    if depth == 0:
+        return isinstance(value, float)
+    return isinstance(value, dict) and all(
+        isinstance(name, str) and _are_numbers(item, depth - 1) for name, item in value.items()
+    )
