@@ -38,6 +38,7 @@ from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
 from wisecrowd.inference.label_law import NEW_TASK, Codes, CumulativeTable, LabelLaw, Longs
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.inference.start_posterior import Start, condition
+from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskPriors
 from wisecrowd.kernels.hierarchical.reference import (
     CountSums,
@@ -57,6 +58,7 @@ COIN = 10.0  # pseudo-count of the mean accuracy
 EASY = 16.0  # additional pseudo-count of the easiest level; every level has one
 VOTE = 0.5  # pseudo-count of the starting vote
 LARGEST_ODDS = 1e15  # of one class alone, whose labels are always correct
+COMPILE_EARLIER = 4  # factor on the usual limit, because a pass of the reference is slow
 MOST_DIFFICULT = 0.999  # a level of 1 would make labels worthless
 
 
@@ -148,7 +150,8 @@ class HierarchicalModel:
             np.zeros(len(self.levels)),
         )
         priors = TaskPriors(params.log_class, shard.prior_rows, shard.prior_index)
-        score, moving = shard.kernels("hierarchical").hierarchical_step(
+        kernels = kernels_for("hierarchical", COMPILE_EARLIER * shard.work)
+        score, moving = kernels.hierarchical_step(
             shard.task_labels, priors, params.counts, params.population, params.levels, state,
             sums, self.tol,
         )  # fmt: skip
@@ -169,30 +172,27 @@ class HierarchicalModel:
         return HierarchicalParams(counts, self.population_of(counts), log_class, levels)
 
     def counts_of(self, cells: Floats) -> WorkerCounts:
-        """Return expected labels by worker and class, and the correct ones, from those by cell."""
+        """Return the counts that annotations are judged by, from those by cell."""
         table = cells.reshape(self.n_workers, self.n_classes, self.n_classes)
-        right = np.ascontiguousarray(np.diagonal(table, axis1=1, axis2=2))
-        return WorkerCounts(cells, table.sum(axis=1), right)
-
-    def saturation(self, counts: WorkerCounts) -> Floats:
-        """Return the weight (J, K) of a worker's labels: they are correlated, so it falls."""
-        c = self.concentration
-        return np.asarray(np.minimum(1.0, (c + 1) / (c + counts.totals)))
+        totals = table.sum(axis=1)
+        # Labels of one worker are correlated, so many of them count for little more than a few.
+        weights = np.minimum(1.0, (self.concentration + 1) / (self.concentration + totals))
+        right = np.einsum("jk,jkk->j", weights, table)
+        return WorkerCounts(cells, totals, weights, right, (weights * totals).sum(axis=1))
 
     def population_of(self, counts: WorkerCounts) -> RatePrior:
         """Return the population's rates, mean accuracy and spread of accuracies."""
-        K, weight = self.n_classes, self.saturation(counts)
+        K, right = self.n_classes, counts.right
         table = counts.cells.reshape(self.n_workers, K, K)
-        seen = np.einsum("jk,jlk->kl", weight, table)
+        seen = np.einsum("jk,jlk->kl", counts.weights, table)
         rest = (1 - TYPICAL) / max(K - 1, 1)
         seen += POPULATION * (rest + (TYPICAL - rest) * np.eye(K))
         typical = float(self.shares @ (np.diagonal(seen) / seen.sum(axis=1)))
         np.fill_diagonal(seen, 0)
         wrong = (seen / np.where(K > 1, seen.sum(axis=1, keepdims=True), 1)).T
-        right = (weight * counts.right).sum(axis=1)
-        total = (weight * counts.totals).sum(axis=1)
-        coin = float((right.sum() + TYPICAL * COIN) / (total.sum() + COIN))
-        strength = best_strength(right, np.maximum(total - right, 0), coin, self.strengths)
+        coin = float((right.sum() + TYPICAL * COIN) / (counts.everything.sum() + COIN))
+        false = np.maximum(counts.everything - right, 0)
+        strength = best_strength(right, false, coin, self.strengths)
         odds = typical * (1 - coin) / max((1 - typical) * coin, 1 / LARGEST_ODDS)
         return RatePrior(
             np.ascontiguousarray(wrong), self.shares, odds, coin, strength, self.concentration
@@ -200,10 +200,8 @@ class HierarchicalModel:
 
     def rates_of(self, counts: WorkerCounts, population: RatePrior) -> Floats:
         """Return the posterior mean rates (J, K, L), true class second; no label is left out."""
-        weight = self.saturation(counts)
-        right = (weight * counts.right).sum(axis=1)
-        false = np.maximum((weight * counts.totals).sum(axis=1) - right, 0)
-        mean = prior_rates(population, right, false)
+        false = np.maximum(counts.everything - counts.right, 0)
+        mean = prior_rates(population, counts.right, false)
         c = self.concentration
         above = c * mean + as_confusion(counts.cells)
         return np.asarray(above / (c + counts.totals)[:, :, None])
@@ -390,18 +388,7 @@ class HierarchicalDawidSkene(Aggregator):
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
-        totals = labels.class_totals
-        total = float(totals.sum())
-        model = HierarchicalModel(
-            n_workers=J,
-            n_classes=K,
-            fixed_class=fixed_class_prior(self.class_prior, problem.prior, K),
-            concentration=float(self.concentration),
-            levels=self._levels(),
-            shares=totals / total if total > 0 else np.full(K, 1 / K),
-            total=total,
-            tol=float(self.tol),
-        )
+        model = self._model(problem)
         shards = problem.cut(J * K * K)
         params, states = first_params(model, shards, Start(problem.start))
         run = iterate(
@@ -437,6 +424,21 @@ class HierarchicalDawidSkene(Aggregator):
             },
         )
 
+    def _model(self, problem: Problem) -> HierarchicalModel:
+        """Return the model of a fit."""
+        K, totals = problem.data.n_classes, problem.data.class_totals
+        total = float(totals.sum())
+        return HierarchicalModel(
+            n_workers=problem.data.n_workers,
+            n_classes=K,
+            fixed_class=fixed_class_prior(self.class_prior, problem.prior, K),
+            concentration=float(self.concentration),
+            levels=self._levels(),
+            shares=totals / total if total > 0 else np.full(K, 1 / K),
+            total=total,
+            tol=float(self.tol),
+        )
+
     # --------------------------------------------------------------------------------- predict
 
     def _predict(self, problem: Problem) -> Floats:
@@ -465,7 +467,8 @@ class HierarchicalDawidSkene(Aggregator):
     def _rates(self, confusion: Floats) -> Floats:
         """Return confusion matrices without the labels at random."""
         chance = float(self.difficulty_prior_ @ self._levels())
-        return np.asarray(np.maximum(confusion - chance * self.label_shares_, 0) / (1 - chance))
+        rates = np.maximum(confusion - chance * self.label_shares_, 0) / (1 - chance)
+        return np.asarray(rates)
 
     def _label_law(self) -> DifficultyLaw:
         """Return the law at the tasks' expected difficulty; new tasks have the mean difficulty."""

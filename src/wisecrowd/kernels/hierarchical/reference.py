@@ -29,12 +29,16 @@ Ints = NDArray[np.integer[Any]]
 class WorkerCounts(NamedTuple):
     """Expected labels that follow their worker's rates.
 
-    By cell and class (J·K, K), by worker and class (J, K), and the correct ones of those (J, K).
+    ``cells`` (J·K, K): by cell and class. ``totals`` (J, K): by worker and class. ``weights``
+    (J, K): the weight of such a label in the worker's accuracy. ``right``, ``everything`` (J,):
+    the weighted sums of correct labels and of all labels.
     """
 
     cells: Floats
     totals: Floats
+    weights: Floats
     right: Floats
+    everything: Floats
 
 
 class RatePrior(NamedTuple):
@@ -118,12 +122,19 @@ def hierarchical_step(
     scores -= top + np.log(np.exp(scores - top).sum(axis=(1, 2), keepdims=True))
     q = np.exp(scores)
 
-    added, left_out = np.zeros_like(theta), np.full(len(task), -np.inf)
+    added, left_out = np.zeros_like(theta), np.zeros(len(task))
+    log_left_out = np.full(len(task), -np.inf)
     for d, level in enumerate(levels.value):
         lik = (1 - level) * theta + level * chance
-        added += q[task, :, d] * ((1 - level) * theta / lik)
-        cavity = np.logaddexp.reduce(scores[task, :, d] - w[:, None] * np.log(lik), axis=1)
-        left_out = np.logaddexp(left_out, cavity)
+        ratio = q[task, :, d] / lik
+        added += (1 - level) * theta * ratio
+        if weight is None:
+            left_out += ratio.sum(axis=1)
+        else:
+            cavity = np.logaddexp.reduce(scores[task, :, d] - w[:, None] * np.log(lik), axis=1)
+            log_left_out = np.logaddexp(log_left_out, cavity)
+    if weight is None:
+        log_left_out = np.log(left_out)
     own[:] = w[:, None] * added  # rounded once, so that exactly this much is taken out again
     cell = worker[rows].astype(np.int64) * K + label[rows]
     for k in range(K):
@@ -135,7 +146,7 @@ def hierarchical_step(
     moved = np.abs(probas - block.probas).max(axis=1) >= tol
     block.probas[:] = probas
     block.difficulty[:] = q.sum(axis=1) @ levels.value
-    return -float(left_out.sum()), int(moved[labelled].sum())
+    return -float(log_left_out.sum()), int(moved[labelled].sum())
 
 
 def _own_free_rates(
@@ -146,12 +157,9 @@ def _own_free_rates(
     cell = np.maximum(counts.cells[worker.astype(np.int64) * K + label] - own, 0)
     total = np.maximum(counts.totals[worker] - own, 0)
     each = np.arange(len(label))
-    correct = counts.right[worker]
-    correct[each, label] = cell[each, label]
-    # Labels of one worker are correlated, so they count less and less.
-    saturated = np.minimum(1.0, (c + 1) / (c + total))
-    right = (saturated * correct).sum(axis=1)
-    false = np.maximum((saturated * total).sum(axis=1) - right, 0)
+    weighted = counts.weights[worker] * own
+    right = np.maximum(counts.right[worker] - weighted[each, label], 0)
+    false = np.maximum(counts.everything[worker] - weighted.sum(axis=1) - right, 0)
     favour = rates.odds * (right + rates.strength * rates.coin)
     against = false + rates.strength * (1 - rates.coin)
     accuracy = favour / (favour + against)
