@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,14 @@ import wisecrowd as wc
 from wisecrowd import comparing
 from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
 from wisecrowd.cli.main import run
-from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
+from wisecrowd.core.exceptions import (
+    DataError,
+    FindingWarning,
+    ParameterError,
+    WisecrowdWarning,
+)
 from wisecrowd.core.registry import method_names
+from wisecrowd.inference.held_out_labels import held_out_score, paired_difference, scoring_plan
 
 THREE = ["majority-vote", "one-coin", "dawid-skene"]
 
@@ -40,9 +47,17 @@ def test_the_same_table_as_the_command_line(made, tmp_path, with_truth):
     table = wc.compare(labels, truth, THREE)
     assert list(table.columns) == list(expected[0])
     assert table["method"].tolist() == [row["method"] for row in expected]
-    for name in set(table.columns) - {"method", "seconds", "reason"}:
+    for name in set(table.columns) - {
+        "method",
+        "cpu_seconds",
+        "reason",
+        "near_best",
+        "recommended",
+    }:
         shown = [float(row[name] or "nan") for row in expected]
         np.testing.assert_allclose(table[name], shown, rtol=1e-5)
+    for name in {"near_best", "recommended"} & set(table.columns):
+        assert table[name].tolist() == [row[name] == "true" for row in expected]
 
 
 def test_all_methods_by_default_and_reasons_for_those_that_cannot(made, monkeypatch):
@@ -102,6 +117,103 @@ def test_warnings_name_the_method_and_come_once():
         wc.compare(crowd.labels, methods=["dawid-skene"])
     texts = [str(warning.message) for warning in caught]
     assert len(texts) == len(set(texts))
+
+
+def test_without_truth_the_held_out_score_ranks(made):
+    table = wc.compare(made.labels, methods=THREE).set_index("method")
+    assert list(table.columns) == [
+        "held_out_score", "standard_error", "near_best", "recommended", "accuracy_expected",
+        "agreement", "cpu_seconds", "reason",
+    ]  # fmt: skip
+    plan = scoring_plan(made.labels)
+    methods = {"majority-vote": MajorityVote, "one-coin": OneCoin, "dawid-skene": DawidSkene}
+    scores = {
+        name: held_out_score(
+            lambda some, fit=made_by: fit()._fit_without_checks(some).probas_, plan
+        )
+        for name, made_by in methods.items()
+    }
+    assert table.index.tolist() == sorted(THREE, key=lambda name: -scores[name].mean)
+    best = table.index[0]
+    for name, score in scores.items():
+        assert table.loc[name, "held_out_score"] == pytest.approx(score.mean)
+        assert table.loc[name, "standard_error"] == pytest.approx(score.standard_error)
+        gap, error = paired_difference(scores[best], score)
+        assert table.loc[name, "near_best"] == (gap <= error)
+        own = methods[name]().fit(made.labels)
+        assert table.loc[name, "accuracy_expected"] == pytest.approx(own.confidence_.mean())
+    assert table["recommended"].tolist() == [True, False, False]
+    assert table.index[-1] == "majority-vote"
+    assert not table.loc["majority-vote", "near_best"]  # four spammers vote
+
+
+def test_equal_methods_are_near_best(made):
+    table = wc.compare(made.labels, methods=[OneCoin(), OneCoin(), MajorityVote()])
+    assert table["near_best"].tolist() == [True, True, False]
+    assert table["recommended"].tolist() == [True, False, False]
+
+
+def test_one_label_per_task_has_no_held_out_score_and_no_recommendation():
+    labels = wc.CrowdLabels.from_arrays(range(6), list("abcabc"), list("xyxyxx"))
+    table = wc.compare(labels, methods=["majority-vote", "wawa"])
+    assert table["held_out_score"].isna().all()
+    assert not table["recommended"].any()
+    assert table["agreement"].tolist() == [1.0, 1.0]
+
+
+def test_the_reason_says_how_far_the_best_leads(made):
+    def row(name, score, *, near, error=0.01):
+        return {
+            "method": name, "held_out_score": score, "standard_error": error, "near_best": near,
+        }  # fmt: skip
+
+    rows = [row("a", -0.5, near=True), row("b", -0.6, near=False)]
+    assert comparing.recommendation(rows) == (
+        "a",
+        "a is recommended: it predicts held-out labels best (-0.500 ± 0.010; b -0.600); no other "
+        "is within one standard error.",
+    )
+    rows = [row("a", -0.5, near=True, error=None), row("b", -0.5, near=True)]
+    assert comparing.recommendation(rows)[1].endswith(
+        "best (-0.500; b -0.500); 1 other is within one standard error."
+    )
+    assert comparing.recommendation(rows[:1])[0] is None
+    assert comparing.recommendation([{"method": "a", "reason": "why"}])[0] is None
+
+
+def test_a_method_that_fails_without_some_labels_keeps_its_row(made, monkeypatch):
+    whole = made.labels.n_annotations
+    fit = MajorityVote._fit
+
+    def refuse(self, problem):
+        if problem.data.n_annotations < whole:
+            raise DataError("Too few labels.")
+        return fit(self, problem)
+
+    monkeypatch.setattr(MajorityVote, "_fit", refuse)
+    with pytest.warns(WisecrowdWarning, match="majority-vote: There is no held-out score.*Too few"):
+        table = wc.compare(made.labels, methods=["majority-vote", "wawa", "one-coin"])
+    assert table["method"].tolist()[-1] == "majority-vote"
+    assert table["held_out_score"].isna().tolist() == [False, False, True]
+    assert table["agreement"].notna().all()
+    assert table["reason"].tolist() == [""] * 3
+
+
+def test_warnings_of_fits_to_some_labels_are_not_repeated(made, monkeypatch):
+    seen = []
+    fit = MajorityVote._fit
+
+    def complain(self, problem):
+        seen.append(problem.data.n_annotations)
+        warnings.warn(f"{problem.data.n_annotations} labels", WisecrowdWarning, stacklevel=2)
+        return fit(self, problem)
+
+    monkeypatch.setattr(MajorityVote, "_fit", complain)
+    with pytest.warns(WisecrowdWarning) as caught:
+        wc.compare(made.labels, methods=["majority-vote"])
+    assert len(set(seen)) > 1
+    texts = [str(one.message) for one in caught]
+    assert texts == [f"majority-vote: {made.labels.n_annotations} labels"]
 
 
 def test_data_are_read_as_aggregate_reads_them(tmp_path):

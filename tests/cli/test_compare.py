@@ -19,7 +19,7 @@ def test_all_methods_with_truth(cli, answers, truth):
     found = json.loads(out)
     assert found["n_scored"] == 5
     assert sorted(row["method"] for row in found["methods"]) == sorted(method_names())
-    accuracy = [row["accuracy"] for row in found["methods"] if "seconds" in row]
+    accuracy = [row["accuracy"] for row in found["methods"] if "cpu_seconds" in row]
     assert accuracy == sorted(accuracy, reverse=True)
 
 
@@ -36,7 +36,7 @@ def test_scores_are_those_of_the_library(cli, answers, truth):
     assert row["expected_calibration_error"] == metrics.expected_calibration_error(
         codes, model.probas_
     )
-    assert row["seconds"] > 0
+    assert row["cpu_seconds"] > 0
 
 
 def test_table_for_people(cli, answers, truth):
@@ -44,7 +44,7 @@ def test_table_for_people(cli, answers, truth):
     header, *lines = out.splitlines()
     assert (code, err) == (0, "")
     assert header.split("  ")[0] == "method"
-    for name in ("accuracy", "balanced accuracy", "macro F1", "log loss", "ECE", "seconds"):
+    for name in ("accuracy", "balanced accuracy", "macro F1", "log loss", "ECE", "CPU seconds"):
         assert name in header
     assert {line.split()[0] for line in lines} == set(TWO.split(","))
 
@@ -70,18 +70,56 @@ def test_without_truth(cli, answers):
     b = wc.aggregation.ConfusionVector().fit(labels)
     agreement = float(np.mean(a.labels_ == b.labels_))
     assert found["n_scored"] is None
-    for row in found["methods"]:
+    scores = [row["held_out_score"] for row in found["methods"]]
+    assert scores == sorted(scores, reverse=True)
+    assert found["recommended"] == found["methods"][0]["method"]
+    assert found["reason"].startswith(f"{found['recommended']} is recommended: it predicts")
+    for row, model in zip(
+        sorted(found["methods"], key=lambda row: row["method"]), (b, a), strict=True
+    ):
         assert row["agreement"] == agreement
-        assert row["held_out_log_likelihood"] < 0
+        assert row["standard_error"] > 0
+        assert row["accuracy_expected"] == np.mean(model.confidence_)
+    assert found["methods"][0]["near_best"] is True
 
 
-def test_held_out_likelihood_uses_unseen_tasks(cli, answers):
+def test_table_without_truth_explains_its_columns(cli, answers):
+    code, out, err = cli("compare", answers, "--methods", TWO)
+    assert (code, err) == (0, "")
+    table, _, below = out.partition("\n\n")
+    header, first, _ = table.splitlines()
+    for name in ("held-out score", "± SE", "near best", "expected accuracy", "CPU seconds"):
+        assert name in header
+    assert first.split()[3] == "recommended"
+    reason, *explanations = below.splitlines()
+    assert reason.startswith(f"{first.split()[0]} is recommended: it predicts held-out labels best")
+    assert [text.partition(":")[0] for text in explanations] == [
+        "held-out score", "near best", "expected accuracy",
+    ]  # fmt: skip
+
+
+def test_recommendation_beside_a_file_goes_to_standard_error(cli, answers, tmp_path, rows):
+    target = tmp_path / "compare.csv"
+    code, out, err = cli("compare", answers, "-o", target, "--methods", TWO)
+    assert (code, out) == (0, "")
+    best = rows(target)[0]
+    assert best["recommended"] == "true"
+    assert f"{best['method']} is recommended" in err
+
+
+def test_one_label_per_task_has_no_recommendation(cli, table):
+    answers = table("one.csv", ["task", "worker", "label"], [("t1", "a", "x"), ("t2", "b", "y")])
+    found = json.loads(cli("compare", answers, "--json", "--methods", "majority-vote,wawa").out)
+    assert found["recommended"] is None
+    assert "tasks with two labels or more" in found["reason"]
+    out = cli("compare", answers, "--methods", "majority-vote,wawa").out
+    assert "No method is recommended" in out
+
+
+def test_one_method_has_nothing_to_agree_with(cli, answers):
     found = json.loads(cli("compare", answers, "--json", "--methods", "dawid-skene").out)
-    labels = wc.read(answers)
-    order = np.random.default_rng(0).permutation(5)
-    model = wc.aggregation.DawidSkene().fit(labels[np.sort(order[1:])])
-    assert found["methods"][0]["held_out_log_likelihood"] == model.score(labels[order[:1]])
-    assert found["methods"][0]["agreement"] is None  # there is no other
+    assert found["methods"][0]["agreement"] is None
+    assert found["recommended"] is None
 
 
 def test_method_that_cannot_run_gives_its_reason(cli, answers, truth, monkeypatch):

@@ -63,7 +63,7 @@ def outcome(text):
         found.pop(name, None)
     for row in found.get("methods", []):
         if isinstance(row, dict):
-            row.pop("seconds", None)
+            row.pop("cpu_seconds", None)
     return found
 
 

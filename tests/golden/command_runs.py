@@ -31,8 +31,8 @@ EXPORTS = HERE.parent / "io" / "fixtures"
 MASKED = "(masked)"
 # Keys of manifests, summaries and saved models whose values say when and with what it was made.
 MASKED_KEYS = frozenset({
-    "created", "digest", "hash_seed", "libraries", "numpy", "output_sha256", "platform", "python",
-    "seconds", "sha256", "threads", "wisecrowd", "wisecrowd_version",
+    "cpu_seconds", "created", "digest", "hash_seed", "libraries", "numpy", "output_sha256",
+    "platform", "python", "sha256", "threads", "wisecrowd", "wisecrowd_version",
 })  # fmt: skip
 
 CASES: dict[str, dict[str, list[str]]] = {
@@ -271,7 +271,7 @@ def _without_seconds(lines: list[str]) -> list[str]:
 
 
 def _cells_without_seconds(row: list[str], header: list[str]) -> list[str]:
-    return [cell for cell, name in zip(row, header, strict=True) if name != "seconds"]
+    return [cell for cell, name in zip(row, header, strict=True) if name != "cpu_seconds"]
 
 
 def masked(value: Any, key: str = "") -> Any:

@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from wisecrowd.metrics.against_truth import MatchedTruth
 
 
+EXPLANATIONS = (
+    "held-out score: mean log-probability of labels that were hidden from the fit, given by one "
+    "common model of workers; higher is better; ± SE is its standard error over tasks",
+    "near best: the difference from the best score is at most its own standard error",
+    "expected accuracy: mean confidence of the labels, the method's own claim, often too high",
+)
+
+
 @dataclass(frozen=True, kw_only=True)
 class CompareOptions:
     """The options of ``wisecrowd compare``."""
@@ -39,9 +47,9 @@ class CompareOptions:
 def compare(context: typer.Context, files: options.Files, asked: CompareOptions) -> None:
     """Run every method and score it.
 
-    With --truth, scores labels and probabilities against the truth. Without it, prints the mean
-    agreement with the other methods, and the log-likelihood per label on a held-out fifth of the
-    tasks.
+    With --truth, scores labels and probabilities against the truth. Without it, hides some labels,
+    fits each method to the others and ranks methods by how well they predict the hidden ones; one
+    method is recommended.
 
     With --features, compares the methods that train a classifier, with the same network and budget
     (-p epochs=20 applies to all). They are ranked by --test-truth, else by --truth, else by the
@@ -106,25 +114,49 @@ def _show(
     manifest: Any,
     notes: Notes,
 ) -> None:
-    from wisecrowd.cli.outputs import give_json, print_text, write_result
-    from wisecrowd.cli.scores import HEADINGS
-    from wisecrowd.cli.terminal import terminal_width, text_table
-    from wisecrowd.comparing import comparison_table
+    from wisecrowd.cli.outputs import give_json, write_result
+    from wisecrowd.comparing import comparison_table, recommendation
     from wisecrowd.storage.atomic import together
 
     output, document = places
+    name, reason = recommendation(rows) if "held_out_score" in scores else (None, "")
     with together():
         if output is not None:
             write_result(comparison_table(rows, scores), output, manifest, notes)
+            if reason:
+                notes(reason)
         if as_json:
-            scored = None if truth is None else len(truth.rows)
-            found = {"n_scored": scored, "seed": manifest.seed, "methods": rows}
+            found = {"n_scored": None if truth is None else len(truth.rows), "seed": manifest.seed}
+            if reason:
+                found |= {"recommended": name, "reason": reason}
+            found["methods"] = rows
             give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
-    scores = [*scores, "seconds"]
     if output is None and not as_json:
-        header = ["method", *(HEADINGS.get(s, s.replace("_", " ")) for s in scores)]
-        ran = [[row["method"], *(row.get(s) for s in scores)] for row in rows if "seconds" in row]
-        print_text(text_table(header, ran) + "\n")
-        missing = [[row["method"], row["reason"]] for row in rows if "reason" in row]
-        if missing:
-            print_text("\n" + text_table(["not run", "why"], missing, terminal_width()) + "\n")
+        _print_table(rows, scores, reason)
+
+
+def _print_table(rows: list[dict[str, Any]], scores: list[str], reason: str) -> None:
+    from wisecrowd.cli.outputs import print_text
+    from wisecrowd.cli.scores import HEADINGS
+    from wisecrowd.cli.terminal import indented, terminal_width, text_table
+
+    columns = [s for s in (*scores, "cpu_seconds") if s != "recommended"]
+    header = ["method", *(HEADINGS.get(s, s.replace("_", " ")) for s in columns)]
+    ran = [
+        [row["method"], *(_mark(row) if s == "near_best" else row.get(s) for s in columns)]
+        for row in rows
+        if "cpu_seconds" in row
+    ]
+    print_text(text_table(header, ran) + "\n")
+    if reason:
+        lines = [line for text in (reason, *EXPLANATIONS) for line in indented(text, 0)]
+        print_text("\n" + "\n".join(lines) + "\n")
+    missing = [[row["method"], row["reason"]] for row in rows if "reason" in row]
+    if missing:
+        print_text("\n" + text_table(["not run", "why"], missing, terminal_width()) + "\n")
+
+
+def _mark(row: dict[str, Any]) -> str:
+    if row["recommended"]:
+        return "recommended"
+    return "yes" if row["near_best"] else ""

@@ -16,6 +16,10 @@ HEADINGS = {
     "log_loss": "log loss",
     "brier_score": "Brier score",
     "expected_calibration_error": "ECE",
+    "held_out_score": "held-out score",
+    "standard_error": "± SE",
+    "accuracy_expected": "expected accuracy",
+    "cpu_seconds": "CPU seconds",
 }
 
 
