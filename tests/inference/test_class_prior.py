@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
+from wisecrowd.inference.class_prior import (
+    fixed_class_prior,
+    frequencies_identified,
+    known_class_prior,
+    log_shares,
+)
 
 NONE = TaskPrior(np.zeros((1, 3)))
 GIVEN = TaskPrior(np.log([[0.2, 0.3, 0.5]]), given=True)
@@ -42,3 +48,26 @@ def test_new_tasks_use_the_fitted_prior_as_the_fit_did():
     np.testing.assert_array_equal(known_class_prior("auto", GIVEN, fitted), np.zeros(3))
     np.testing.assert_allclose(np.exp(known_class_prior("estimate", GIVEN, fitted)), fitted)
     np.testing.assert_allclose(np.exp(known_class_prior(fitted, GIVEN, fitted)), fitted)
+
+
+def _tasks_with_one_label(n_shared: int) -> CrowdLabels:
+    """Return 40 tasks, of which the first ``n_shared`` have a second label."""
+    task = [*range(40), *range(n_shared)]
+    worker = ["ann"] * 40 + ["bob"] * n_shared
+    return CrowdLabels.from_arrays(task, worker, [0] * len(task), classes=range(3))
+
+
+def test_auto_assumes_equal_frequencies_where_nearly_all_tasks_have_one_label():
+    single, shared = _tasks_with_one_label(3), _tasks_with_one_label(4)
+    np.testing.assert_allclose(np.exp(fixed_class_prior("auto", NONE, 3, single)), 1 / 3)
+    assert fixed_class_prior("auto", NONE, 3, shared) is None
+    assert fixed_class_prior("estimate", NONE, 3, single) is None
+    np.testing.assert_array_equal(fixed_class_prior("auto", GIVEN, 3, single), np.zeros(3))
+
+
+def test_gold_tells_class_frequencies_too():
+    gold = np.full(40, -1, dtype=np.int32)
+    assert not frequencies_identified(_tasks_with_one_label(3), NONE)
+    gold[39] = 0
+    known = TaskPrior(NONE.rows, gold=gold)
+    assert frequencies_identified(_tasks_with_one_label(3), known)

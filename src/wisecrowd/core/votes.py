@@ -1,4 +1,4 @@
-"""Votes: the number of labels of each class per task."""
+"""Votes: the number of labels of each class per task, and the tasks that several workers share."""
 
 from __future__ import annotations
 
@@ -14,3 +14,23 @@ def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> NDArray[np.flo
     weight = labels.weight if weighted else None
     votes = np.bincount(cell, weight, labels.n_tasks * labels.n_classes)
     return votes.reshape(labels.n_tasks, labels.n_classes).astype(np.float64)
+
+
+def labelled_by_several(labels: CrowdLabels) -> NDArray[np.bool_]:
+    """Return (n_tasks,): whether two workers or more labelled a task, with positive weight.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays([0, 0, 1], ["ann", "bob", "ann"], ["cat", "dog", "cat"])
+    >>> labelled_by_several(labels)
+    array([ True, False])
+    """
+    worker, size = labels.worker, labels.labels_per_task
+    if labels.weight is not None and not labels.weight.all():
+        counted = labels.weight > 0
+        worker, size = worker[counted], np.bincount(labels.task[counted], minlength=labels.n_tasks)
+    end = np.cumsum(size)
+    several = size > 1
+    # Workers are sorted within a task, so the first and the last differ unless all are the same.
+    several[several] = worker[end[several] - size[several]] != worker[end[several] - 1]
+    return np.asarray(several)

@@ -184,7 +184,8 @@ class ConfusionEM(Aggregator):
     Parameters
     ----------
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int
@@ -215,7 +216,7 @@ class ConfusionEM(Aggregator):
     def _shape(self, problem: Problem) -> dict[str, Any]:
         """Return the fields that every model has."""
         J, K = problem.data.n_workers, problem.data.n_classes
-        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, problem.data)
         return {"n_workers": J, "n_classes": K, "fixed_class": fixed}
 
     def _validate_parameters(self) -> None:

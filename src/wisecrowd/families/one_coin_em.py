@@ -201,7 +201,8 @@ class OneCoinEM(Aggregator):
     prior : "weak", None, (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
         Pseudo-counts of correct and wrong labels; "weak" is (1, 0.5), None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int
@@ -233,7 +234,7 @@ class OneCoinEM(Aggregator):
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         probas = PosteriorMatrix(labels)
-        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         model = self._model(labels, fixed, probas)
         shards = problem.cut(J + K)
         states = shards.begin(model)

@@ -80,7 +80,8 @@ class VariationalConfusion(ConfusionEM):
     Parameters
     ----------
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" infers the class frequencies unless a task prior is given.
+        "auto" infers the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     class_alpha : float
         Dirichlet parameter of every class, if the frequencies are inferred.
     max_iter, tol : int, float

@@ -9,22 +9,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.votes import labelled_by_several
 
 Floats = NDArray[np.float64]
 
+# Share of tasks with labels by two workers or more, or gold, from which class frequencies can be
+# estimated. With fewer, simulated fits explain the rare labels of perfect workers as errors.
+LEAST_SHARED = 0.1
 
-def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats | None:
+
+def fixed_class_prior(
+    choice: Any, prior: TaskPrior, n_classes: int, labels: CrowdLabels | None = None
+) -> Floats | None:
     """Return the fixed log class prior (n_classes,), or None if it is estimated.
 
     Parameters
     ----------
     choice : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates it unless the user gave a task prior, which then replaces it.
+        "auto" estimates it unless the user gave a task prior, which then replaces it, or nearly
+        all tasks have a single label: see :func:`frequencies_identified`.
     prior : TaskPrior
     n_classes : int
+    labels : CrowdLabels, optional
+        Labels that "auto" depends on.
 
     Examples
     --------
@@ -44,6 +55,8 @@ def fixed_class_prior(choice: Any, prior: TaskPrior, n_classes: int) -> Floats |
             return np.full(n_classes, -np.log(n_classes))
         if choice == "auto" and prior.given:
             return np.zeros(n_classes)
+        if choice == "auto" and labels is not None and not frequencies_identified(labels, prior):
+            return np.full(n_classes, -np.log(n_classes))
         return None
     try:
         given = np.asarray(choice, dtype=np.float64)
@@ -71,6 +84,36 @@ def with_class_prior(problem: Problem, choice: Any) -> Problem:
     if fixed is None:
         return problem
     return replace(problem, prior=replace(prior, rows=prior.rows + fixed, given=True))
+
+
+def frequencies_identified(labels: CrowdLabels, prior: TaskPrior) -> bool:
+    """Return whether enough tasks are shared to tell class frequencies from worker errors.
+
+    A single label is explained equally well by a frequent class and by a frequent error, so tasks
+    with one label cannot tell these apart. Equal frequencies then let every label count.
+
+    Examples
+    --------
+    >>> single = CrowdLabels.from_arrays([0, 1], ["ann", "ann"], ["cat", "dog"])
+    >>> frequencies_identified(single, TaskPrior(np.zeros((1, 2))))
+    False
+    """
+    telling = int(np.count_nonzero(tasks_that_tell(labels, prior)))
+    return telling >= LEAST_SHARED * int(np.count_nonzero(labels.labels_per_task))
+
+
+def tasks_that_tell(labels: CrowdLabels, prior: TaskPrior) -> NDArray[np.bool_]:
+    """Return (n_tasks,): whether a worker's label can be compared with another's, or with more.
+
+    That is the case where two workers or more labelled the task, and where its class is known or
+    has a prior of its own.
+    """
+    if prior.given:
+        return np.asarray(labels.labels_per_task > 0)
+    telling = labelled_by_several(labels)
+    if prior.gold is not None:
+        telling |= (prior.gold >= 0) & (labels.labels_per_task > 0)
+    return telling
 
 
 def log_shares(mass: Floats) -> Floats:

@@ -87,3 +87,11 @@ def test_a_worker_with_few_labels_is_not_judged():
 def test_parameter():
     with pytest.raises(ParameterError, match="evidence"):
         SpammerElimination(evidence=0.5).fit(CrowdLabels.from_matrix([[0, 1]]))
+
+
+def test_workers_who_share_no_task_are_not_eliminated():
+    given = np.random.default_rng(0).choice(4, 60, p=[0.7, 0.1, 0.1, 0.1])
+    labels = CrowdLabels.from_arrays(np.arange(60), np.arange(60) % 5, given)
+    model = SpammerElimination().fit(labels)
+    assert not model.spammer_.any()
+    np.testing.assert_array_equal(model.labels_, given)

@@ -165,7 +165,7 @@ class BeliefPropagation(Aggregator):
         check_weights(labels)
         single = bool(starts_edge(labels.indptr, labels.worker).all())
         coin = workers.coin and single and self.rule == "best"
-        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         degrees = label_weights(labels)
         rules, rule_of = self._rules(workers, degrees, K, coin, problem.rng)
         nodes = Nodes.build(rules, rule_of)

@@ -318,7 +318,7 @@ class BWA(Aggregator):
             f"BWA with {labels.n_tasks} tasks and {K} classes would",
             "use majority-vote or wawa, which need a few bytes per annotation",
         )
-        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         strengths = float(self.strength), float(self.task_strength)
         model = BWAModel(*strengths, worker_weights(labels), fixed, np.zeros(K))
         return model, problem.cut(J * K)

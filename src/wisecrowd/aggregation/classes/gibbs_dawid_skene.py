@@ -303,7 +303,8 @@ class GibbsDawidSkene(Aggregator):
         Density of the workers' matrices. "weak" means Dirichlet rows with 4 on the diagonal and 1
         elsewhere; a pair means a one-coin Beta(a, b).
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     class_alpha : float
         Parameter of the symmetric Dirichlet prior of the class frequencies, if they are estimated.
     n_chains, n_sweeps, n_burn_in : int
@@ -387,7 +388,7 @@ class GibbsDawidSkene(Aggregator):
             "run fewer chains, or use mean-field",
         )
         for_classes, for_workers = rng.spawn(2)
-        fixed = fixed_class_prior(self.class_prior, prior, K)
+        fixed = fixed_class_prior(self.class_prior, prior, K, labels)
         (whole,) = cut_tasks(labels, prior, 1)
         state = draw_classes(Start(problem.start).posterior(whole, K), C, for_classes)
         chains = CollapsedChains(labels, prior, workers, fixed, float(self.class_alpha), state)

@@ -275,7 +275,8 @@ class GLAD(Aggregator):
         Prior of the log easiness :math:`b_i`. An sd of 0 fixes it: (0, 0) is the one-coin model
         with accuracies :math:`\sigma(\alpha_j)`.
     class_prior : "uniform", "auto", "estimate" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int
@@ -362,7 +363,7 @@ class GLAD(Aggregator):
             f"GLAD with {labels.n_tasks} tasks and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
-        fixed = fixed_class_prior(self.class_prior, problem.prior, K)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         model = GLADModel(*self._priors(), J, K, fixed)
         shards = problem.cut(3 * J)
 

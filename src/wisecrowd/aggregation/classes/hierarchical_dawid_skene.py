@@ -431,7 +431,7 @@ class HierarchicalDawidSkene(Aggregator):
         return HierarchicalModel(
             n_workers=problem.data.n_workers,
             n_classes=K,
-            fixed_class=fixed_class_prior(self.class_prior, problem.prior, K),
+            fixed_class=fixed_class_prior(self.class_prior, problem.prior, K, problem.data),
             concentration=float(self.concentration),
             levels=self._levels(),
             shares=totals / total if total > 0 else np.full(K, 1 / K),

@@ -116,7 +116,8 @@ class MeanField(ConfusionEM):
         Fit the prior's parameters to the crowd as well (empirical Bayes), once the fit under the
         given ones has converged.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     class_alpha : float
         Parameter of the symmetric Dirichlet prior of the class frequencies, if they are estimated.
     max_iter, tol, n_init, accelerate, random_state

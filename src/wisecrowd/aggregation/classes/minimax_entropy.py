@@ -366,7 +366,7 @@ class MinimaxEntropy(Aggregator):
         )
 
     def _fixed_class(self, labels: CrowdLabels, prior: TaskPrior) -> Floats | None:
-        fixed = fixed_class_prior(self.class_prior, prior, labels.n_classes)
+        fixed = fixed_class_prior(self.class_prior, prior, labels.n_classes, labels)
         if fixed is None or prior.given or not isinstance(self.class_prior, str):
             return fixed
         return np.where(labels.class_totals > 0, fixed, np.log(1e-300))

@@ -29,7 +29,8 @@ class OneCoin(OneCoinEM):
         slightly better than random, so that a worker with two labels is not treated as an
         adversary. None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
-        "auto" estimates the class frequencies unless a task prior is given.
+        "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
+        of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int

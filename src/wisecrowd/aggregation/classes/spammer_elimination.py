@@ -14,6 +14,7 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import ConfusionEM, WorkerConfusionModel, dirichlet_update
+from wisecrowd.inference.class_prior import tasks_that_tell
 from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
@@ -21,10 +22,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SpammerEliminationModel(WorkerConfusionModel):
-    """Confusion matrices with pseudo-counts ``alpha``; spammers have one row for all classes."""
+    """Confusion matrices with pseudo-counts ``alpha``; spammers have one row for all classes.
+
+    Only workers who are ``comparable`` (n_workers,) with others, or with gold, can be spammers.
+    """
 
     alpha: Floats
     evidence: float
+    comparable: NDArray[np.bool_]
 
     def worker_update(
         self, counts: Floats, previous: dict[str, Any] | None
@@ -35,7 +40,7 @@ class SpammerEliminationModel(WorkerConfusionModel):
         at_random = dirichlet_evidence(pooled, np.broadcast_to(pooled_alpha, pooled.shape))
         by_task = dirichlet_evidence(counts, np.broadcast_to(self.alpha, counts.shape))
         factor = at_random - by_task
-        spammer = (factor > np.log(self.evidence)) & (counts.shape[1] > 1)
+        spammer = (factor > np.log(self.evidence)) & (counts.shape[1] > 1) & self.comparable
         log_confusion, _ = dirichlet_update(counts, self.alpha)
         log_prior = float((self.alpha * log_confusion)[~spammer].sum())
         common, _ = dirichlet_update(pooled, pooled_alpha)
@@ -55,7 +60,7 @@ class SpammerElimination(ConfusionEM):
     The rows of a spammer's confusion matrix are equal. Every iteration compares the evidence for
     either kind of worker, with the matrix integrated out. A worker who is ``evidence`` times
     likelier to answer at random is eliminated: the labels get zero weight, until they fit those of
-    the others again.
+    the others again. A worker who shares no task with another is never left out.
 
     Use it when some workers answer at random, and you want to know which. Cost per iteration:
     O(annotations × classes); memory: workers × classes².
@@ -120,8 +125,15 @@ class SpammerElimination(ConfusionEM):
 
     def _model(self, problem: Problem) -> SpammerEliminationModel:
         alpha = pseudo_counts(self.prior, problem.data)
+        labels = problem.data
+        telling = tasks_that_tell(labels, problem.prior)[labels.task]
+        comparable = np.zeros(labels.n_workers, dtype=bool)
+        comparable[labels.worker[telling]] = True
         return SpammerEliminationModel(
-            **self._shape(problem), alpha=alpha, evidence=float(self.evidence)
+            **self._shape(problem),
+            alpha=alpha,
+            evidence=float(self.evidence),
+            comparable=comparable,
         )
 
 

@@ -124,7 +124,7 @@ class MomentMethod(Aggregator):
         confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]
         per_class = total[:J, None] * estimate.class_prior
         class_prior = estimate.class_prior
-        fixed = fixed_class_prior(self.class_prior, prior, K)
+        fixed = fixed_class_prior(self.class_prior, prior, K, labels)
         if fixed is not None:
             class_prior = np.exp(fixed) / np.exp(fixed).sum()
         accuracy, error = accuracy_of(confusion, class_prior, per_class)
