@@ -13,13 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.checks.data_checks import subsample_tasks
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import readable_bytes
 from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import Fit
+from wisecrowd.core.result import TIE, Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.votes import vote_table
 from wisecrowd.engines.memory import MemoryShards, Shard
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.sparse_posterior import (
@@ -41,6 +44,11 @@ from wisecrowd.kernels.sparse_posterior.reference import CoinOutput, NormalisedP
 Floats = NDArray[np.float64]
 
 CONFUSION_LIMIT = 10_000_000  # numbers; larger confusion matrices are not stored
+# Shares of the vote that differ from what a fit expects by more than this, and by this many
+# standard errors, refute its class frequencies. Simulated crowds with one accuracy per worker,
+# whatever their class frequencies and difficulties, stay below both.
+DRIFT, DRIFT_Z = 0.1, 4.0
+SMALLEST_SPREAD = 1e-12  # variance of the lead among workers who never err
 
 
 class CoinStats(NamedTuple):
@@ -202,7 +210,8 @@ class OneCoinEM(Aggregator):
         Pseudo-counts of correct and wrong labels; "weak" is (1, 0.5), None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
-        of the tasks have labels by two workers; they are then equal.
+        of the tasks have labels by two workers; they are then equal. Frequencies that contradict
+        the vote are replaced by its shares.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int
@@ -231,11 +240,23 @@ class OneCoinEM(Aggregator):
         as_coin_prior(self.prior)
 
     def _fit(self, problem: Problem) -> Fit:
-        labels = problem.data
-        J, K = labels.n_workers, labels.n_classes
+        labels, K = problem.data, problem.data.n_classes
         probas = PosteriorMatrix(labels)
         fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
-        model = self._model(labels, fixed, probas)
+        model, best, shards = self._climb(problem, fixed, probas)
+        if fixed is None and isinstance(self.class_prior, str) and self.class_prior == "auto":
+            shares = shares_of_vote_if_drifted(labels, best.params)
+            if shares is not None:
+                model, best, shards = self._climb(problem, log_shares(shares), probas)
+        shards.collect(model, "answer", best.states, best.params, probas.store)
+        return self._result(labels, model, best, probas.matrix())
+
+    def _climb(
+        self, problem: Problem, fixed: Floats | None, probas: PosteriorMatrix
+    ) -> tuple[OneCoinModel, LoopResult, MemoryShards]:
+        """Iterate from every start and return the model, the best run, and its shards."""
+        J, K = problem.data.n_workers, problem.data.n_classes
+        model = self._model(problem.data, fixed, probas)
         shards = problem.cut(J + K)
         states = shards.begin(model)
         first = self._first_params(model, shards, states, Start(problem.start))
@@ -250,9 +271,7 @@ class OneCoinEM(Aggregator):
                 max_iter=self.max_iter, tol=self.tol, accelerate=self.accelerate,
             )  # fmt: skip
 
-        best = best_of(attempt, self.n_init)
-        shards.collect(model, "answer", best.states, best.params, probas.store)
-        return self._result(labels, model, best, probas.matrix())
+        return model, best_of(attempt, self.n_init), shards
 
     def _model(
         self, labels: CrowdLabels, fixed: Floats | None, probas: PosteriorMatrix
@@ -319,6 +338,53 @@ class OneCoinEM(Aggregator):
         shards = problem.cut(labels.n_workers + labels.n_classes)
         stats = shards.collect(model, "answer", shards.begin(model), params, probas.store)
         return probas.matrix(), model.log_likelihood(stats, params)
+
+
+def shares_of_vote_if_drifted(labels: CrowdLabels, params: CoinParams) -> Floats | None:
+    """Return the class shares (K,) of the vote if the fit contradicts them, else None.
+
+    Estimated class frequencies absorb errors that one accuracy per worker cannot explain. With
+    these frequencies and accuracies the vote would then have other shares than it has.
+    """
+    labels, K = subsample_tasks(labels), labels.n_classes
+    if K == 1 or labels.n_tasks * K > MOST_VOTES:
+        return None
+    votes = vote_table(labels, weighted=True)
+    votes = votes[votes.sum(axis=1) > 0]
+    won = votes >= votes.max(axis=1, keepdims=True) - TIE
+    shares = np.asarray((won / won.sum(axis=1, keepdims=True)).mean(axis=0))
+    right = expected_vote_accuracy(labels, params.accuracy)
+    frequency = np.exp(params.log_class)
+    expected = frequency * right + (1 - frequency) * (1 - right) / (K - 1)
+    error = np.sqrt(expected * (1 - expected) / len(votes))
+    drift = np.abs(shares - expected)
+    return shares if (drift > np.maximum(DRIFT, DRIFT_Z * error)).any() else None
+
+
+def expected_vote_accuracy(labels: CrowdLabels, accuracy: Floats) -> float:
+    """Return the mean probability that a majority vote of the labels' workers is right.
+
+    The lead of the true class over another one is taken for normal, and leads for independent.
+
+    Examples
+    --------
+    Three workers who are right with probability .7: the exact value is .784.
+
+    >>> labels = CrowdLabels.from_matrix([[0, 1, 1]])
+    >>> round(expected_vote_accuracy(labels, np.full(3, 0.7)), 2)
+    0.78
+    """
+    from scipy.special import ndtr
+
+    rivals = labels.n_classes - 1
+    wrong = (1 - accuracy) / rivals
+    lead, variance = accuracy - wrong, accuracy + wrong - (accuracy - wrong) ** 2
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    counted = np.bincount(labels.task, weight, labels.n_tasks) > 0
+    mean = np.bincount(labels.task, weight * lead[labels.worker], labels.n_tasks)
+    spread = np.bincount(labels.task, weight * variance[labels.worker], labels.n_tasks)
+    score = mean / np.sqrt(np.maximum(spread, SMALLEST_SPREAD))
+    return float(np.mean(ndtr(score[counted]) ** rivals))
 
 
 def log_odds(accuracy: Floats, n_classes: int) -> Floats:

@@ -247,3 +247,31 @@ def test_two_classes_nest_in_dawid_and_skene():
     coin = OneCoin(prior=None, tol=1e-9, max_iter=500).fit(labels)
     full = DawidSkene(prior=None, tol=1e-9, max_iter=500).fit(labels, init=coin)
     assert full.history_[-1] >= coin.history_[-1] - 1e-6
+
+
+def test_class_frequencies_that_contradict_the_vote_are_replaced_by_its_shares():
+    """Workers who miss class 1 more or less often: one accuracy each explains class 1 away."""
+    rng = np.random.default_rng(1)
+    truth, found = rng.integers(0, 2, 150), rng.uniform(0.1, 0.9, 15)
+    right = rng.random((150, 15)) < np.where(truth[:, None] == 0, 0.9, found)
+    matrix = np.where(right, truth[:, None], 1 - truth[:, None])
+    labels = CrowdLabels.from_matrix(matrix)
+    drifted = OneCoin(class_prior="estimate").fit(labels)
+    assert drifted.class_prior_[0] > 0.99
+    model = OneCoin().fit(labels)
+    share = np.mean(matrix.mean(axis=1) > 0.5)
+    np.testing.assert_allclose(model.class_prior_, [1 - share, share], atol=1e-12)
+    assert np.mean(model.labels_ == truth) > np.mean(drifted.labels_ == truth) + 0.3
+    twice = OneCoin().fit(CrowdLabels.from_matrix(np.vstack([matrix] * 2)))  # any number of tasks
+    np.testing.assert_allclose(twice.class_prior_, model.class_prior_, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_frequencies_of_rare_classes_are_estimated(n_classes):
+    rare = np.full(n_classes, 0.05 / (n_classes - 1))
+    rare[0] = 0.95
+    made = crowd(400, 12 * OneCoinWorkers(7, 3), PerTask(3), class_prior=rare, random_state=0)
+    np.testing.assert_array_equal(
+        OneCoin().fit(made.labels).probas_,
+        OneCoin(class_prior="estimate").fit(made.labels).probas_,
+    )

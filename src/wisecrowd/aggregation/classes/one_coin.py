@@ -30,7 +30,8 @@ class OneCoin(OneCoinEM):
         adversary. None is maximum likelihood.
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
-        of the tasks have labels by two workers; they are then equal.
+        of the tasks have labels by two workers; they are then equal. Frequencies that contradict
+        the vote are replaced by its shares.
     max_iter, tol : int, float
         Maximum number of iterations; relative gain that counts as converged.
     n_init : int
@@ -60,9 +61,10 @@ class OneCoin(OneCoinEM):
     every label is right and the accuracies are one. The most probable class is that of a weighted
     vote, with the log-odds as weights and the log class prior added.
 
-    Estimated class frequencies can absorb errors that one parameter per worker cannot explain:
-    where workers miss one class more often than the others, try ``class_prior="uniform"`` or
-    DawidSkene.
+    Estimated class frequencies can absorb errors that one parameter per worker cannot explain, as
+    where workers miss one class more often than the others. "auto" compares them with the vote:
+    if the fit expects a class to win a share of the votes that differs by more than .1 and by four
+    standard errors, the frequencies are those of the vote. "estimate" keeps the estimate.
 
     References
     ----------
