@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -145,6 +146,13 @@ def test_without_truth_the_held_out_score_ranks(made):
     assert table["recommended"].tolist() == [True, False, False]
     assert table.index[-1] == "majority-vote"
     assert not table.loc["majority-vote", "near_best"]  # four spammers vote
+
+
+@pytest.mark.parametrize(("clock", "seconds"), [([0, 0.5, 7, 7.25], 0.25), ([0, 3], 3)])
+def test_cpu_seconds_of_a_short_fit_are_those_of_its_repetition(made, monkeypatch, clock, seconds):
+    monkeypatch.setattr(comparing, "time", SimpleNamespace(process_time=iter(clock).__next__))
+    table = wc.compare(made.labels, made.truth, "majority-vote")
+    assert table["cpu_seconds"].tolist() == [seconds]
 
 
 def test_equal_methods_are_near_best(made):

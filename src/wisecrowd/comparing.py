@@ -83,10 +83,10 @@ def compare(
     Returns
     -------
     frame
-        One row per method: ``method``, scores, ``cpu_seconds`` of one fit on all processors, and
-        the ``reason`` where a method could not be fitted. With truth the scores are ``accuracy``,
-        ``balanced_accuracy``, ``macro_f1``, ``log_loss`` and ``expected_calibration_error``.
-        Without it they are
+        One row per method: ``method``, scores, ``cpu_seconds`` of one fit on all processors
+        (including compilation, the first time), and the ``reason`` where a method could not be
+        fitted. With truth the scores are ``accuracy``, ``balanced_accuracy``, ``macro_f1``,
+        ``log_loss`` and ``expected_calibration_error``. Without it they are
 
         - ``held_out_score`` and its ``standard_error`` over tasks; higher is better,
         - ``near_best``: whether the score is within one standard error of the difference from the
