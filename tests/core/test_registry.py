@@ -23,6 +23,7 @@ from wisecrowd.core.registry import get_method, kebab_case, method_names, method
         ("IWMV", "iwmv"),
         ("KOS", "kos"),
         ("MMSR", "mmsr"),
+        ("HierarchicalDawidSkene", "hierarchical-dawid-skene"),
         ("EBCC", "ebcc"),
         ("BWA", "bwa"),
         ("Wawa", "wawa"),

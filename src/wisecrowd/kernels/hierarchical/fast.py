@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
-from wisecrowd.kernels.compiling import compiled
+from wisecrowd.kernels.compiling import compiled, prefetch_row
 from wisecrowd.kernels.hierarchical.reference import (
     CountSums,
     RatePrior,
@@ -34,6 +34,8 @@ CHUNK = 128  # tasks of a chunk; and annotations, unless a single task has more
 SHORT = 8  # labels whose likelihoods are multiplied before a logarithm is taken
 ROOM = 8  # unused columns of the buffers: rows a power of two apart evict each other from cache
 MOST_LANES = 10  # largest K with its own unrolled code
+AHEAD = 8  # annotations between prefetching a row of a table and using it
+LONG_ROW = 8  # least number of classes for which prefetching pays
 LARGE = 1e100  # a product of normalisers above this is replaced by its logarithm
 
 
@@ -62,9 +64,12 @@ def _fill_rates(lanes: Lanes, first: int, size: int, worker: Ints, label: Ints,
     theta, chance = buffers.theta, buffers.chance
     cells, totals, weights, right, everything = counts
     wrong, shares, odds, coin, strength, c = population
-    K = len(lanes)
+    K, end = len(lanes), worker.shape[0] - 1
     for b in range(size):
         e = first + b
+        if K >= LONG_ROW:
+            ahead = min(e + AHEAD, end)
+            prefetch_row(cells, worker[ahead] * K + label[ahead])
         j, y = worker[e], label[e]
         row, rest = j * K + y, everything[j]
         for k in range(K):
@@ -244,9 +249,12 @@ def _add_own(lanes: Lanes, first: int, size: int, worker: Ints, label: Ints, wei
              own: Singles, cells: Floats, buffers: _Buffers) -> float:  # fmt: skip
     """Store the contributions and add them to the counts; return the sum of the log ratios."""
     part, ratio = buffers.part, buffers.ratio
-    K, score, running = len(lanes), 0.0, 1.0
+    K, end, score, running = len(lanes), worker.shape[0] - 1, 0.0, 1.0
     for b in range(size):
         e = first + b
+        if K >= LONG_ROW:
+            ahead = min(e + AHEAD, end)
+            prefetch_row(cells, worker[ahead] * K + label[ahead])
         row = worker[e] * K + label[e]
         for k in range(K):
             share = np.float32(part[k, b] if weight is None else weight[e] * part[k, b])
