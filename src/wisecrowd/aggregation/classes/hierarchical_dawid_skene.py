@@ -384,7 +384,7 @@ class HierarchicalDawidSkene(Aggregator):
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
         require_memory(
-            8 * (8 * J * K * K + 5 * labels.n_tasks * K) + (4 * K + 24) * labels.n_annotations,
+            8 * (8 * J * K * K + 4 * labels.n_tasks * K) + (4 * K + 42) * labels.n_annotations,
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
