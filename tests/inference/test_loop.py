@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from wisecrowd.inference.loop import LoopResult, best_of, iterate, squarem
+from wisecrowd.inference.loop import LoopResult, Pace, best_of, iterate, squarem
 from wisecrowd.inference.monitor import reporting
 
 
@@ -115,19 +115,65 @@ def test_acceleration_saves_iterations_and_never_falls():
 
 
 @pytest.mark.parametrize("jump", [lambda x: x + 100, lambda x: float("nan")])
-def test_overshooting_falls_back_to_the_plain_iterate(jump):
+def test_a_rejected_extrapolation_counts_as_a_pass_and_changes_nothing(jump):
+    guarded, engine = fit(Contraction(jump=jump), max_iter=12, accelerate=True)
+    assert engine.passes == guarded.n_iter == len(guarded.history) == 12
+    taken = np.append(True, np.diff(guarded.history) > 0)
+    assert (~taken).sum() == 3  # passes 4, 7 and 10; pass 12 has no room for a trial
     plain, _ = fit(Contraction(), max_iter=9)
-    guarded, engine = fit(Contraction(jump=jump), max_iter=9, accelerate=True)
-    np.testing.assert_allclose(guarded.history, plain.history)  # as if it had not tried
+    np.testing.assert_allclose(np.array(guarded.history)[taken], plain.history)
     assert guarded.params == pytest.approx(plain.params)
-    assert engine.passes > 9  # every rejected trial costs one pass
     assert guarded.stats.value == guarded.params
 
 
 def test_accepted_jump_is_kept():
-    result, _ = fit(Contraction(jump=lambda x: 2.9), max_iter=3, accelerate=True)
-    assert result.params == 2.9
+    result, _ = fit(Contraction(jump=lambda x: 2.9), max_iter=5, accelerate=True)
+    assert result.history[3] == pytest.approx(-(0.1**2))
+    assert result.params == pytest.approx(2.91)
     assert (np.diff(result.history) > 0).all()
+
+
+def test_the_last_permitted_pass_is_never_an_extrapolation():
+    jump = pytest.fail  # is called with the third iterate
+    result, _ = fit(Contraction(jump=jump), max_iter=4, accelerate=True)
+    assert result.history == fit(Contraction(), max_iter=4)[0].history
+
+
+def test_a_run_that_converges_quickly_is_not_extrapolated():
+    model = Contraction(rate=0.9, jump=pytest.fail)
+    quick, _ = fit(model, tol=1e-4, accelerate=True)
+    plain, _ = fit(Contraction(rate=0.9), tol=1e-4)
+    assert quick.history == plain.history
+    assert quick.converged
+
+
+def test_a_small_gain_next_to_an_extrapolation_does_not_end_the_run():
+    # The first extrapolation lands where plain steps are tiny, far from the target.
+    model = Contraction(rate=0.2)
+    model.objective = lambda stats, x: -abs(3 - x)
+    jumps = iter([2.99, 2.9999])
+    model.jump = lambda x: next(jumps, x)
+    result, _ = fit(model, tol=0.005, accelerate=True)
+    gains = np.diff(result.history)
+    assert gains[3] <= 0.005 < gains[2]  # a small gain after a large extrapolation: not yet
+    assert result.n_iter > 5
+    assert result.converged
+
+
+def test_extrapolations_shrink_the_tolerance_as_the_passes_they_replace():
+    pace, plain = Pace(1.0, 0), Pace(1.0, 0)
+    for gain in (8.0, 4.0, 2.0):
+        pace.note(gain, 1.0, False)
+        plain.note(gain, 1.0, False)
+    pace.note(20.0, 1.0, True)
+    plain.note(1.5, 1.0, False)
+    assert pace.passes == 4 + 2 * 10
+    assert plain.passes == 4
+    for one in (pace, plain):
+        one.note(0.5, 1.0, False)
+        one.note(0.5, 1.0, False)
+    assert plain.converged
+    assert not pace.converged  # 0.5 is more than (8 / 26)**2
 
 
 def test_every_iteration_is_reported():
@@ -202,9 +248,29 @@ def test_the_last_permitted_pass_answers():
     assert len(rows) == 1
 
 
-def test_an_extrapolation_that_is_taken_back_in_the_last_pass_leaves_the_answer_open():
-    jump, rows = (lambda x: x + 100), []
-    options = {"sink": lambda tasks, part: rows.append(part), "accelerate": True, "max_iter": 3}
-    result, _ = fit(Contraction(jump=jump), **options)
-    assert not result.answered
+def test_the_pass_that_is_expected_to_be_the_last_answers():
+    rows = []
+    options = {"sink": lambda tasks, part: rows.append(part), "tol": 1e-6, "max_iter": 99}
+    result, shards = fit(Contraction(rate=0.9), **options)
+    assert result.converged
+    assert result.answered
+    assert rows == [f"at {result.params:g}"]
+    assert shards.passes == result.n_iter < 99
+
+
+def test_a_run_that_goes_on_after_the_expected_end_has_not_answered():
+    rows, values = [], iter([0.0, 8.0, 9.0, 20.0, 20.0])
+    model = Contraction()
+    model.objective = lambda stats, x: next(values)
+    result, _ = fit(model, tol=0.02, sink=lambda tasks, part: rows.append(part))
+    assert (result.n_iter, result.converged, result.answered) == (5, True, False)
+    assert len(rows) == 1  # of pass 4, which was expected to gain 1/8
+
+
+def test_a_rejected_extrapolation_leaves_no_answer():
+    rows = []
+    options = {"sink": lambda tasks, part: rows.append(part), "accelerate": True, "tol": 1e-3}
+    result, _ = fit(Contraction(jump=lambda x: x + 100), **options)
+    assert result.converged
+    assert not result.answered or rows[-1] == f"at {result.params:g}"
     assert result.stats.value == result.params

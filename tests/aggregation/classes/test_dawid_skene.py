@@ -9,6 +9,7 @@ from wisecrowd import datasets, simulate
 from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.families.confusion import DirichletModel
 from wisecrowd.inference.priors import DirichletRows, History
 
 WEAK = np.full((3, 3), 2 / 3) + 4 / 3 * np.eye(3)  # the default pseudo-counts of three classes
@@ -80,6 +81,49 @@ def test_acceleration_helps_where_plain_em_crawls():
     quick = DawidSkene(tol=1e-10, max_iter=5000, accelerate=True).fit(made.labels)
     assert quick.history_[-1] >= plain.history_[-1] - 1e-4
     assert quick.n_iter_ < 0.7 * plain.n_iter_
+
+
+@pytest.mark.parametrize("n_classes", [2, 4, 10])
+@pytest.mark.parametrize("accuracy", [0.5, 0.7, 0.9])
+@pytest.mark.parametrize("n_workers", [10, 100])
+def test_acceleration_does_not_stop_short_of_plain_em(n_classes, accuracy, n_workers):
+    labels = crowd_of(n_classes, accuracy, n_workers)
+    plain = DawidSkene(max_iter=2000, accelerate=False).fit(labels)
+    quick = DawidSkene(max_iter=2000).fit(labels)
+    assert (np.diff(quick.history_) >= 0).all()
+    assert quick.converged_
+    assert quick.n_iter_ <= plain.n_iter_ + 2
+    off = abs(plain.history_[-1]) * plain.tol
+    assert quick.history_[-1] >= plain.history_[-1] - 0.1 * off
+
+
+def crowd_of(n_classes, accuracy, n_workers, n_tasks=1000, per_task=5):
+    """Workers of different accuracy, whose errors prefer the next class."""
+    rng = np.random.default_rng(n_classes)
+    truth = rng.integers(0, n_classes, n_tasks)
+    task = np.repeat(np.arange(n_tasks), per_task)
+    worker = rng.permuted(np.tile(np.arange(n_workers), (n_tasks, 1)), axis=1)[:, :per_task].ravel()
+    right = rng.random(len(task)) < rng.beta(6 * accuracy, 6 * (1 - accuracy), n_workers)[worker]
+    wrong = np.where(rng.random(len(task)) < 0.5, 1, rng.integers(1, n_classes, len(task)))
+    label = (truth[task] + np.where(right, 0, wrong)) % n_classes
+    return CrowdLabels.from_arrays(task, worker, label, classes=np.arange(n_classes))
+
+
+def test_rejected_extrapolations_count_as_passes(monkeypatch):
+    calls, one_pass = [], DirichletModel._pass
+
+    def counted(self, *arguments):
+        calls.append(one_pass(self, *arguments))
+        return calls[-1]
+
+    monkeypatch.setattr(DirichletModel, "_pass", counted)
+    model = DawidSkene(max_iter=2000).fit(crowd_of(4, 0.5, 100))
+    assert len(calls) == model.n_iter_ == len(model.history_)
+    assert (np.diff(model.history_) == 0).any()  # an extrapolation was rejected
+    for max_iter in range(1, 12):
+        calls.clear()
+        short = DawidSkene(max_iter=max_iter, tol=0.0).fit(crowd_of(4, 0.5, 100))
+        assert len(calls) == short.n_iter_ == max_iter
 
 
 # ------------------------------------------------------------------------------------- brute force

@@ -278,12 +278,13 @@ class GLAD(Aggregator):
         "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
         of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
-        Maximum number of iterations; relative gain that counts as converged.
+        Maximum number of passes over the annotations; relative gain that counts as converged.
     n_init : int
         Number of starts: abilities at their prior mean (or from ``init``), then random ones; the
         best objective wins.
     accelerate : bool
-        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+        Extrapolate slow runs (SQUAREM). An extrapolation that lowers the objective is rejected,
+        and counts as a pass.
     random_state : int, Generator or None
 
     Attributes

@@ -33,12 +33,13 @@ class OneCoin(OneCoinEM):
         of the tasks have labels by two workers; they are then equal. Frequencies that contradict
         the vote are replaced by its shares.
     max_iter, tol : int, float
-        Maximum number of iterations; relative gain that counts as converged.
+        Maximum number of passes over the annotations; relative gain that counts as converged.
     n_init : int
         Number of starts: the given one or the soft vote, then random accuracies between chance and
         one; the best objective wins.
     accelerate : bool
-        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+        Extrapolate slow runs (SQUAREM). An extrapolation that lowers the objective is rejected,
+        and counts as a pass.
     random_state : int, Generator or None
 
     Attributes

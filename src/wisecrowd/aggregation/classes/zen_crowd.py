@@ -37,11 +37,12 @@ class ZenCrowd(OneCoinEM):
     prior : None, "weak", (a, b) or :class:`~wisecrowd.inference.priors.OneCoinPrior`
         Pseudo-counts of correct and wrong labels; None, the paper's choice, is maximum likelihood.
     max_iter, tol : int, float
-        Maximum number of iterations; relative gain that counts as converged.
+        Maximum number of passes over the annotations; relative gain that counts as converged.
     n_init : int
         Number of starts: the paper's, then random reliabilities; the best objective wins.
     accelerate : bool
-        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+        Extrapolate slow runs (SQUAREM). An extrapolation that lowers the objective is rejected,
+        and counts as a pass.
     random_state : int, Generator or None
 
     Attributes
