@@ -156,7 +156,8 @@ class OneCoinModel:
 
     def log_likelihood(self, stats: CoinStats, params: CoinParams) -> float:
         """Return the log-likelihood at ``params``."""
-        return float(stats.log_z + log_wrong(params.accuracy, self.n_classes) @ self.weights)
+        wrong = log_wrong(params.accuracy, self.n_classes) * self.weights  # BLAS starts threads
+        return float(stats.log_z + wrong.sum())
 
     def extrapolate(
         self, first: CoinParams, second: CoinParams, third: CoinParams
@@ -213,11 +214,12 @@ class OneCoinEM(Aggregator):
         of the tasks have labels by two workers; they are then equal. Frequencies that contradict
         the vote are replaced by its shares.
     max_iter, tol : int, float
-        Maximum number of iterations; relative gain that counts as converged.
+        Maximum number of passes over the annotations; relative gain that counts as converged.
     n_init : int
         Number of starts: the method's own, then random accuracies; the best objective wins.
     accelerate : bool
-        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+        Extrapolate slow runs (SQUAREM). An extrapolation that lowers the objective is rejected,
+        and counts as a pass.
     random_state : int, Generator or None
     """
 

@@ -22,8 +22,9 @@ def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tu
     diagonal = np.diagonal(confusion, axis1=1, axis2=2)  # (J, K)
     spread = np.maximum(diagonal * (1 - diagonal), 1 / (per_class + 4))  # never claim certainty
     variance = np.minimum(spread / (per_class + 1), 0.25)
-    accuracy = diagonal @ class_prior
-    return accuracy, np.sqrt(variance @ class_prior**2)
+    # Not a matrix product: BLAS would start threads for it.
+    accuracy = np.einsum("jk,k->j", diagonal, class_prior)
+    return accuracy, np.sqrt(np.einsum("jk,k->j", variance, class_prior**2))
 
 
 def accuracy_fitted(

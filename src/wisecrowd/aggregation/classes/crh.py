@@ -112,4 +112,4 @@ class CRH(IterativeVote):
         return float(self.vote_weight_.min(initial=self.vote_weight_.max(initial=LEAST)))
 
     def _objective(self, agreement: Floats, votes: Votes, weights: Floats) -> float:
-        return float(weights @ self._loss(agreement, votes))
+        return float((weights * self._loss(agreement, votes)).sum())

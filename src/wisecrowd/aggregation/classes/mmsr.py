@@ -192,7 +192,7 @@ def _trimmed_means(
     known = total > 0
     mean = sum_by(first, weight * ratio, pairs.n_workers)
     mean = np.where(known, mean / np.where(known, total, 1.0), 0.0)
-    misfit = weight @ (ratio - mean[first]) ** 2 / max(float(weight.sum()), 1e-300)
+    misfit = (weight * (ratio - mean[first]) ** 2).sum() / max(float(weight.sum()), 1e-300)
     return mean, float(misfit), kept
 
 

@@ -59,7 +59,8 @@ def rank_one_fit(
         gradient = by_worker(weight * off * x[k], weight * off * x[i])
         curvature = by_worker(weight * x[k] ** 2, weight * x[i] ** 2)
         least = 1e-12 * max(float(curvature.max(initial=0.0)), 1e-300)
-        return _Iterate(x, 0.5 * float(weight @ off**2), gradient / np.maximum(curvature, least))
+        misfit = 0.5 * float((weight * off**2).sum())
+        return _Iterate(x, misfit, gradient / np.maximum(curvature, least))
 
     met = by_worker(weight, weight) > 0
     here = at(np.where(met, start, 0.0).clip(*bounds))
