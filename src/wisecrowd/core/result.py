@@ -30,7 +30,8 @@ class Fit:
     confusion : (n_workers, n_classes, n_classes), optional
         ``confusion[j, k, l]`` is the probability of label ``l`` by worker ``j`` on class ``k``.
     n_iter, converged, history
-        Number of iterations, whether the tolerance was met, and the objective after each iteration.
+        Number of passes over the annotations, including rejected extrapolations; whether the
+        tolerance was met; and the objective after each pass.
     findings : tuple of Finding
         Findings of the method itself; ``fit`` adds those of the common checks.
     extra : mapping of name to value
@@ -69,6 +70,23 @@ def choose_labels(probas: Any, class_totals: Floats) -> tuple[NDArray[np.int32],
     by_frequency = np.argsort(-class_totals, kind="stable")
     if hasattr(probas, "tocsr"):
         return _choose_sparse(probas, by_frequency)
+    best = np.empty(len(probas), dtype=np.int32)
+    ties = np.zeros(len(probas), dtype=bool)
+    # Most tasks have a class with more than half of the probability, which needs no comparison.
+    cell = np.flatnonzero(probas > 0.5 + TIE)
+    row = cell // len(by_frequency)
+    if (row[1:] == row[:-1]).any():
+        row, cell = row[:0], cell[:0]  # counts instead of probabilities
+    best[row] = cell - row * len(by_frequency)
+    is_open = np.ones(len(probas), dtype=bool)
+    is_open[row] = False
+    best[is_open], ties[is_open] = _choose_dense(probas[is_open], by_frequency)
+    return best, ties
+
+
+def _choose_dense(
+    probas: Floats, by_frequency: NDArray[np.intp]
+) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     best = _most_probable(probas)
     near = probas >= confidence_of(probas, best)[:, None] - TIE
     ties = np.bincount(np.flatnonzero(near) // len(by_frequency), minlength=len(best)) > 1

@@ -33,7 +33,8 @@ TINY = 1e-300  # a probability of zero, with a finite logarithm
 
 def safe_log(probabilities: Floats) -> Floats:
     """Return the logarithm, with zero replaced by 1e-300, so that it stays finite."""
-    return np.log(np.maximum(probabilities, TINY))
+    positive = np.maximum(probabilities, TINY)
+    return np.log(positive, out=positive)
 
 
 class ConfusionStats(NamedTuple):
@@ -187,11 +188,12 @@ class ConfusionEM(Aggregator):
         "auto" estimates the class frequencies unless a task prior is given, or fewer than a tenth
         of the tasks have labels by two workers; they are then equal.
     max_iter, tol : int, float
-        Maximum number of iterations; relative gain that counts as converged.
+        Maximum number of passes over the annotations; relative gain that counts as converged.
     n_init : int
         Number of starts: the given one or the soft vote, then random ones; the best objective wins.
     accelerate : bool
-        Extrapolate (SQUAREM) with a safeguard that keeps the objective from falling.
+        Extrapolate slow runs (SQUAREM). An extrapolation that lowers the objective is rejected,
+        and counts as a pass.
     random_state : int, Generator or None
     """
 
@@ -351,10 +353,12 @@ def posterior(problem: Problem, table: Floats, log_class: Floats) -> tuple[Float
 
 def dirichlet_update(counts: Floats, alpha: Floats) -> tuple[Floats, float]:
     r"""Return the log confusion from (pseudo-)counts, and :math:`\sum \alpha \log\theta`."""
-    smoothed = counts + alpha
-    total = smoothed.sum(axis=2, keepdims=True)
-    # Without a prior, a class that a worker never saw has a uniform row.
-    confusion = np.where(total > 0, smoothed / np.where(total > 0, total, 1), 1 / counts.shape[1])
+    confusion = counts + alpha
+    total = confusion.sum(axis=2, keepdims=True)
+    unseen = total <= 0
+    confusion /= np.where(unseen, 1, total)
+    if unseen.any():  # without a prior, a class that a worker never saw has a uniform row
+        confusion[unseen[:, :, 0]] = 1 / counts.shape[1]
     log_confusion = safe_log(confusion)
     return log_confusion, float((alpha * log_confusion).sum())
 
@@ -395,7 +399,8 @@ def extrapolate_tables(
     if moved is None or not np.isfinite(moved).all():
         return None
     table = moved[:-K].reshape(-1, K, K)  # (J, L, K)
-    table = table - np.logaddexp.reduce(table, axis=1, keepdims=True)
+    table = table - table.max(axis=1, keepdims=True)
+    table -= np.log(np.exp(table).sum(axis=1, keepdims=True))
     shares = moved[-K:] - np.logaddexp.reduce(moved[-K:])
     log_class = shares if fixed_class is None else fixed_class
     return ConfusionParams(table.reshape(-1, K), log_class, 0.0, third.extra)

@@ -151,9 +151,11 @@ def dense_codes(
     blocks = [slice(start, start + _BLOCK) for start in range(0, n, _BLOCK)]
     for block in blocks:
         is_present[np.subtract(values[block], low, dtype=np.int64)] = True
+    is_dense = bool(is_present.all())
     code_of = np.cumsum(is_present, dtype=np.int32) - 1
     in_place = overwrite and values.dtype == np.int32
     codes: Codes = values.view(np.int32) if in_place else np.empty(n, dtype=np.int32)
     for block in blocks:
-        codes[block] = code_of[np.subtract(values[block], low, dtype=np.int64)]
+        offset = np.subtract(values[block], low, dtype=np.int64)
+        codes[block] = offset if is_dense else code_of[offset]
     return codes, (np.flatnonzero(is_present) + low).astype(values.dtype, copy=False)
