@@ -242,6 +242,57 @@ class AbilityLaw(OneCoinLaw):
         return np.asarray(np.where(np.equal(task, NEW_TASK), self.accuracy[worker], known))
 
 
+@dataclass(frozen=True, eq=False)
+class DifficultyLaw(LabelLaw):
+    r"""Confusion matrices and a share of labels at random: :math:`(1 - d_i) \theta_j + d_i m`.
+
+    Attributes
+    ----------
+    class_prior : (n_classes,)
+    rates : (n_workers, n_classes, n_classes) the matrices :math:`\theta` without labels at random
+    shares : (n_classes,) the label shares :math:`m`
+    difficulty : (n_tasks + 1,)
+        Probability of a label at random in each task; the last entry is that of a new task.
+    """
+
+    class_prior: Floats
+    rates: Floats
+    shares: Floats
+    difficulty: Floats
+
+    def prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Mix the entries of the matrices with the label shares."""
+        level = self.difficulty[task]
+        return np.asarray((1 - level) * self.rates[worker, truth, label]
+                          + level * self.shares[label])  # fmt: skip
+
+    def probas(self, belief: Floats, worker: Any, task: Any = NEW_TASK) -> Floats:
+        """Average the rows of the matrices and mix them with the label shares."""
+        level = np.reshape(self.difficulty[task], (-1, 1))
+        if np.ndim(worker) == 0:
+            rows = belief @ self.rates[worker]
+        else:
+            rows = np.einsum("nk,nkl->nl", belief, self.rates[worker])
+        total = belief.sum(axis=1, keepdims=True)
+        return np.asarray((1 - level) * rows + level * total * self.shares)
+
+    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
+        """Search the label shares or the worker's cumulative row."""
+        level = self.difficulty[task]
+        chance = uniform < level
+        rest = np.where(
+            chance, uniform / np.where(chance, level, 1), (uniform - level) / (1 - level)
+        )
+        rest = np.clip(rest, 0, np.nextafter(1, 0))
+        last = self.rates.shape[0] * self.n_classes
+        row = np.where(chance, last, worker.astype(np.int64) * self.n_classes + truth)
+        return self._table.search(row, rest)
+
+    @cached_property
+    def _table(self) -> CumulativeTable:
+        return CumulativeTable(np.vstack([self.rates.reshape(-1, self.n_classes), self.shares]))
+
+
 def law_from_attributes(fitted: Mapping[str, Any]) -> LabelLaw | None:
     """Return the law defined by the attributes of a fit, or None."""
     prior, confusion = fitted.get("class_prior_"), fitted.get("confusion_")

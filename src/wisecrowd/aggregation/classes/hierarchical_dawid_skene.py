@@ -11,7 +11,6 @@ been removed. One pass is O(annotations × classes × levels).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -35,7 +34,7 @@ from wisecrowd.families.confusion import (
 )
 from wisecrowd.families.worker_accuracy import accuracy_fitted
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior
-from wisecrowd.inference.label_law import NEW_TASK, Codes, CumulativeTable, LabelLaw, Longs
+from wisecrowd.inference.label_law import DifficultyLaw
 from wisecrowd.inference.loop import first_params, iterate
 from wisecrowd.inference.start_posterior import Start, condition
 from wisecrowd.kernels import kernels_for
@@ -56,6 +55,7 @@ TYPICAL = 0.7  # accuracy that the population's pseudo-counts have
 POPULATION = 50.0  # pseudo-count of each row of the population's confusion matrix
 COIN = 10.0  # pseudo-count of the mean accuracy
 EASY = 16.0  # additional pseudo-count of the easiest level; every level has one
+FEW_MOVE = 1000  # of so many tasks, one may still move
 VOTE = 0.5  # pseudo-count of the starting vote
 LARGEST_ODDS = 1e15  # of one class alone, whose labels are always correct
 COMPILE_EARLIER = 4  # factor on the usual limit, because a pass of the reference is slow
@@ -220,57 +220,6 @@ class HierarchicalModel:
         return (state.probas, state.difficulty), Evidence(0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class DifficultyLaw(LabelLaw):
-    r"""Confusion matrices and a share of labels at random: :math:`(1 - d_i) \theta_j + d_i m`.
-
-    Attributes
-    ----------
-    class_prior : (n_classes,)
-    rates : (n_workers, n_classes, n_classes) the matrices :math:`\theta` without labels at random
-    shares : (n_classes,) the label shares :math:`m`
-    difficulty : (n_tasks + 1,)
-        Probability of a label at random in each task; the last entry is that of a new task.
-    """
-
-    class_prior: Floats
-    rates: Floats
-    shares: Floats
-    difficulty: Floats
-
-    def prob(self, label: Any, truth: Any, worker: Any, task: Any = NEW_TASK) -> Floats:
-        """Mix the entries of the matrices with the label shares."""
-        level = self.difficulty[task]
-        return np.asarray((1 - level) * self.rates[worker, truth, label]
-                          + level * self.shares[label])  # fmt: skip
-
-    def probas(self, belief: Floats, worker: Any, task: Any = NEW_TASK) -> Floats:
-        """Average the rows of the matrices and mix them with the label shares."""
-        level = np.reshape(self.difficulty[task], (-1, 1))
-        if np.ndim(worker) == 0:
-            rows = belief @ self.rates[worker]
-        else:
-            rows = np.einsum("nk,nkl->nl", belief, self.rates[worker])
-        total = belief.sum(axis=1, keepdims=True)
-        return np.asarray((1 - level) * rows + level * total * self.shares)
-
-    def pick(self, truth: Codes, worker: Codes, task: Codes, uniform: Floats) -> Longs:
-        """Search the label shares or the worker's cumulative row."""
-        level = self.difficulty[task]
-        chance = uniform < level
-        rest = np.where(
-            chance, uniform / np.where(chance, level, 1), (uniform - level) / (1 - level)
-        )
-        rest = np.clip(rest, 0, np.nextafter(1, 0))
-        last = self.rates.shape[0] * self.n_classes
-        row = np.where(chance, last, worker.astype(np.int64) * self.n_classes + truth)
-        return self._table.search(row, rest)
-
-    @cached_property
-    def _table(self) -> CumulativeTable:
-        return CumulativeTable(np.vstack([self.rates.reshape(-1, self.n_classes), self.shares]))
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class HierarchicalDawidSkene(Aggregator):
     r"""Confusion matrices shrunk to a coin per worker and a population, with task difficulty.
@@ -297,7 +246,8 @@ class HierarchicalDawidSkene(Aggregator):
     class_prior : "auto", "estimate", "uniform" or (n_classes,) probabilities
         "auto" estimates the class frequencies unless a task prior is given.
     max_iter, tol : int, float
-        Maximum number of iterations; change of a posterior that counts as converged.
+        Maximum number of iterations; change of a posterior that counts as converged. One task in
+        a thousand may still change more.
 
     Attributes
     ----------
@@ -391,9 +341,10 @@ class HierarchicalDawidSkene(Aggregator):
         model = self._model(problem)
         shards = problem.cut(J * K * K)
         params, states = first_params(model, shards, Start(problem.start))
+        still = np.count_nonzero(labels.labels_per_task) // FEW_MOVE
         run = iterate(
             model, shards, params, states,
-            max_iter=self.max_iter, tol=self.tol, settled=lambda stats, _: stats.moving == 0,
+            max_iter=self.max_iter, tol=self.tol, settled=lambda stats, _: stats.moving <= still,
         )  # fmt: skip
         probas, difficulty = np.empty((labels.n_tasks, K)), np.empty(labels.n_tasks)
         shards.collect(model, "answer", run.states, run.params, rows_into(probas, difficulty))
