@@ -50,6 +50,16 @@ class Unseeded(Broken):
         return replace(result, answers=normalised(result.probas + noise))
 
 
+class OverrulesSilently(Broken):
+    def spoil(self, result, labels):
+        probas = np.zeros_like(result.probas)
+        probas[:, 0] = 1.0
+        return replace(result, answers=probas)
+
+    def _findings(self, problem, result, gold):
+        return []
+
+
 class FavoursFirstTask(Broken):
     def spoil(self, result, labels):
         probas = result.probas.copy()
@@ -324,6 +334,9 @@ class NeverConverges(DawidSkene):
 NOTICED = [
     (WarnsOfItself, "check_good_crowds"),
     (NeverConverges, "check_good_crowds"),
+    (OverrulesSilently, "check_single_labels_kept"),
+    (OverrulesSilently, "check_unanimous_labels"),
+    (OverrulesSilently, "check_even_split"),
     (Unseeded, "check_row_order"),
     (Unseeded, "check_same_seed"),
     (FavoursFirstTask, "check_renaming_tasks"),
@@ -407,7 +420,7 @@ def test_the_same_checks_pass_without_the_break(name):
 
 MODULES = (
     "invariance", "refitting", "behaviour", "prior_checks", "degenerate", "contract",
-    "parameter_ranges", "good_crowds",
+    "parameter_ranges", "good_crowds", "few_labels",
 )  # fmt: skip
 
 

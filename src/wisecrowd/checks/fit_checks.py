@@ -16,12 +16,13 @@ from wisecrowd.checks.data_checks import (
     subsample_step,
     subsample_tasks,
 )
+from wisecrowd.checks.little_evidence import few_shared_tasks, little_evidence
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.result import Fit, choose_labels
+from wisecrowd.core.result import Fit, choose_labels, confidence_of
 from wisecrowd.core.votes import vote_table
 
 Floats = NDArray[np.float64]
@@ -363,6 +364,9 @@ def findings_of(
     n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
     found += fit_findings(fitted, labels.n_annotations / n_workers)
     if learns:
+        confidence = confidence_of(result.probas[::step], codes)
+        found += little_evidence(some, codes, confidence, labels.labels_per_worker)
+    if learns and not few_shared_tasks(some):
         found += _assumed_frequencies(some, result.probas[::step], result.class_prior)
     return found
 

@@ -7,6 +7,11 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 
+# Share of tasks with labels by two workers or more, or gold, from which workers and class
+# frequencies can be learned. With fewer, simulated fits explain the rare labels of perfect workers
+# as errors.
+LEAST_SHARED = 0.1
+
 
 def vote_table(labels: CrowdLabels, *, weighted: bool = False) -> NDArray[np.float64]:
     """Sum the weights of the labels of each class: (n_tasks, n_classes)."""

@@ -13,13 +13,9 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.core.votes import labelled_by_several
+from wisecrowd.core.votes import LEAST_SHARED, labelled_by_several
 
 Floats = NDArray[np.float64]
-
-# Share of tasks with labels by two workers or more, or gold, from which class frequencies can be
-# estimated. With fewer, simulated fits explain the rare labels of perfect workers as errors.
-LEAST_SHARED = 0.1
 
 
 def fixed_class_prior(

@@ -12,6 +12,7 @@ from wisecrowd.testing import (
     behaviour,
     contract,
     degenerate,
+    few_labels,
     good_crowds,
     invariance,
     parameter_ranges,
@@ -63,6 +64,9 @@ CHECKS: tuple[Check, ...] = (
     behaviour.check_warm_start,
     behaviour.check_one_label_per_task,
     good_crowds.check_good_crowds,
+    few_labels.check_single_labels_kept,
+    few_labels.check_unanimous_labels,
+    few_labels.check_even_split,
     prior_checks.check_gold,
     prior_checks.check_all_gold,
     prior_checks.check_gold_teaches,
@@ -91,7 +95,8 @@ def check_aggregator(method: Any) -> None:
 
     These are the checks in ``CHECKS``. The result depends only on the labels. Posteriors,
     objective, gold labels and task priors are correct. Degenerate data give a finite result or a
-    clear error. Parameters, copies, files and scikit-learn's tools work as expected.
+    clear error. Few labels are not overruled without a finding. Parameters, copies, files and
+    scikit-learn's tools work as expected.
 
     Parameters
     ----------

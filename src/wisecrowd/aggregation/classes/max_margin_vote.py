@@ -15,7 +15,7 @@ the dual's matrix, which bound its curvature, so neither line search nor random 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -114,6 +114,14 @@ class MarginMachine:
         first = np.ones(len(ranked), dtype=bool)
         first[1:] = self.task[ranked[1:]] != self.task[ranked[:-1]]
         return ranked[first]
+
+    def without_ties(self, votes: Floats, known: Ints) -> MarginMachine:
+        """Return the machine, without any margins if no task has a winner or a known class."""
+        top = np.full(self.n_tasks, -np.inf)
+        np.maximum.at(top, self.task, votes)
+        first = self.active & (votes >= top[self.task] - TIE)
+        decided = (np.bincount(self.task[first], minlength=self.n_tasks) == 1) | (known >= 0)
+        return self if decided.any() else replace(self, active=np.zeros_like(self.active))
 
     def _received(self, known: Ints) -> NDArray[np.bool_]:
         """Return for each choice whether its task received the known class."""
@@ -250,8 +258,9 @@ class MaxMarginVote(SkillVote):
     -----
     Rounds alternate between the weights (a linear support vector machine for fixed classes) and the
     classes (the vote for fixed weights). Neither step raises the objective. The start is the
-    majority vote. The machine is solved in the dual by accelerated projected gradients with one
-    step length per task, and the best weights so far are kept.
+    majority vote. If it is tied on all tasks, no weights are learned, because the order of the
+    classes would decide for a worker. The machine is solved in the dual by accelerated projected
+    gradients with one step length per task, and the best weights so far are kept.
 
     The machine gives weight zero to workers whom it does not need. Each vote therefore has an extra
     thousandth of the largest weight, so that these workers decide ties between the others. The
@@ -301,10 +310,13 @@ class MaxMarginVote(SkillVote):
         total = worker_weights(labels)
         cost = _cost(labels, total) if is_auto(self.C) else float(self.C)
         machine = MarginMachine.build(labels, cost)
-        chosen = machine.choose(machine.votes(np.ones(labels.n_workers)), gold)
-        if problem.start is not None:
+        votes = machine.votes(np.ones(labels.n_workers))
+        if problem.start is None:
+            chosen = machine.choose(votes, gold)
+            machine = machine.without_ties(votes, gold)
+        else:
             believed = np.where(gold >= 0, gold, problem.start.argmax(axis=1))
-            chosen = machine.choose(machine.votes(np.ones(labels.n_workers)), believed)
+            chosen = machine.choose(votes, believed)
         weight = np.zeros(labels.n_workers)
         dual = None
         history: list[float] = []
