@@ -42,6 +42,7 @@ Mask = NDArray[np.bool_]
 N_FOLDS = 5
 ALL_FOLDS = 12_000  # labels up to which all folds are scored
 FEW_FOLDS = 2  # folds that are scored above
+LARGE = 1_000_000  # labels above which one fold of the sample is scored
 MOST_LABELS = 100_000  # above, tasks are sampled until they have about this many labels
 COIN_STRENGTHS = tuple(2.0**power for power in range(8))  # 1 to 128 pseudo-counts
 ROW_STRENGTHS = tuple(2.0**power for power in range(11))  # 1 to 1024 pseudo-counts
@@ -116,9 +117,9 @@ class ScoringPlan:
 def scoring_plan(labels: CrowdLabels, n_folds_used: int | None = None) -> ScoringPlan:
     """Return what to hide: fewer folds of more labels, and a sample of very many.
 
-    All five folds are scored up to 12 000 labels, and two of them above. Above 100 000 labels, the
-    plan covers random tasks with about as many labels. Their workers have fewer labels than in the
-    whole data, which favours methods with few parameters.
+    All five folds are scored up to 12 000 labels, two of them above, and one above 10^6. Above
+    100 000 labels, the plan covers random tasks with about as many labels. Their workers have fewer
+    labels than in the whole data, which favours methods with few parameters.
 
     Parameters
     ----------
@@ -127,12 +128,13 @@ def scoring_plan(labels: CrowdLabels, n_folds_used: int | None = None) -> Scorin
         Number of folds to score, of five; by default it depends on the number of labels.
     """
     if n_folds_used is None:
-        n_folds_used = N_FOLDS if labels.n_annotations <= ALL_FOLDS else FEW_FOLDS
+        n_labels = labels.n_annotations
+        n_folds_used = N_FOLDS if n_labels <= ALL_FOLDS else FEW_FOLDS if n_labels <= LARGE else 1
     check_integer("n_folds_used", n_folds_used, 1, N_FOLDS)
     if labels.n_annotations > MOST_LABELS:
         order = np.random.default_rng(0).permutation(labels.n_tasks)
-        n_labels = np.cumsum(labels.labels_per_task[order])
-        labels = labels[np.sort(order[: 1 + np.searchsorted(n_labels, MOST_LABELS)])]
+        so_far = np.cumsum(labels.labels_per_task[order])
+        labels = labels[np.sort(order[: 1 + np.searchsorted(so_far, MOST_LABELS)])]
     return ScoringPlan(labels, annotation_folds(labels), n_folds_used)
 
 

@@ -374,12 +374,12 @@ def _not_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
     cells, place = np.unique(cell, return_inverse=True)
-    votes = np.bincount(place.ravel(), weight)
+    total = np.bincount(place.ravel(), weight)
     task = cells // labels.n_classes
     most, own = np.zeros(labels.n_tasks), np.zeros(labels.n_tasks)
-    np.maximum.at(most, task, votes)
+    np.maximum.at(most, task, total)
     is_own = cells % labels.n_classes == codes[task]
-    own[task[is_own]] = votes[is_own]
+    own[task[is_own]] = total[is_own]
     return np.asarray(own < most - 1e-9)
 
 

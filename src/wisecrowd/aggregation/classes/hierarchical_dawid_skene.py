@@ -345,10 +345,10 @@ class HierarchicalDawidSkene(Aggregator):
         model = self._model(problem)
         shards = problem.cut(J * K * K)
         params, states = first_params(model, shards, Start(problem.start))
-        still = np.count_nonzero(labels.labels_per_task) // FEW_MOVE
+        still = int(np.count_nonzero(labels.labels_per_task)) // FEW_MOVE
         run = iterate(
             model, shards, params, states,
-            max_iter=self.max_iter, tol=self.tol, settled=lambda stats, _: stats.moving <= still,
+            max_iter=self.max_iter, tol=self.tol, settled=lambda stats, _: bool(stats.moving <= still),
         )  # fmt: skip
         probas, difficulty = np.empty((labels.n_tasks, K)), np.empty(labels.n_tasks)
         shards.collect(model, "answer", run.states, run.params, rows_into(probas, difficulty))
