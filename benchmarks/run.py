@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
-    "moments", "report", "dependence", "learning_population", "deep", "fit_memory",
+    "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
     "outside_kernels", "hierarchical",
 )  # fmt: skip
 GROUPS = {

@@ -45,7 +45,7 @@ def test_independent_workers_have_no_findings():
 
 
 def test_what_cannot_be_done():
-    with pytest.raises(NotApplicable, match="share enough"):
+    with pytest.raises(NotApplicable, match="share 5 tasks"):
         find_dependent_groups(CrowdLabels.from_matrix([[0, 1], [1, 0]]))
     with pytest.raises(NotApplicable, match="one class"):
         find_dependent_groups(CrowdLabels.from_matrix([["a", "a"]] * 9))

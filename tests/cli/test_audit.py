@@ -160,6 +160,23 @@ def copied(table):
     return table("copied.csv", HEADER, rows), made
 
 
+def test_the_most_surprising_pairs_are_always_shown(cli, table, copied, tmp_path):
+    answers, _ = copied
+    code, out, err = cli("audit", answers, "--part", "clones", "-o", tmp_path / "found")
+    assert code == 0, err
+    shown = out[out.index("most surprising agreement") :].splitlines()[1:]
+    assert len(shown) == 10
+    assert all("300 of 300 labels equal" in line and "accused" in line for line in shown)
+    written = (tmp_path / "found" / "surprising_pairs.csv").read_text().splitlines()
+    assert len(written) == 11
+    made = simulate.crowd(200, 6 * simulate.OneCoinWorkers(8, 3), simulate.Dense())
+    columns = made.labels.to_dict()
+    rows = zip(*(columns[name].tolist() for name in HEADER), strict=True)
+    _, out, _ = cli("audit", table("honest.csv", HEADER, rows), "--part", "groups")
+    assert out.startswith("nothing found")
+    assert "none of these is surprising enough to accuse" in out
+
+
 def test_the_command_that_a_fit_suggests_counts_copies_once(cli, copied, tmp_path):
     answers, made = copied
     _, _, err = cli("aggregate", answers)

@@ -80,6 +80,31 @@ def test_finds_the_groups_of_its_own_simulator():
     np.testing.assert_array_equal(groups_of("auto", made.labels), expected)
 
 
+@pytest.mark.parametrize(("copiers", "n_classes"), [((3, 3), 2), ((3, 3), 3), ((4,), 4), ((1,), 3)])
+def test_more_copies_are_not_harder_to_find(copiers, n_classes):
+    """Copiers label the tasks of their source and share few tasks with everybody else."""
+    coin = simulate.FixedConfusion(
+        (0.77 - 0.23 / (n_classes - 1)) * np.eye(n_classes) + 0.23 / (n_classes - 1)
+    )
+    made = simulate.crowd(
+        400, 30 * coin, simulate.PerTask(5), n_classes=n_classes, random_state=2
+    ).labels
+    rng = np.random.default_rng(0)
+    columns = [[made.task, made.worker, made.label]]
+    expected = np.full(30 + sum(copiers), -1)
+    for source, n in enumerate(copiers):
+        rows = np.flatnonzero(made.worker == source)
+        expected[source] = source
+        for _ in range(n):
+            copier = 28 + len(columns) + 1
+            slip = rng.random(len(rows)) < 0.03
+            label = np.where(slip, rng.integers(0, n_classes, len(rows)), made.label[rows])
+            columns.append([made.task[rows], np.full(len(rows), copier), label])
+            expected[copier] = source
+    labels = CrowdLabels.from_arrays(*map(np.concatenate, zip(*columns, strict=True)))
+    np.testing.assert_array_equal(groups_of("auto", labels), expected)
+
+
 def test_asks_for_so_many_groups():
     crowd = sum((4 * simulate.DependentGroup() for _ in range(3)), 4 * simulate.DependentGroup())
     made = simulate.crowd(600, crowd, simulate.Dense(), n_classes=3)

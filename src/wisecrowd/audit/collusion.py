@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
-from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.part import Part, Table
+from wisecrowd.audit.surprising_pairs import compared, surprising_pairs
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.families.dependence import Dependence, benjamini_hochberg, dependence, upper_tail
-from wisecrowd.families.moments.pair_moments import pair_moments
+from wisecrowd.families.dependence import Dependence, benjamini_hochberg, upper_tail
 from wisecrowd.families.skill_vote import right_labels
 from wisecrowd.families.sparse_posterior import share_of, worker_weights
 from wisecrowd.families.worker_groups import (
     LEAST_EXCESS,
     LEVEL,
-    MOST_PAIRS,
-    least_shared,
+    compare_workers,
     linked_groups,
 )
 
@@ -60,6 +59,8 @@ class CollusionReport(Part):
     linked : (n_pairs,) bool
         Pairs that are significant at ``level`` and exceed ``least_excess``.
     trusted : tuple of ids
+    surprising : table
+        The ten pairs with the most surprising agreement, whether accused or not.
     """
 
     workers: NDArray[Any]
@@ -79,6 +80,7 @@ class CollusionReport(Part):
     q: Floats
     linked: Mask
     trusted: tuple[Any, ...]
+    surprising: Table = field(default_factory=dict)
 
     @property
     def clusters(self) -> list[NDArray[Any]]:
@@ -98,7 +100,7 @@ class CollusionReport(Part):
         return labels.select_annotations(keep[labels.worker])
 
     def tables(self) -> dict[str, Table]:
-        """Return the tables of pairs and of workers."""
+        """Return the tables of pairs, of workers and of the most surprising pairs."""
         pairs = (
             "first", "second", "n_shared", "agreement", "expected", "z", "p", "q", "linked",
         )  # fmt: skip
@@ -107,6 +109,7 @@ class CollusionReport(Part):
             "collusion_pairs": {name: getattr(self, name) for name in pairs},
             "collusion_workers": {"worker": self.workers}
             | {name: getattr(self, name) for name in workers},
+            "surprising_pairs": self.surprising,
         }
 
     def findings(self) -> list[Finding]:
@@ -161,14 +164,15 @@ def find_collusion(
     level: float = LEVEL,
     least_excess: float = LEAST_EXCESS,
     min_shared: float | None = None,
+    found: Dependence | None = None,
 ) -> CollusionReport:
     r"""Find workers who collude, without truth, assuming that most pairs of workers do not.
 
-    The agreement that skills explain is a low-rank matrix off the diagonal. Robust regression
-    recovers it (:mod:`wisecrowd.families.dependence`). Pairs with more agreement are tested against
-    the binomial distribution, scaled by the spread within the crowd, and the false discovery rate
-    is controlled (Benjamini and Hochberg). In a cluster more than half of the pairs are linked; a
-    cluster of one pair must stand out among all pairs.
+    Two workers are linked if one seems to copy the other's labels: they give equal labels, above
+    all equal wrong ones, more often than their skills explain. Skills are estimated without the
+    labels of the whole suspected group, because colluders confirm each other. The false discovery
+    rate over pairs is controlled (Benjamini and Hochberg). In a cluster more than half of the pairs
+    are linked; a cluster of one pair must stand out among all pairs.
 
     With two classes, colluders who give wrong labels look like independent bad workers. Their camp
     is identified by mutual agreement, and accused only if a fit to all labels follows it.
@@ -185,6 +189,8 @@ def find_collusion(
     min_shared : float, optional
         Minimum number of shared tasks to compare a pair; by default five, or twice the number of
         classes if that is more.
+    found : Dependence, optional
+        The tested pairs of these labels, if they are known.
 
     References
     ----------
@@ -205,15 +211,12 @@ def find_collusion(
     check_number("level", level, 0.0, 1.0)
     check_number("least_excess", least_excess, 0.0, 1.0)
     believed = _trusted_mask(trusted, labels)
-    least = least_shared(labels.n_classes) if min_shared is None else min_shared
-    pairs = pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS)
-    if labels.n_classes < 2 or pairs.n_pairs == 0:
-        raise NotApplicable(
-            f"Collusion cannot be looked for: no two workers share {least:g} tasks."
-            if labels.n_classes >= 2
-            else "Collusion cannot be looked for: there is only one class."
+    given = (level, least_excess, min_shared) != (LEVEL, LEAST_EXCESS, None)
+    if labels.n_classes > 1 and (given or believed.any()):
+        found = compare_workers(
+            labels, min_shared, trusted=believed, level=level, least_excess=least_excess
         )
-    best = dependence(pairs, believed)
+    best = compared(labels, "Collusion", found)
     cluster = linked_groups(best, labels.n_workers, level=level, least_excess=least_excess)
     cluster = np.where(believed, -1, cluster).astype(np.int32)
     camps = _camps(labels, best, cluster < 0, believed, level)
@@ -235,6 +238,7 @@ def find_collusion(
         q=best.q,
         linked=best.linked(level, least_excess),
         trusted=tuple(labels.workers[believed].tolist()),
+        surprising=surprising_pairs(best, labels.workers, cluster),
     )
 
 

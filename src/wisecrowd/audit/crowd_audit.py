@@ -19,6 +19,7 @@ from wisecrowd.core.validation import as_crowd_labels
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
+    from wisecrowd.families.dependence import Dependence
 
 # Name → "module:function" in wisecrowd.audit. Adding a part is one file and one line here;
 # wisecrowd.audit.part.Part describes the arguments and the result of such a function.
@@ -201,7 +202,7 @@ def run_parts(
 
 
 class Shared:
-    """Arguments that several parts take; the fit is made once, when a part first needs it."""
+    """Arguments that several parts take; fit and comparison are made once, when first needed."""
 
     def __init__(
         self, labels: CrowdLabels, gold: Any, fit: Aggregator | None, random_state: Any
@@ -214,6 +215,13 @@ class Shared:
         found: Aggregator = fit_with_law(self._labels, self._given)
         return found
 
+    @cached_property
+    def found(self) -> Dependence | None:
+        """The tested pairs of workers, which several parts look at; None with one class."""
+        from wisecrowd.families.worker_groups import compare_workers
+
+        return compare_workers(self._labels) if self._labels.n_classes > 1 else None
+
     def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
         """Return the shared arguments that a part takes and that its options do not set."""
         named = inspect.signature(function).parameters.keys() - set(without)
@@ -223,6 +231,8 @@ class Shared:
             found |= {"source": self.fit} | ({"fit": self._given} if "fit" in named else {})
         elif "fit" in named:
             found["fit"] = self.fit
+        if "found" in named:
+            found["found"] = self.found
         return found
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.clones import by_group
+from wisecrowd.audit.part import Part, Table
+from wisecrowd.audit.surprising_pairs import compared, surprising_pairs
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.families.dependence import Dependence
 from wisecrowd.families.worker_groups import LEAST_EXCESS, LEVEL, compare_workers, linked_groups
 
 Floats = NDArray[np.float64]
@@ -31,6 +34,8 @@ class GroupReport(Part):
     agreement, expected : (n_groups,)
         Mean share of equal labels of the pairs within a group, and the share expected from their
         skills.
+    surprising : table
+        The ten pairs with the most surprising agreement, whether accused or not.
     """
 
     workers: NDArray[Any]
@@ -38,6 +43,7 @@ class GroupReport(Part):
     size: NDArray[np.int64]
     agreement: Floats
     expected: Floats
+    surprising: Table = field(default_factory=dict)
 
     @property
     def n_effective(self) -> int:
@@ -45,7 +51,7 @@ class GroupReport(Part):
         return len(self.size) + int((self.group < 0).sum())
 
     def tables(self) -> dict[str, Table]:
-        """Return the tables of workers and of groups."""
+        """Return the tables of workers, of groups and of the most surprising pairs."""
         return {
             "group_workers": {"worker": self.workers, "group": self.group},
             "groups": {
@@ -54,6 +60,7 @@ class GroupReport(Part):
                 "agreement": self.agreement,
                 "expected": self.expected,
             },
+            "surprising_pairs": self.surprising,
         }
 
     def findings(self) -> list[Finding]:
@@ -80,6 +87,7 @@ def find_dependent_groups(
     level: float = LEVEL,
     least_excess: float = LEAST_EXCESS,
     min_shared: float | None = None,
+    found: Dependence | None = None,
 ) -> GroupReport:
     """Find groups of workers who agree more than their skills explain, right or wrong.
 
@@ -93,6 +101,13 @@ def find_dependent_groups(
     min_shared : float, optional
         Minimum number of shared tasks to compare a pair; by default five, or twice the number of
         classes if that is more.
+    found : Dependence, optional
+        The tested pairs of these labels, if they are known.
+
+    Notes
+    -----
+    The skills of suspects are estimated without the labels of their whole group, because copies
+    confirm each other. See :func:`wisecrowd.families.worker_groups.compare_workers`.
 
     Examples
     --------
@@ -107,22 +122,17 @@ def find_dependent_groups(
     """
     check_number("level", level, 0.0, 1.0)
     check_number("least_excess", least_excess, 0.0, 1.0)
-    found = compare_workers(labels, min_shared)
-    if labels.n_classes < 2 or len(found.z) == 0:
-        raise NotApplicable(
-            "Dependent groups cannot be looked for: no two workers share enough tasks."
-            if labels.n_classes >= 2
-            else "Dependent groups cannot be looked for: there is only one class."
-        )
+    if min_shared is not None or level != LEVEL or least_excess != LEAST_EXCESS:
+        found = compare_workers(labels, min_shared, level=level, least_excess=least_excess)
+    found = compared(labels, "Dependent groups", found)
     group = linked_groups(found, labels.n_workers, level=level, least_excess=least_excess)
     inside = (group[found.first] >= 0) & (group[found.first] == group[found.second])
-    of_pair = group[found.first[inside]]
-    n_groups = int(group.max(initial=-1)) + 1
-    n_pairs = np.maximum(np.bincount(of_pair, minlength=n_groups), 1)
+    of_pair, n_groups = group[found.first[inside]], int(group.max(initial=-1)) + 1
     return GroupReport(
         workers=labels.workers,
         group=group,
         size=np.bincount(group[group >= 0], minlength=n_groups),
-        agreement=np.bincount(of_pair, found.agreement[inside], n_groups) / n_pairs,
-        expected=np.bincount(of_pair, found.expected[inside], n_groups) / n_pairs,
+        agreement=by_group(found.agreement[inside], of_pair, n_groups),
+        expected=by_group(found.expected[inside], of_pair, n_groups),
+        surprising=surprising_pairs(found, labels.workers, group),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -219,7 +219,9 @@ def _show(
         give(lambda: _document(audit, pruned, notes, withheld))
     elif asked.prune_to is None or not is_standard(asked.prune_to):
         findings = audit.findings if withheld is None else withheld.findings(audit.findings)
-        when_complete(lambda: print_text(_findings_text(findings)))
+        pairs = audit.tables().get("surprising_pairs", {})
+        pairs = pairs if withheld is None else withheld.table(pairs)
+        when_complete(lambda: print_text(_findings_text(findings) + _pairs_text(pairs)))
     if withheld is not None and withheld.workers:
         notes(
             f"{len(withheld.workers)} workers with fewer than {withheld.fewest} labels are not "
@@ -259,6 +261,24 @@ def _findings_text(findings: Findings) -> str:
         lines.append(f"{found.severity:<6}  {found.id}  (score {found.score:.3g})")
         for sentence in (found.explanation, found.remedy):
             lines += indented(harmless(sentence), 8)
+    return "\n".join(lines) + "\n"
+
+
+def _pairs_text(pairs: Mapping[str, Any]) -> str:
+    """Return the pairs with the most surprising agreement, one per line."""
+    from wisecrowd.cli.terminal import harmless
+
+    if not len(pairs.get("z", ())):
+        return ""
+    lines = ["", "most surprising agreement of two workers:"]
+    for first, second, shared, equal, expected, z, q, accused in zip(*pairs.values(), strict=True):
+        lines.append(
+            f"        {harmless(str(first))}, {harmless(str(second))}: {equal:.0f} of {shared:.0f} "
+            f"labels equal, {expected:.0f} expected (z = {z:.1f}, q = {q:.2g})"
+            + (", accused" if accused else "")
+        )
+    if not any(pairs["accused"]):
+        lines.append("        none of these is surprising enough to accuse")
     return "\n".join(lines) + "\n"
 
 

@@ -41,6 +41,7 @@ DENSE_UP_TO = 150  # largest covariance matrix (rows) with a full decomposition
 CERTAIN = 0.02  # least distance of an expected agreement from 0 and 1
 BEYOND = 1.2  # tolerance factor for estimation errors
 UNEXPLAINED = 2.0  # standard errors
+FEW_PARTNERS = 3.0  # pseudo-partners with typical agreement
 LARGEST_Z = 37.0  # beyond it the normal tail underflows
 
 
@@ -67,6 +68,8 @@ class Dependence:
         Share of a worker's pairs that agree more than expected by two standard errors, before the
         crowd's own spread is taken into account. The mean over workers, so that the most active
         workers do not dominate.
+    copied : (n_pairs,), optional
+        Estimated share of copied labels, if the pairs were tested against the rest of the crowd.
     """
 
     first: NDArray[np.int32]
@@ -80,6 +83,7 @@ class Dependence:
     skill: Floats
     reference: Bools
     unexplained: float
+    copied: Floats | None = None
 
     @property
     def excess(self) -> Floats:
@@ -144,6 +148,39 @@ def dependence(pairs: PairMoments, trusted: Bools | None = None) -> Dependence:
         return 2 * size < active.sum(), impossible, found.unexplained
 
     return min(explanations(pairs), key=rank)
+
+
+def surprise(pairs: PairMoments) -> Floats:
+    """Return the agreement (n_pairs,) beyond that of typical pairs of the two workers, as z-scores.
+
+    Unlike a fit, typical agreement is not moved by copies who share most tasks with each other. A
+    large value is a reason to look closer, not a result.
+    """
+    if pairs.n_pairs == 0:
+        return np.zeros(0)
+    expected = _typical_agreement(pairs)
+    error = np.sqrt(expected * (1 - expected) / pairs.n_shared)
+    return np.asarray((pairs.agreement - expected) / error)
+
+
+def _typical_agreement(pairs: PairMoments) -> Floats:
+    """Return the agreement (n_pairs,) expected from every worker's median covariance.
+
+    If workers differ only in accuracy, covariances are products of two factors, and a worker's
+    median over its partners is its factor times the median factor.
+    """
+    indptr, _, pair = pairs.partners
+    n = np.diff(indptr)
+    own = np.repeat(np.arange(pairs.n_workers), n)
+    values = pairs.covariance[pair][np.lexsort((pairs.covariance[pair], own))]
+    usual = float(np.median(pairs.covariance))
+    median = np.full(pairs.n_workers, usual)
+    median[n > 0] = values[((indptr[:-1] + indptr[1:]) // 2)[n > 0]]
+    median = (n * median + FEW_PARTNERS * usual) / (n + FEW_PARTNERS)
+    scale = max(float(np.median(median[n > 0])), 1e-6)
+    by_chance = pairs.agreement - pairs.covariance
+    expected = by_chance + median[pairs.first] * median[pairs.second] / scale
+    return np.asarray(np.clip(expected, CERTAIN, 1 - CERTAIN))
 
 
 def too_wrong(stance: Floats, n_classes: int) -> bool:

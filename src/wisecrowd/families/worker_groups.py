@@ -9,7 +9,7 @@ and a group is a set of workers with more than half of its pairs linked.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral
 from typing import Any
@@ -23,7 +23,9 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.engines.memory import Shard
-from wisecrowd.families.dependence import Dependence, dependence
+from wisecrowd.families.copy_reference import Reference, reference
+from wisecrowd.families.copy_test import copy_test
+from wisecrowd.families.dependence import Dependence, dependence, surprise
 from wisecrowd.families.moments.pair_moments import pair_moments
 
 Floats = NDArray[np.float64]
@@ -33,6 +35,10 @@ Bools = NDArray[np.bool_]
 LEVEL = 0.01  # false discovery rate of linked pairs
 LEAST_EXCESS = 0.05  # least excess agreement of a group
 MOST_PAIRS = 2_000_000
+SUSPICIOUS = 2.5  # standard errors above typical agreement from which a pair is looked at
+ROUNDS = 10
+LEAD = 2.0  # standard errors
+NEAR_COPY = 0.9  # agreement
 NEAR = 0.2  # distance of the weakest linked pair; 1 is not linked
 UNKNOWN = 0.5  # distance of workers who share too few tasks; also where the tree is cut
 
@@ -42,10 +48,86 @@ def least_shared(n_classes: int) -> int:
     return max(5, 2 * n_classes)
 
 
-def compare_workers(labels: CrowdLabels, min_shared: float | None = None) -> Dependence:
-    """Return the tested dependence of all pairs that share at least ``min_shared`` tasks."""
+def compare_workers(
+    labels: CrowdLabels,
+    min_shared: float | None = None,
+    *,
+    trusted: Bools | None = None,
+    level: float = LEVEL,
+    least_excess: float = LEAST_EXCESS,
+) -> Dependence:
+    """Test all pairs that share at least ``min_shared`` tasks for dependence.
+
+    Copies confirm each other, so the skills of suspects are estimated from the workers outside of
+    their group (:mod:`wisecrowd.families.copy_reference`). Testing
+    (:mod:`wisecrowd.families.copy_test`) changes the groups, until they remain the same. There are
+    three starts: pairs that agree more than pairwise moments explain, near copies that agree more
+    than their typical pairs, and all of these. A later start is preferred, unless an earlier one
+    predicts the labels of the workers without suspicion significantly better.
+
+    Parameters
+    ----------
+    labels : CrowdLabels
+    min_shared : float, optional
+    trusted : (n_workers,) bool, optional
+        Workers who are no suspects.
+    level, least_excess : float
+        False discovery rate and minimum excess agreement of linked pairs.
+    """
     least = least_shared(labels.n_classes) if min_shared is None else min_shared
-    return dependence(pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS))
+    pairs = pair_moments(labels, min_shared=least, max_pairs=MOST_PAIRS)
+    moments = dependence(pairs, trusted)
+    if labels.n_classes < 2 or pairs.n_pairs == 0:
+        return moments
+    at_first_sight = surprise(pairs)
+
+    def groups_in(found: Dependence) -> Codes:
+        groups = linked_groups(found, labels.n_workers, level=level, least_excess=least_excess)
+        return groups if trusted is None else np.where(trusted, -1, groups).astype(np.int32)
+
+    tested: dict[bytes, tuple[Dependence, Reference]] = {}  # by the groups that were left out
+
+    def converged(groups: Codes) -> tuple[Dependence, Codes, Reference]:
+        seen: set[bytes] = set()
+        while len(seen) < ROUNDS and groups.tobytes() not in seen:
+            key = groups.tobytes()
+            seen.add(key)
+            if key not in tested:
+                inside = (groups[pairs.first] >= 0) & (groups[pairs.first] == groups[pairs.second])
+                rest = reference(labels, groups)
+                test = copy_test(rest, pairs, at_first_sight, inside)
+                tested[key] = replace(moments, **test._asdict()), rest
+            found, rest = tested[key]
+            groups = groups_in(found)
+        return found, groups, rest
+
+    linked = moments.linked(level, least_excess)
+    best = converged(groups_in(_marked(moments, moments.z, linked)))
+    if trusted is not None and trusted.any():
+        return best[0]  # typical pairs may be those of colluders
+    suspicious = at_first_sight > SUSPICIOUS
+    strength = np.maximum(moments.z, at_first_sight)
+    for near in (suspicious & (pairs.agreement >= NEAR_COPY), linked | suspicious):
+        other = converged(groups_in(_marked(moments, strength, near)))
+        alone = (best[1] < 0) & (other[1] < 0)
+        best = best if _lead(best[2], other[2], alone) > LEAD else other
+    return best[0]
+
+
+def _marked(moments: Dependence, z: Floats, linked: Bools) -> Dependence:
+    """Return a result in which exactly these pairs are linked."""
+    p = np.where(linked, 0.0, 1.0)
+    return replace(moments, agreement=1.0 - p, expected=np.zeros(len(p)), z=z, p=p, q=p)
+
+
+def _lead(one: Reference, other: Reference, workers: Bools) -> float:
+    """Return how much better the first predicts these workers' labels, in standard errors."""
+    data = one.annotations
+    rows = np.flatnonzero(workers[data.worker])
+    ahead = (one.log_predictions() - other.log_predictions())[rows]
+    by_task = np.bincount(data.task[rows], data.weight[rows] * ahead, data.n_tasks)
+    error = float(np.sqrt((by_task**2).sum()))
+    return float(by_task.sum()) / error if error > 0 else 0.0
 
 
 def check_groups(groups: Any) -> None:

@@ -13,6 +13,7 @@ from wisecrowd.reporting.text import shown
 MOST_NODES = 60
 MOST_EDGES = 250
 MOST_ROWS = 40
+LEAST_ROWS = 10  # shown even if no pair is linked
 
 
 def network(study: Study) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def network(study: Study) -> dict[str, Any]:
     excess = part.agreement - part.expected
     order = np.lexsort((-excess, -part.z))
     linked = order[part.linked[order]]
-    shown_rows = linked[:MOST_ROWS] if len(linked) else order[:5]
+    shown_rows = linked[:MOST_ROWS] if len(linked) > LEAST_ROWS else order[:LEAST_ROWS]
     return {
         "reason": None,
         "n_pairs": len(part.z),
@@ -40,7 +41,10 @@ def network(study: Study) -> dict[str, Any]:
                 "n_shared": int(part.n_shared[p]),
                 "agreement": round(float(part.agreement[p]), 4),
                 "expected": round(float(part.expected[p]), 4),
+                "n_equal": round(float(part.n_shared[p] * part.agreement[p])),
+                "n_expected": round(float(part.n_shared[p] * part.expected[p]), 1),
                 "z": round(float(part.z[p]), 2),
+                "q": float(f"{part.q[p]:.2g}"),
                 "linked": bool(part.linked[p]),
             }
             for p in shown_rows.tolist()
