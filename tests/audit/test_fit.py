@@ -11,7 +11,7 @@ from wisecrowd.aggregation import DawidSkene
 from wisecrowd.audit import audit_crowd, check_fit
 from wisecrowd.core.exceptions import WisecrowdWarning
 
-OPPOSED = 14 * simulate.OneCoinWorkers(8, 2) + 6 * simulate.Adversaries(0.2)
+OPPOSED = 13 * simulate.OneCoinWorkers(8, 2) + 7 * simulate.Adversaries(0.2)
 
 
 def test_findings_say_what_the_warning_says():
@@ -21,7 +21,7 @@ def test_findings_say_what_the_warning_says():
         audit = audit_crowd(labels, parts=["fit"])
     (finding,) = audit.findings
     assert (finding.id, finding.severity) == ("adversarial-majority", "high")
-    assert set(finding.affected) == set(range(14, 20))
+    assert set(finding.affected) == set(range(13, 20))
     with pytest.warns(WisecrowdWarning) as told:
         DawidSkene().fit(labels)
     assert [str(w.message) for w in told] == [f"{finding.explanation} {finding.remedy}"]

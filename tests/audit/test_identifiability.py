@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
-from wisecrowd.aggregation import DawidSkene
+from wisecrowd.aggregation import DawidSkene, SpectralDawidSkene
 from wisecrowd.audit import identifiability_report
 from wisecrowd.audit.part import NotApplicable
 
@@ -39,9 +41,18 @@ def test_three_good_workers_are_a_triangle():
 def test_two_workers_are_none():
     report = identifiability_report(drawn([one_coin(0.8)] * 2, 600))
     assert not report.identified.any()
-    first = report.findings()[0]
-    assert (first.id, first.severity) == ("not-identified", "medium")
+    assert report.findings() == []  # Dawid-Skene combines all labels of a task
+    (finding,) = replace(report, by_moments=True).findings()
+    assert (finding.id, finding.severity) == ("not-identified", "info")
+    assert "one-coin" not in finding.remedy  # no method is recommended without evidence
     assert "No three workers are connected" in report.sentences()[1]
+
+
+def test_methods_of_moments_need_identified_parameters():
+    labels = drawn([one_coin(0.8)] * 5, 600)
+    for method, needed in ((SpectralDawidSkene, True), (DawidSkene, False)):
+        fit = method()._fit_without_checks(labels)
+        assert identifiability_report(labels, fit=fit).by_moments == needed
 
 
 def test_a_spammer_closes_no_triangle():
@@ -79,8 +90,7 @@ def test_class_without_expert():
     report = identifiability_report(drawn([weak] * 4, 3000))
     assert report.n_experts.tolist() == [0, 4, 0]
     assert "class 0 has no expert; its confusion is not identified by pairs" in report.sentences()
-    lacking = next(found for found in report.findings() if found.id == "class-without-expert")
-    assert lacking.affected == (0, 2)
+    assert report.findings() == []  # it concerns pairs alone, and most classes of most crowds
 
 
 def test_purity_is_wilsons_limit():

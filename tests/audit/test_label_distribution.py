@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
+from wisecrowd.aggregation import DawidSkene, OneCoin
 from wisecrowd.audit.label_distribution import find_label_outliers
 from wisecrowd.audit.part import NotApplicable
 
@@ -22,6 +23,15 @@ def test_those_who_always_say_the_same_are_found(seed):
     assert set(finding.affected) == {25, 26, 27}
     np.testing.assert_allclose(found.share.sum(axis=1), 1)
     np.testing.assert_allclose(found.expected.sum(axis=1), 1)
+
+
+@pytest.mark.parametrize(("method", "recommended"), [(DawidSkene, False), (OneCoin, True)])
+def test_matrices_are_recommended_to_a_fit_without_them(method, recommended):
+    workers = 25 * simulate.OneCoinWorkers(8, 2) + 3 * simulate.AlwaysOneClass()
+    labels = simulate.crowd(700, workers, class_prior=[0.5, 0.3, 0.2]).labels
+    fit = method()._fit_without_checks(labels)
+    (finding,) = find_label_outliers(labels, fit=fit).findings()
+    assert ("such as dawid-skene" in finding.remedy) == recommended
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.audit import prune
+from wisecrowd.audit.pruning import PruningEffect, effect_of_pruning
 from wisecrowd.core.exceptions import DataError, ParameterError
 
 
@@ -85,3 +86,38 @@ def test_unknown_workers(workers, message):
 def test_unknown_choice():
     with pytest.raises(ParameterError, match="unlabelled"):
         prune(small(), ["c"], unlabelled="ignore")
+
+
+def test_the_effect_of_pruning_is_that_of_fits_without_the_workers():
+    workers = 6 * simulate.OneCoinWorkers(8, 2) + 3 * simulate.Spammers()
+    made = simulate.crowd(200, workers, simulate.PerTask(4))
+    spammers = np.arange(9) >= 6
+    effect = effect_of_pruning(made.labels, spammers)
+    pruned = prune(made.labels, spammers, unlabelled="drop")
+    assert effect.n_changed == pruned.summary()["fits_changed"] > 0
+    assert effect.n_tasks == pruned.summary()["tasks_kept"]
+    nobody = effect_of_pruning(made.labels, np.zeros(9, dtype=bool))
+    assert nobody.n_changed == 0
+    assert not nobody.helps
+
+
+def test_pruning_the_good_workers_lowers_the_held_out_score():
+    made = simulate.crowd(300, 6 * simulate.OneCoinWorkers(18, 2) + 4 * simulate.Spammers())
+    effect = effect_of_pruning(made.labels, np.arange(10) < 5)
+    assert effect.score_change < -effect.score_error < 0
+    assert not effect.helps
+
+
+@pytest.mark.parametrize(
+    ("effect", "helps"),
+    [
+        (PruningEffect(3, 400, 0.01, 0.002), True),
+        (PruningEffect(3, 400, 0.001, 0.002), False),
+        (PruningEffect(3, 400, -0.01, 0.002), False),
+        (PruningEffect(0, 400, 0.01, 0.002), False),
+        (PruningEffect(3, 400, float("nan"), float("nan")), False),
+    ],
+)
+def test_pruning_helps_if_labels_change_and_are_predicted_better(effect, helps):
+    assert effect.helps == helps
+    assert f"changes {effect.n_changed} of 400 labels" in str(effect)

@@ -55,6 +55,18 @@ def test_extreme_spammer_in_a_sparse_crowd():
     assert first.score == pytest.approx(400 / made.labels.n_annotations)
 
 
+def test_spammers_whom_the_fit_ignores_need_not_be_pruned():
+    made = crowd(400, 12 * simulate.OneCoinWorkers(18, 2) + 2 * simulate.Spammers(), n_classes=3)
+    report = find_spammers(made.labels)
+    (finding,) = report.findings()
+    assert finding.affected == (12, 13) or finding.affected == (13, 12)
+    assert not report._pruning.helps
+    assert "Prune" not in finding.remedy
+    assert str(report._pruning) in finding.remedy
+    untested = find_spammers(made.labels, pruning=False)
+    assert untested.findings()[0].remedy.startswith("Prune them")
+
+
 def test_nobody_agrees_with_anybody():
     made = crowd(500, 10 * simulate.Spammers())
     report = find_spammers(made.labels)

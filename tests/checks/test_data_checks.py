@@ -47,6 +47,7 @@ def test_parts_that_share_no_tasks():
     labels = joined(rows_of(table()), rows_of(table(seed=1)[:40, :3], 6, 60))
     finding = found(labels)["separate-parts"]
     assert finding.affected == (6, 7, 8)
+    assert finding.severity == "low"  # information: the parts are fitted well or not, each
     assert finding.score == pytest.approx(120 / 480)
     bridge = (np.array([0]), np.array([6]), np.array([0]))
     connected = joined(rows_of(table()), bridge, rows_of(table(seed=1)[:40, :3], 6, 60))

@@ -8,8 +8,9 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.audit.crowd_audit import PARTS
 from wisecrowd.cli.app import build_command
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.registry import method_names
-from wisecrowd.reporting.verdict import CALLS, COMMANDS, command_for
+from wisecrowd.reporting.verdict import CALLS, COMMANDS, _step, command_for
 
 FILE = "it's <mine>.csv"
 
@@ -26,6 +27,12 @@ def test_commands_are_understood(finding, tmp_path):
     assert set(values.get("part") or []) <= set(PARTS)
     if name != "inspect":
         assert values["task"] == "image id"
+
+
+@pytest.mark.parametrize(("remedy", "prunes"), [("Prune them.", True), ("Keep them.", False)])
+def test_spammers_are_pruned_only_if_the_remedy_says_so(remedy, prunes):
+    found = Finding("spammers", "medium", 0.1, ("w",), "Random.", remedy)
+    assert ("--prune-to" in _step(found, [FILE], ())["command"]) == prunes
 
 
 def test_calls_name_what_there_is():

@@ -21,6 +21,7 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.families.moments.moment_method import MomentMethod
 from wisecrowd.families.moments.pair_moments import PairMoments, pair_moments
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class Identifiability(Part):
         Position of the worker with that limit; -1 without any label.
     n_experts : (n_classes,)
         Workers whose limit is at least 0.9.
+    by_moments : bool
+        Whether the fit is a method of pairs or triples, which needs identified parameters.
     """
 
     workers: NDArray[Any]
@@ -77,6 +80,7 @@ class Identifiability(Part):
     purity: Floats
     expert: NDArray[np.int64]
     n_experts: NDArray[np.int64]
+    by_moments: bool = False
 
     @property
     def n_parts(self) -> int:
@@ -136,12 +140,15 @@ class Identifiability(Part):
         found = []
         present = self.part >= 0
         if not (self.n_triangles > 0).any():
-            found.append(Finding(
-                "not-identified", "medium", 1.0, (),
-                "No three workers share enough tasks with joint tables of full rank; confusion "
-                f"matrices are not identified (a pair counts from {self.min_shared:g} tasks on).",
-                "Use one-coin or majority-vote, or let the same workers label more tasks.",
-            ))  # fmt: skip
+            if self.by_moments:
+                found.append(Finding(
+                    "not-identified", "info", 1.0, (),
+                    "No three workers share enough tasks with joint tables of full rank (a pair "
+                    f"counts from {self.min_shared:g} tasks on): moments of pairs and triples do "
+                    "not determine confusion matrices.",
+                    "Let the same workers label more tasks, or use a method that combines all "
+                    "labels of a task.",
+                ))  # fmt: skip
         elif not self.identified[present].all():
             loose = self.workers[present & ~self.identified]
             found.append(Finding(
@@ -154,19 +161,10 @@ class Identifiability(Part):
             ))  # fmt: skip
         if self.n_parts > 1:
             found.append(Finding(
-                "separate-parts", "medium", 1 - 1 / self.n_parts, (),
+                "separate-parts", "low", 1 - 1 / self.n_parts, (),
                 f"The crowd falls into {self.n_parts} parts that share no tasks; workers of "
                 "different parts cannot be compared.",
                 "Give some tasks to workers of several parts.",
-            ))  # fmt: skip
-        lacking = self.classes[self.n_experts == 0]
-        if len(lacking):
-            found.append(Finding(
-                "class-without-expert", "info", len(lacking) / len(self.classes),
-                tuple(lacking.tolist()),
-                f"For {describe_ids(lacking)} there is no expert, a worker who uses some label for "
-                "that class alone; pairs of workers do not tell how such classes are confused.",
-                "Prefer methods that use whole tasks (dawid-skene) or triples over pairwise ones.",
             ))  # fmt: skip
         return found
 
@@ -232,6 +230,7 @@ def identifiability_report(
         purity=purity,
         expert=expert,
         n_experts=n_experts,
+        by_moments=isinstance(fit, MomentMethod),
     )
 
 

@@ -12,8 +12,9 @@ from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.leave_one_out import HeldOutWorker, leave_one_out_posteriors
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.robust_scale import robust_variance, student_tail
+from wisecrowd.checks.fit_checks import one_parameter
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.labels import describe_ids
+from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
@@ -43,6 +44,8 @@ class LabelDistribution(Part):
         P-value of the largest z, and adjusted for many workers.
     rate : float
         Accepted false discovery rate.
+    corrected : bool
+        Whether the fit has a confusion matrix for each worker, which corrects a preference.
     """
 
     classes: NDArray[Any]
@@ -55,6 +58,7 @@ class LabelDistribution(Part):
     p_value: Floats
     q_value: Floats
     rate: float
+    corrected: bool = False
 
     def findings(self) -> list[Finding]:
         """Return the workers whose histogram is far from the expected one."""
@@ -72,8 +76,11 @@ class LabelDistribution(Part):
                 f"{describe_ids(self.workers[found])}. {describe_ids(self.workers[[first]])} gave "
                 f"{describe_ids(self.classes[[k]])} to {self.share[first, k]:.0%} of its tasks "
                 f"where {self.expected[first, k]:.0%} were to be expected.",
-                "Look at some of these labels; use a method with confusion matrices, such as "
-                "dawid-skene, which corrects a steady preference.",
+                "Look at some of these labels. "
+                + ("The fit has confusion matrices, which correct a steady preference."
+                   if self.corrected
+                   else "A method with confusion matrices, such as dawid-skene, corrects a steady "
+                   "preference."),
             )
         ]  # fmt: skip
 
@@ -129,7 +136,8 @@ def find_label_outliers(
     known = as_crowd_labels(labels)
     if known.n_classes < 2:
         raise NotApplicable("There is one class only, and nothing to prefer.")
-    law = fit_with_law(known, fit).label_law()
+    model = fit_with_law(known, fit)
+    law = model.label_law()
     enough = known.labels_per_worker >= min_labels
     if np.count_nonzero(enough) < FEW_WORKERS:
         raise NotApplicable(
@@ -162,7 +170,14 @@ def find_label_outliers(
         p_value=p,
         q_value=benjamini_hochberg(p),
         rate=rate,
+        corrected=_has_matrices(model, known),
     )
+
+
+def _has_matrices(model: Any, labels: CrowdLabels) -> bool:
+    """Return whether a fit has confusion matrices with more than one parameter."""
+    confusion = getattr(model, "confusion_", None)
+    return confusion is not None and not one_parameter(confusion, labels)
 
 
 def usual_errors(confusion: Floats) -> Floats:

@@ -154,7 +154,7 @@ def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
     if workers is None:
         from wisecrowd.audit.spammers import find_spammers
 
-        return find_spammers(labels, random_state=random_state).accused
+        return find_spammers(labels, random_state=random_state, pruning=False).accused
     given = np.asarray(workers)
     if given.dtype == bool and labels.workers.dtype != bool:
         if given.shape != (labels.n_workers,):
@@ -217,6 +217,75 @@ def changes_between(before: CrowdLabels, after: CrowdLabels) -> dict[str, NDArra
         found[place] = method()._fit_without_checks(after).labels_
         table[f"{name}_after"] = found
     return table
+
+
+@dataclass(frozen=True)
+class PruningEffect:
+    """Effect of removing workers on a Dawid-Skene fit, measured on these data without truth.
+
+    Attributes
+    ----------
+    n_changed, n_tasks : int
+        Tasks whose label changes, of those that keep a label.
+    score_change, score_error : float
+        Change of the mean log-probability of held-out labels, and its standard error; NaN if no
+        label can be held out.
+    """
+
+    n_changed: int
+    n_tasks: int
+    score_change: float
+    score_error: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether labels change and held-out labels are predicted better by one standard error."""
+        return self.n_changed > 0 and self.score_change > self.score_error
+
+    def __str__(self) -> str:
+        changed = f"pruning them changes {self.n_changed} of {self.n_tasks} labels"
+        if np.isnan(self.score_change):
+            return changed
+        return (
+            f"{changed}, and the log-probability of a held-out label by {self.score_change:+.4f} ± "
+            f"{self.score_error:.4f}"
+        )
+
+
+def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
+    """Return what the removal of workers (n_workers,) changes for Dawid-Skene.
+
+    Examples
+    --------
+    >>> from wisecrowd import simulate
+    >>> made = simulate.crowd(300, 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers())
+    >>> effect = effect_of_pruning(made.labels, np.arange(10) >= 8)
+    >>> effect.n_changed < 10, effect.n_tasks
+    (True, 300)
+    """
+    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+    from wisecrowd.inference.held_out_labels import (
+        held_out_score,
+        paired_difference,
+        scoring_plan,
+    )
+
+    def fit_all(visible: CrowdLabels) -> Any:
+        return DawidSkene()._fit_without_checks(visible).probas_
+
+    def fit_rest(visible: CrowdLabels) -> Any:
+        return fit_all(visible.select_annotations(~removed[visible.worker]))
+
+    kept = np.bincount(labels.task[~removed[labels.worker]], minlength=labels.n_tasks) > 0
+    before, after = fit_all(labels), fit_rest(labels)
+    n_changed = int((before.argmax(axis=1) != after.argmax(axis=1))[kept].sum())
+    plan = scoring_plan(labels)
+    change, error = float("nan"), float("nan")
+    if plan.n_hidden and n_changed:
+        change, error = paired_difference(
+            held_out_score(fit_rest, plan), held_out_score(fit_all, plan)
+        )
+    return PruningEffect(n_changed, int(kept.sum()), change, error)
 
 
 def _differ(changes: Mapping[str, NDArray[Any]], name: str) -> Mask:

@@ -13,6 +13,7 @@ from wisecrowd.audit.covariance import RIDGES, RowFit, pair_z, two_means
 from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.information import channel_capacity, mutual_information, spammer_score
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.pruning import PruningEffect, effect_of_pruning
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -83,6 +84,7 @@ class SpammerReport(Part):
     ridge: float
     rank: int
     has_signal: bool
+    _pruning: PruningEffect | None = None
 
     @property
     def accused(self) -> Mask:
@@ -117,7 +119,7 @@ class SpammerReport(Part):
         if rest.any():
             share = self.n_labels[rest].sum() / max(self.n_labels.sum(), 1)
             found.append(self._finding(
-                "spammers", "high" if share >= 0.2 else "medium", rest,
+                "spammers", _severity(share), rest,
                 "gave labels that have little or nothing to do with those of the others",
             ))  # fmt: skip
         return found
@@ -127,14 +129,29 @@ class SpammerReport(Part):
         ids = self.workers[who][order]
         count = int(self.n_labels[who].sum())
         share = count / max(int(self.n_labels.sum()), 1)
-        how = for_reader("wisecrowd.audit.prune", "wisecrowd audit FILE --prune-to CLEAN.csv")
         return Finding(
             name, severity, float(share), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {count} labels, "
             f"{share:.0%} of all, which is the score) {did}.",
-            f"Prune them ({how}), or use a method with confusion matrices, which learns to ignore "
-            "them.",
+            self._remedy(),
         )  # fmt: skip
+
+    def _remedy(self) -> str:
+        how = for_reader("wisecrowd.audit.prune", "wisecrowd audit FILE --prune-to CLEAN.csv")
+        matrices = "a method with confusion matrices, such as dawid-skene"
+        if self._pruning is None:
+            return f"Prune them ({how}), or use {matrices}, which learns to ignore them."
+        if self._pruning.helps:
+            return f"Prune them ({how}): for dawid-skene, {self._pruning}."
+        return (
+            f"Use {matrices}, which learns to ignore them: {self._pruning}. Do not give them more "
+            "tasks."
+        )
+
+
+def _severity(share: float) -> str:
+    """Return the severity of spammers with this share of all labels."""
+    return "high" if share >= 0.2 else "medium" if share >= 0.05 else "low"
 
 
 def find_spammers(
@@ -144,6 +161,7 @@ def find_spammers(
     level: float = 0.01,
     ridge: float | None = None,
     random_state: Any = 0,
+    pruning: bool = True,
 ) -> SpammerReport:
     r"""Find workers whose labels do not depend on the tasks, without truth.
 
@@ -170,6 +188,9 @@ def find_spammers(
         Ridge of the covariance fit; by default the one that predicts held-out pairs best.
     random_state : int, Generator or None
         Random state of the folds of pairs and of the starts of 2-means.
+    pruning : bool, default True
+        Whether to measure what the removal of the spammers would change, for the remedy. This needs
+        up to twelve Dawid-Skene fits if there are spammers.
 
     Notes
     -----
@@ -208,6 +229,7 @@ def find_spammers(
     model = fit_with_law(labels, fit)
     law = model.label_law()
     confusion = law.confusion(np.arange(labels.n_workers))
+    accused = verdict["spammer"] | verdict["extreme"]
     return SpammerReport(
         workers=labels.workers,
         n_labels=labels.labels_per_worker,
@@ -220,6 +242,7 @@ def find_spammers(
         ridge=rows.ridge,
         rank=rows.values.shape[1],
         z=test.z,
+        _pruning=effect_of_pruning(labels, accused) if pruning and accused.any() else None,
         **verdict,
     )
 

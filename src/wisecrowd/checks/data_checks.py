@@ -85,7 +85,7 @@ def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]
         return
     strangers = labels.workers[present & ~workers]
     yield Finding(
-        "separate-parts", "medium", outside, tuple(strangers.tolist()),
+        "separate-parts", "low", outside, tuple(strangers.tolist()),
         f"The crowd falls into parts that share no tasks: {len(strangers)} workers "
         f"({describe_ids(strangers)}) with {outside:.0%} of the labels are not connected with the "
         "others, and cannot be compared with them.",

@@ -17,6 +17,7 @@ from wisecrowd.checks.data_checks import (
     subsample_tasks,
 )
 from wisecrowd.checks.little_evidence import few_shared_tasks, little_evidence
+from wisecrowd.checks.second_opinion import unsupported_lead
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
@@ -30,21 +31,21 @@ Codes = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 
 LEAST_WORKERS = 4
-OVERRULED = 0.05  # maximum share of tasks on which a fit may overrule the vote without support
-MUCH_OVERRULED = 0.3  # share at which the fit or the vote is wrong, regardless of the likelihood
-FEW_LABELS, OVERRULED_BY_FEW = 20, 0.08  # labels per worker, and the share they may overrule
+OVERRULED = 0.02  # share of tasks on which a fit may overrule the vote, whatever the correlation
+MUCH_OVERRULED = 0.05  # the same in large crowds, where a second opinion costs more than a fit
 SPARSE = 8.0  # labels per worker below which luck and skill are hard to distinguish
-COIN = np.array([2.0, 1.0])  # Beta prior of correct and wrong labels, for one accuracy per worker
 MIN_Z = 3.0  # standard errors; honest crowds stay below 1.5, because the fit absorbs correlation
-# Correlation of two labels of a task, given the result. Varying difficulty causes up to .06 in real
-# crowds, which is harmless unless the fit overrules the vote.
-MIN_CORRELATION = 0.07
-AGAINST = 0.25  # share of labels by workers who are wrong more often than chance
+# Correlation of two labels of a task given the result, and its excess over that given the vote.
+# Varying difficulty causes the former, up to .13 in real crowds, but not the latter.
+MIN_CORRELATION, MIN_RISE = 0.04, 0.05
+RARE = 0.15  # share of the tasks that all classes but one have, if these are rare
+AGAINST = 1 / 3  # share of labels by workers who are wrong more often than chance
 NATS = 5.0  # minimum log-odds of a fit against the same fit with two classes exchanged
 SWITCHED = 0.02  # minimum share of labels that another order of the classes explains better
 MOVED = 0.01  # minimum share of labels that estimated class frequencies would change
 FEW_ROUNDS = 10  # EM iterations that estimate class frequencies from a fit that assumed equal ones
 SMALLEST = 1e-3  # smaller probabilities are not evidence of exchanged classes
+MOST_NAMED = 20  # tasks that a finding names
 
 
 def audit_command(*options: str) -> str:
@@ -63,12 +64,15 @@ class Fitted:
     confusion : (n_workers, n_classes, n_classes), optional
     learns_workers : bool
         Whether the method learns about workers; a plain vote does not.
+    subsample : bool
+        Whether the labels are a subsample of a large crowd.
     """
 
     labels: CrowdLabels
     codes: Codes
     confusion: Floats | None
     learns_workers: bool
+    subsample: bool = False
 
     @cached_property
     def agrees(self) -> Mask:
@@ -86,6 +90,11 @@ class Fitted:
         own = self.votes[np.arange(self.labels.n_tasks), self.codes]
         return np.asarray(own < self.votes.max(axis=1) - 1e-9)
 
+    @cached_property
+    def by_vote(self) -> Codes:
+        """(n_tasks,): the class with most votes; the chosen one if it is among these."""
+        return np.where(self.overruled, self.votes.argmax(axis=1), self.codes).astype(np.int32)
+
     @property
     def share_overruled(self) -> float:
         """Share of the labelled tasks on which the fit overrules the vote."""
@@ -94,11 +103,14 @@ class Fitted:
     @property
     def one_coin(self) -> bool:
         """Whether confusion matrices have one parameter, judged by the busiest worker."""
-        if self.confusion is None:
-            return True
-        busiest = self.confusion[int(self.labels.labels_per_worker.argmax())]
-        off = busiest[~np.eye(len(busiest), dtype=bool)]
-        return bool(np.ptp(off) <= 1e-9 and np.ptp(np.diagonal(busiest)) <= 1e-9)
+        return self.confusion is None or one_parameter(self.confusion, self.labels)
+
+
+def one_parameter(confusion: Floats, labels: CrowdLabels) -> bool:
+    """Return whether confusion matrices have one parameter, judged by the busiest worker."""
+    busiest = confusion[int(labels.labels_per_worker.argmax())]
+    off = busiest[~np.eye(len(busiest), dtype=bool)]
+    return bool(np.ptp(off) <= 1e-9 and np.ptp(np.diagonal(busiest)) <= 1e-9)
 
 
 def fit_findings(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Finding]:
@@ -115,63 +127,70 @@ def fit_findings(fitted: Fitted, n_labels_per_worker: float) -> Iterator[Finding
     against = list(_against_chance(fitted)) or list(_exchanged_classes(fitted))
     yield from against
     if not against:
-        yield from _overruled_vote(fitted, n_labels_per_worker)
+        yield from _overruled_vote(fitted)
 
 
 def _sparse_workers(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
-    K = fitted.labels.n_classes
-    n_free = 1 if fitted.one_coin else K * (K - 1)
-    least = max(SPARSE, n_free / 2)
+    """Find too few labels to tell the workers apart; whether that harms is for other checks."""
+    least = SPARSE if fitted.one_coin else max(SPARSE, 2.0 * fitted.labels.n_classes)
     if per_worker >= least:
         return
     few = f"{per_worker:.1f}" if per_worker < 10 else f"{per_worker:.0f}"
-    if n_free == 1:
-        remedy = for_reader("MajorityVote", "-m majority-vote")
-        remedy = f"Compare with {remedy}, or let fewer workers label more tasks each."
-    else:
-        coin, vote = (
-            for_reader("OneCoin", "-m one-coin"),
-            for_reader("MajorityVote", "-m majority-vote"),
-        )
-        remedy = f"Compare with {coin} or {vote}, which have fewer parameters."
     yield Finding(
-        "sparse-workers", "medium", per_worker / least, (),
-        f"Workers have {few} labels each on average for {n_free} free parameter"
-        f"{'s' if n_free > 1 else ''}: too few to tell how good they are.",
-        remedy,
+        "sparse-workers", "low", per_worker / least, (),
+        f"Workers have {few} labels each on average: too few to tell how good each of them is.",
+        "Let fewer workers label more tasks each, if you need to know.",
     )  # fmt: skip
 
 
 def _labels_together(fitted: Fitted) -> Iterator[Finding]:
-    """Find labels of the same task that are right or wrong together, given the result.
+    """Find labels of the same task that the result makes right or wrong together, unlike the vote.
 
-    Labels of independent workers are not, regardless of skill. Those of copies are. If the result
-    follows the copies, those of all other workers are too, because these still agree on the truth.
+    Given the truth, labels of independent workers are not, regardless of skill. Tasks of varying
+    difficulty correlate them a little, given any result. If a result follows copies instead of the
+    truth, the labels of all others go together given that result, and less so given the vote.
     """
-    labels = fitted.labels
+    if fitted.share_overruled <= OVERRULED:
+        return
+    correlation, z = _correlation(fitted.labels, fitted.codes)
+    by_vote, _ = _correlation(fitted.labels, fitted.by_vote)
+    if correlation <= MIN_CORRELATION or z <= MIN_Z or correlation - by_vote <= MIN_RISE:
+        return
+    counts = np.bincount(fitted.codes, minlength=fitted.labels.n_classes)
+    common = fitted.labels.classes[[int(counts.argmax())]]
+    share = counts.max() / counts.sum()
+    if share > 1 - RARE:
+        why = (
+            f"{share:.0%} of the results are {describe_ids(common)}, and tasks of a rare class "
+            "that are missed would cause it, or workers who copy each other."
+        )
+    else:
+        why = "the result may follow workers who copy each other."
+    yield Finding(
+        "dependent-labels", "medium", correlation, (),
+        f"Labels of the same task are correlated ({correlation:.2f}) given the result, and "
+        f"{'less so' if by_vote > MIN_CORRELATION / 2 else 'not'} given the majority vote "
+        f"({by_vote:.2f}), which it overrules on {fitted.share_overruled:.0%} of the tasks: {why}",
+        "Look for copies and remove them: "
+        + for_reader("wisecrowd.audit.clean(labels, ['clones', 'collusion']).",
+                     "wisecrowd audit FILE --prune clones --prune collusion --prune-to CLEAN.csv."),
+    )  # fmt: skip
+
+
+def _correlation(labels: CrowdLabels, codes: Codes) -> tuple[float, float]:
+    """Return the correlation of being right of two labels of a task, and its z-score."""
+    agrees = codes[labels.task] == labels.label
     n = np.maximum(labels.labels_per_worker, 1)
-    rate = np.bincount(labels.worker[fitted.agrees], minlength=labels.n_workers) / n
-    rest = fitted.agrees - rate[labels.worker]
+    rate = np.bincount(labels.worker[agrees], minlength=labels.n_workers) / n
+    rest = agrees - rate[labels.worker]
     total = np.bincount(labels.task, rest, labels.n_tasks)
     pairs = total**2 - np.bincount(labels.task, rest**2, labels.n_tasks)  # twice their sum
     n_pairs = float((labels.labels_per_task * (labels.labels_per_task - 1)).sum())
     spread = float((rate * (1 - rate))[labels.worker].mean())
     noise = float(np.sqrt((pairs**2).sum()))
     if n_pairs == 0 or spread < 1e-3 or noise == 0:
-        return
-    correlation = float(pairs.sum()) / n_pairs / spread
-    most = MIN_CORRELATION if fitted.share_overruled <= OVERRULED_BY_FEW else MIN_CORRELATION / 2
-    if correlation <= most or pairs.sum() <= MIN_Z * noise:
-        return
-    yield Finding(
-        "dependent-labels", "medium", correlation, (),
-        f"Labels of the same task are correlated ({correlation:.2f}) beyond what the result "
-        "explains: workers copy each other and the result may follow the copies, or some tasks "
-        "are much harder than others.",
-        "Look for copies and remove them: "
-        + for_reader("wisecrowd.audit.clean(labels, ['clones', 'collusion']).",
-                     "wisecrowd audit FILE --prune clones --prune collusion --prune-to CLEAN.csv."),
-    )  # fmt: skip
+        return 0.0, 0.0
+    return float(pairs.sum()) / n_pairs / spread, float(pairs.sum()) / noise
 
 
 def _against_chance(fitted: Fitted) -> Iterator[Finding]:
@@ -248,29 +267,29 @@ def _better_order(pooled: NDArray[np.int64]) -> float:
     return float((pooled[row, column].sum() - np.trace(pooled)) / max(int(pooled.sum()), 1))
 
 
-def _overruled_vote(fitted: Fitted, per_worker: float) -> Iterator[Finding]:
-    """Find many tasks on which the fit overrules the vote without support from the likelihood."""
-    labels, overruled, share = fitted.labels, fitted.overruled, fitted.share_overruled
-    if share <= OVERRULED:
+def _overruled_vote(fitted: Fitted) -> Iterator[Finding]:
+    """Find results that differ from the vote where a second opinion does not rule out a loss."""
+    labels = fitted.labels
+    if fitted.subsample and fitted.share_overruled <= MUCH_OVERRULED:
         return
-    by_vote = np.where(overruled, fitted.votes.argmax(axis=1), fitted.codes).astype(np.int32)
-    lead = explained(labels, fitted.codes) - explained(labels, by_vote)
-    # With few labels per worker, the likelihood can support almost any result.
-    few = per_worker < FEW_LABELS and share > OVERRULED_BY_FEW
-    if lead > -NATS and share <= MUCH_OVERRULED and not few:
+    lead = unsupported_lead(labels, fitted.votes, fitted.codes)
+    if lead is None:
         return
-    if lead <= -NATS:
-        why = f"yet the vote explains the labels better, by {-lead:.0f} nats"
-    elif few:
-        why = f"with {per_worker:.1f} labels per worker not enough is known of them for that"
-    else:
-        why = "the likelihood supports it, but copying would also explain it"
+    n_tasks = int((labels.labels_per_task > 0).sum())
+    tied = (fitted.votes >= fitted.votes.max(axis=1, keepdims=True) - 1e-9).sum(axis=1) > 1
+    n_ties = int((tied & (labels.labels_per_task > 0)).sum())
+    doubtful = np.flatnonzero(fitted.overruled | tied)
+    doubtful = doubtful[np.argsort(lead.by_task[doubtful], kind="stable")][:MOST_NAMED]
+    ties = f" and breaks ties on {n_ties / n_tasks:.0%}" if n_ties else ""
+    loss = lead.mean < -2 * lead.error
     yield Finding(
-        "overruled-vote", "high" if lead <= -NATS else "medium", share,
-        tuple(labels.tasks[np.flatnonzero(overruled)[:20]].tolist()),
-        f"The result overrules the majority vote on {share:.0%} of the tasks; {why}.",
-        f"Compare with {for_reader('MajorityVote', '-m majority-vote')}, and audit the crowd "
-        f"({audit_command()}).",
+        "overruled-vote", "high" if loss else "medium", fitted.share_overruled,
+        tuple(labels.tasks[doubtful].tolist()),
+        f"The result overrules the majority vote on {fitted.share_overruled:.0%} of the tasks"
+        f"{ties}. From the labels alone, that changes the accuracy by {100 * lead.mean:+.1f} ± "
+        f"{100 * lead.error:.1f} points: {'a loss' if loss else 'it may be a loss'}.",
+        f"Compare with {for_reader('MajorityVote', '-m majority-vote')}, or give gold labels of "
+        "some of these tasks.",
     )  # fmt: skip
 
 
@@ -295,44 +314,13 @@ def _assumed_frequencies(
         return
     ids = labels.classes[np.argsort(-shares, kind="stable")]
     yield Finding(
-        "assumed-frequencies", "medium", moved, tuple(ids.tolist()),
+        "assumed-frequencies", "low", moved, tuple(ids.tolist()),
         f"Classes were taken for equally frequent, yet {shares.max():.0%} of the tasks seem to be "
         f"{describe_ids(ids[:1])} and {shares.min():.0%} {describe_ids(ids[-1:])}; with that, "
         f"{moved:.0%} of the labels would differ.",
         "Estimate the frequencies: "
         + for_reader("class_prior='estimate'.", "-p class_prior=estimate."),
     )  # fmt: skip
-
-
-def explained(labels: CrowdLabels, codes: Codes) -> float:
-    """Return the log evidence of classes and labels, with worker parameters integrated out.
-
-    This is the larger value of two models: one accuracy per worker with a Beta(2, 1) prior, or a
-    matrix per worker with Dirichlet rows, 4 on the diagonal and 1 elsewhere. Class frequencies have
-    a uniform prior on the simplex.
-    """
-    J, K, E = labels.n_workers, labels.n_classes, labels.n_annotations
-    chosen = codes[labels.task]
-    n = labels.labels_per_worker.astype(np.float64)
-    right = np.bincount(labels.worker[chosen == labels.label], minlength=J).astype(np.float64)
-    by_coin = np.stack([right, n - right], axis=1)
-    best = _log_evidence(by_coin, COIN) - float((n - right).sum()) * np.log(max(K - 1, 1))
-    if J * K * K <= 20 * E:
-        cell = (labels.worker.astype(np.int64) * K + chosen) * K + labels.label
-        counts = np.bincount(cell, minlength=J * K * K).reshape(J, K, K).astype(np.float64)
-        best = max(best, _log_evidence(counts, 1 + 3 * np.eye(K)))
-    used = np.bincount(codes[labels.labels_per_task > 0], minlength=K).astype(np.float64)
-    return float(best + _log_evidence(used, np.ones(K)))
-
-
-def _log_evidence(counts: Floats, alpha: Floats) -> float:
-    """Return the log evidence of counts (..., L) with Dirichlet(alpha) probabilities, summed."""
-    from scipy.special import gammaln
-
-    def log_beta(x: Floats) -> Floats:
-        return np.asarray(gammaln(x).sum(axis=-1) - gammaln(x.sum(axis=-1)))
-
-    return float((log_beta(counts + alpha) - log_beta(alpha)).sum())
 
 
 # ------------------------------------------------------------------------------------------- all
@@ -360,7 +348,7 @@ def findings_of(
         return found
     codes = choose_labels(result.probas[::step], labels.class_totals)[0]
     learns = result.confusion is not None or len(result.history) > 0 or result.n_iter > 1
-    fitted = Fitted(some, codes, result.confusion, learns)
+    fitted = Fitted(some, codes, result.confusion, learns, subsample=step > 1)
     n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
     found += fit_findings(fitted, labels.n_annotations / n_workers)
     if learns:

@@ -18,6 +18,7 @@ MOST_AFFECTED = 12  # maximum number of ids that a finding names
 COMMANDS = {
     "extreme-spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
     "spammers": "audit {file} --prune-to cleaned.csv --unlabelled spare",
+    "kept-spammers": "audit {file} --part spammers -o audit",
     "no-signal": "inspect {first}",
     "clones": "audit {file} --prune clones --prune-to cleaned.csv",
     "dependent-labels": "audit {file} --prune clones --prune collusion --prune-to cleaned.csv",
@@ -28,13 +29,13 @@ COMMANDS = {
     "few-tasks": "aggregate {file} -m majority-vote -o labels.csv",
     "one-label-per-task": "aggregate {file} -m majority-vote -o labels.csv",
     "assumed-frequencies": "aggregate {file} -m dawid-skene -o labels.csv",
-    "sparse-workers": "aggregate {file} -m one-coin -o labels.csv",
+    "sparse-workers": "compare {file}",
     "ballot-stuffing": "inspect {first}",
     "over-confidence": "aggregate {file} --calibrate -o labels.csv",
     "not-converged": "aggregate {file} -p max_iter=1000 -o labels.csv",
     "collusion": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
     "dependent-group": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
-    "label-distribution": "aggregate {file} -m dawid-skene -o labels.csv",
+    "label-distribution": "audit {file} --part label-distribution -o audit",
     "fast-and-wrong": "audit {file} --part response-times -o audit",
     "fast": "audit {file} --part response-times -o audit",
     "drift": "audit {file} --part drift -o audit",
@@ -45,15 +46,15 @@ COMMANDS = {
     "accuracy": "aggregate {file} -o labels.csv",
     "accuracy-uncertain": "report {file} --gold gold.csv -o report.html",
     "overconfident": "aggregate {file} -m glad -o labels.csv",
-    "not-identified": "aggregate {file} -m one-coin -o labels.csv",
+    "not-identified": "audit {file} --part identifiability -o audit",
     "unidentified-workers": "audit {file} --part identifiability -o audit",
     "separate-parts": "audit {file} --part identifiability -o audit",
-    "class-without-expert": "aggregate {file} -m dawid-skene -o labels.csv",
 }
 # The same without a file, for a crowd in memory.
 CALLS = {
     "extreme-spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
     "spammers": 'wc.audit.prune(labels, unlabelled="spare").labels',
+    "kept-spammers": "wc.audit.find_spammers(labels).tables()",
     "no-signal": "labels.to_dict()",
     "clones": "wc.audit.collapse_clones(labels).labels",
     "dependent-labels": 'wc.audit.clean(labels, ["clones", "collusion"]).labels',
@@ -67,7 +68,7 @@ CALLS = {
     "agreement": "wc.audit.measure_agreement(labels).tables()",
     "accuracy-uncertain": "wc.report(labels, gold=gold)",
     "overconfident": 'wc.aggregate(labels, "glad")',
-    "not-identified": 'wc.aggregate(labels, "one-coin")',
+    "not-identified": "wc.audit.identifiability_report(labels).tables()",
     "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
     "separate-parts": "wc.audit.identifiability_report(labels).tables()",
 }
@@ -170,8 +171,15 @@ def _step(found: Finding, files: Sequence[str], reading: Sequence[str]) -> dict[
         "n_affected": len(found.affected),
         "explanation": shown(found.explanation),
         "remedy": shown(found.remedy),
-        "command": command_for(found.id, files, reading),
+        "command": command_for(_remedy_of(found), files, reading),
     }
+
+
+def _remedy_of(found: Finding) -> str:
+    """Return the key of the command: spammers are not pruned unless the remedy says so."""
+    if found.id in ("spammers", "extreme-spammers") and not found.remedy.startswith("Prune"):
+        return "kept-spammers"
+    return found.id
 
 
 def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ()) -> str:
