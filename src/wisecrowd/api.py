@@ -53,7 +53,7 @@ def aggregate(
     method : str or method
         A name that ``wisecrowd.methods()`` lists, or a method with its parameters, such as
         ``OneVsRest("glad")``, which is not changed. The default depends on the type of the labels;
-        for classes it is "dawid-skene".
+        for classes it is "auto".
     gold, task_prior, init
         See ``Aggregator.fit``.
     task, worker, label : str, optional

@@ -147,10 +147,10 @@ def estimate_accuracy(
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
         Known classes of tasks that were selected independently of their labels.
     fit : fitted method, optional
-        Method whose labels are assessed; it must not have seen the gold. Default: DawidSkene.
+        Method whose labels are assessed; it must not have seen the gold. Default: Auto.
     source : fitted method, optional
         Fit of these labels with a label law, from which crowds are simulated if ``fit`` has no
-        law. Default: DawidSkene.
+        law. Default: Auto.
     n_simulations : int, optional
         Number of simulated crowds, with two fits each. The default is 20, and fewer for very many
         labels.

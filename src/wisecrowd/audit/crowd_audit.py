@@ -153,8 +153,8 @@ def audit_crowd(
     parts : names, optional
         Parts to run; by default all that the data allow.
     fit : fitted method, optional
-        A fit of these labels. Without one, the parts share a Dawid-Skene fit. So do parts that need
-        a label law if the given fit has none.
+        A fit of these labels. Without one, the parts share a fit of the default method. So do
+        parts that need a label law if the given fit has none.
     options : mapping of part name to keywords, optional
         Keyword arguments of parts, such as ``{"spammers": {"level": 0.01}}``.
     random_state : int, Generator or None
@@ -211,7 +211,7 @@ class Shared:
 
     @cached_property
     def fit(self) -> Aggregator:
-        """The given fit if it has a label law, else a Dawid-Skene fit."""
+        """The given fit if it has a label law, else a fit of the default method."""
         found: Aggregator = fit_with_law(self._labels, self._given)
         return found
 

@@ -1,4 +1,4 @@
-"""Fit that a part of an audit uses: the given one, or a Dawid-Skene fit."""
+"""Fit that a part of an audit uses: the given one, or one of the default method."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from wisecrowd.core.labels import CrowdLabels
 
 
 def fit_or_default(labels: CrowdLabels, fit: Any) -> Any:
-    """Return the given fit of these labels, or a Dawid-Skene fit for None."""
+    """Return the given fit of these labels, or one of the default method for None."""
     if fit is not None:
         return fit
-    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
+    from wisecrowd.aggregation.classes.auto import Auto
 
-    return DawidSkene()._fit_without_checks(labels)
+    return Auto()._fit_without_checks(labels)
 
 
 def fit_with_law(labels: CrowdLabels, fit: Any, default: Any = None) -> Any:
-    """Return the given fit if it has a label law, else ``default`` or a Dawid-Skene fit.
+    """Return the given fit if it has a label law, else ``default`` or one of the default method.
 
     Examples
     --------
     >>> from wisecrowd.aggregation import MajorityVote, OneCoin
     >>> labels = CrowdLabels.from_matrix([[0, 0, 1], [1, 1, 0], [0, 0, 0]])
     >>> [fit_with_law(labels, method().fit(labels)) for method in (OneCoin, MajorityVote)]
-    [OneCoin(), DawidSkene()]
+    [OneCoin(), Auto()]
     """
     if fit is not None and fit._label_law() is not None:
         return fit

@@ -118,7 +118,7 @@ def find_drift(labels: Any, *, fit: Any = None, min_labels: int = 30, rate: floa
     ----------
     labels : CrowdLabels with timestamps, or data of any accepted form
     fit : fitted method, optional
-        A fit with a label law; otherwise a Dawid-Skene fit is used.
+        A fit with a label law; otherwise a fit of the default method is used.
     min_labels : int, default 30
         Minimum number of timestamped labels; other workers are not judged.
     rate : float, default 0.001

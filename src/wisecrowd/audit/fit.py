@@ -42,7 +42,7 @@ class FitCheck(Part):
 
 
 def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck:
-    """Check a fit to the labels; the default is a Dawid-Skene fit.
+    """Check a fit to the labels; the default is a fit of the default method.
 
     The checks look for sparse workers, an overruled majority vote, correlated labels, workers who
     disagree with the result, exchanged classes, classes wrongly assumed to be equally frequent,

@@ -183,8 +183,8 @@ def identifiability_report(
     ----------
     labels : CrowdLabels
     fit : fitted method, optional
-        A fit with a label law, for experts and condition numbers; otherwise a Dawid-Skene fit is
-        used.
+        A fit with a label law, for experts and condition numbers; otherwise a fit of the default
+        method is used.
     min_shared : float, optional
         Minimum number of shared tasks for a pair to count; by default five per class.
 

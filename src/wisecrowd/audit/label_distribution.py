@@ -117,7 +117,7 @@ def find_label_outliers(
     ----------
     labels : CrowdLabels or data of any accepted form
     fit : fitted method, optional
-        A fit with a label law; otherwise a Dawid-Skene fit is used.
+        A fit with a label law; otherwise a fit of the default method is used.
     min_labels : int, default 30
         Minimum number of labels on shared tasks; other workers are not judged.
     rate : float, default 0.01

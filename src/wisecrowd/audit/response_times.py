@@ -117,7 +117,7 @@ def find_fast_workers(
     ----------
     labels : CrowdLabels with durations, or data of any accepted form
     fit : fitted method, optional
-        A fit for the accuracies of the workers; by default a Dawid-Skene fit.
+        A fit for the accuracies of the workers; by default a fit of the default method.
     min_labels : int, default 10
         Minimum number of durations; other workers are not judged.
     rate : float, default 0.01

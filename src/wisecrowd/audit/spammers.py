@@ -181,7 +181,7 @@ def find_spammers(
     labels : CrowdLabels
     fit : fitted method, optional
         A fit with a label law, for score, capacity, information and accuracy; otherwise a
-        Dawid-Skene fit is used.
+        fit of the default method is used.
     level : float
                 Significance level of the test.
     ridge : float, optional

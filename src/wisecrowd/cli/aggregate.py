@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _COUNTED = ("tasks", "workers")  # attributes that a summary counts but does not list
+_CHOICE = ("chosen", "scores", "agreement", "overruled", "reason")  # of a method that chooses
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +30,7 @@ class AggregateOptions:
 
     output: options.Output = None
     workers: options.Workers = None
-    method: options.Method = "dawid-skene"
+    method: options.Method = "auto"
     parameter: options.Parameters = None
     gold: options.Gold = None
     soft: options.Soft = False
@@ -208,6 +209,8 @@ def _note_fit(
     notes(
         f"{method}: {', '.join(sizes)}, {labels.n_annotations} labels; {steps}" + "".join(counted)
     )
+    if "reason_" in vars(model):
+        notes(f"{method}: {model.reason_}")
     for warning in model.warnings_:  # warnings shown during the fit are not repeated
         notes(warning)
 
@@ -243,6 +246,7 @@ def _summary(
         "converged": model.converged_,
         "objective": model.history_[-1] if len(model.history_) else None,
         **{f"n_{name}": n for name, n in model._kind().answers.counts(vars(model)).items()},
+        **{name: vars(model)[f"{name}_"] for name in _CHOICE if f"{name}_" in vars(model)},
         "notes": notes.said,
     }
     for name, table in tables.items():

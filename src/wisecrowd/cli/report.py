@@ -28,7 +28,7 @@ class ReportOptions:
         str | None,
         typer.Option("-o", "--output", metavar="FILE", help=f"Output file (default: {DEFAULT})."),
     ] = None
-    method: options.Method = "dawid-skene"
+    method: options.Method = "auto"
     parameter: options.Parameters = None
     truth: options.Truth = None
     gold: Annotated[

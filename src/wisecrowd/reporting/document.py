@@ -99,7 +99,7 @@ def report(
     labels: Any,
     path: str | os.PathLike[str] | None = None,
     *,
-    method: str | Aggregator = "dawid-skene",
+    method: str | Aggregator = "auto",
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,

@@ -50,9 +50,7 @@ def methods_compared(study: Study) -> dict[str, Any]:
 
 
 def _fitted(name: str, study: Study) -> Any:
-    """Fit a method with its defaults, or return the audit's fit of that method."""
-    if name == "dawid-skene" and study.dawid_skene not in (None, study.blind):
-        return study.dawid_skene
+    """Fit a method with its defaults."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)
         return get_method(name)().fit(study.labels)

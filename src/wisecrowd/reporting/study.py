@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.crowd_audit import PARTS, Audit, Shared, run_parts
+from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
@@ -54,8 +55,8 @@ class Study:
         no gold.
     method : str
         Its command-line name.
-    dawid_skene : fitted DawidSkene, optional
-        Fit that the parts of the audit share; equal to ``blind`` if that is a DawidSkene.
+    shared : fitted method, optional
+        Fit that the parts of the audit share; equal to ``blind`` if that has a label law.
     audit : Audit
     known : (n_tasks,) codes, optional
         Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
@@ -69,7 +70,7 @@ class Study:
     fit: Any
     blind: Any
     method: str
-    dawid_skene: Any
+    shared: Any
     audit: Audit
     known: Codes | None
     known_from: str | None
@@ -135,7 +136,7 @@ def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
 def study_crowd(
     labels: Any,
     *,
-    method: str | Aggregator = "dawid-skene",
+    method: str | Aggregator = "auto",
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
@@ -172,7 +173,7 @@ def study_crowd(
             reported = blind = _checked(fit, crowd)
         name = kebab_case(type(reported).__name__)
         effort = audit_options(crowd)
-        shared = _dawid_skene(blind, crowd)
+        shared = _shared_fit(blind, crowd)
         usable = _as_gold_array(known, crowd)
         audit = _audit(blind, Shared(crowd, usable, shared, random_state), crowd, effort)
     return Study(
@@ -219,14 +220,12 @@ def _as_gold_array(known: Codes | None, labels: CrowdLabels) -> NDArray[Any] | N
 # ------------------------------------------------------------------------------------------- audit
 
 
-def _dawid_skene(blind: Any, labels: CrowdLabels) -> Any:
-    """Return a Dawid-Skene fit, or None if it fails; parts then report the reason."""
-    from wisecrowd.aggregation.classes.dawid_skene import DawidSkene
-
-    if isinstance(blind, DawidSkene):
-        return blind
+def _shared_fit(blind: Any, labels: CrowdLabels) -> Any:
+    """Return a fit with a label law, or None if there is none; parts then report the reason."""
+    if not matrices_fit(labels):
+        return None
     try:
-        return DawidSkene().fit(labels) if matrices_fit(labels) else None
+        return fit_with_law(labels, blind)
     except WisecrowdError:
         return None
 
