@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
-from wisecrowd.aggregation import DawidSkene
+from wisecrowd.aggregation import Auto, DawidSkene
 from wisecrowd.audit import Findings, audit_crowd, crowd_audit
 from wisecrowd.audit.part import NotApplicable, Part
 from wisecrowd.core.exceptions import DataError, ParameterError
@@ -65,7 +65,7 @@ def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
     assert (given, got_gold, seed, extra) == (labels, gold, 7, 5)
     assert seen["frugal"] is labels
     assert seen["other"] is fit
-    assert np.array_equal(fit.probas_, DawidSkene().fit(labels).probas_)
+    assert np.array_equal(fit.probas_, Auto().fit(labels).probas_)
     own = DawidSkene(max_iter=1).fit(labels)
     audit_crowd(labels, fit=own)
     assert seen["other"] is own

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation import GLAD, DawidSkene, MajorityVote
+from wisecrowd.aggregation import GLAD, Auto, DawidSkene, MajorityVote
 from wisecrowd.audit.accuracy import estimate_accuracy
 from wisecrowd.audit.crowd_audit import audit_crowd
 from wisecrowd.audit.default_fit import fit_or_default, fit_with_law
@@ -22,10 +22,10 @@ def labels():
 
 @pytest.fixture
 def default_fits(monkeypatch):
-    """Crowds to which Dawid and Skene's model is fitted."""
-    seen, fit = [], DawidSkene._fit_without_checks
+    """Crowds to which the default method is fitted."""
+    seen, fit = [], Auto._fit_without_checks
     monkeypatch.setattr(
-        DawidSkene, "_fit_without_checks", lambda model, data: seen.append(data) or fit(model, data)
+        Auto, "_fit_without_checks", lambda model, data: seen.append(data) or fit(model, data)
     )
     return seen
 
@@ -37,8 +37,8 @@ def test_a_given_fit_is_kept_where_it_serves(labels, default_fits):
     assert fit_with_law(labels, glad) is glad
     assert fit_with_law(labels, vote, other) is other
     assert default_fits == []
-    assert isinstance(fit_with_law(labels, vote), DawidSkene)
-    assert isinstance(fit_or_default(labels, None), DawidSkene)
+    assert isinstance(fit_with_law(labels, vote), Auto)
+    assert isinstance(fit_or_default(labels, None), Auto)
     assert default_fits == [labels, labels]
 
 
@@ -53,7 +53,7 @@ def test_an_audit_of_a_vote_shares_one_fit_with_a_law(labels, default_fits):
 
 
 def test_a_given_source_changes_nothing_but_the_number_of_fits(labels, default_fits):
-    vote, source = MajorityVote().fit(labels), DawidSkene().fit(labels)
+    vote, source = MajorityVote().fit(labels), Auto().fit(labels)
     given = estimate_accuracy(labels, fit=vote, source=source, n_simulations=3)
     assert len(default_fits) == 3
     np.testing.assert_array_equal(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
+from wisecrowd.aggregation import DawidSkene
 from wisecrowd.audit.drift import find_drift
 from wisecrowd.audit.part import NotApplicable
 
@@ -30,7 +31,8 @@ def random_from(labels: CrowdLabels, workers: list[int], moment: int) -> CrowdLa
 @pytest.mark.parametrize("seed", range(3))
 def test_those_who_change_are_found_with_the_moment(seed):
     changed = [2, 5, 11]
-    found = find_drift(random_from(in_time(seed), changed, 400))
+    labels = random_from(in_time(seed), changed, 400)
+    found = find_drift(labels, fit=DawidSkene().fit(labels))
     (finding,) = found.findings()
     assert (finding.id, finding.severity) == ("drift", "medium")
     assert set(finding.affected) == set(changed)

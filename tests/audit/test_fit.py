@@ -31,4 +31,4 @@ def test_a_fit_that_was_cut_off():
     labels = simulate.crowd(300, 20 * simulate.OneCoinWorkers()).labels
     short = DawidSkene(max_iter=2).fit(labels)
     assert [found.id for found in check_fit(labels, fit=short).findings()] == ["not-converged"]
-    assert check_fit(labels).to_dict() == {"method": "DawidSkene", "cautions": []}
+    assert check_fit(labels).to_dict() == {"method": "Auto", "cautions": []}

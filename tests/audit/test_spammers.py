@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
-from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.aggregation import Auto, DawidSkene, MajorityVote
 from wisecrowd.audit import find_spammers, prune
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.core.exceptions import ParameterError
@@ -99,7 +99,7 @@ def test_renaming_classes_changes_nothing():
 
 def test_same_seed_same_report_and_table():
     labels = crowd(300, 8 * HONEST + 4 * simulate.Spammers()).labels
-    fit = DawidSkene().fit(labels)
+    fit = Auto().fit(labels)
     one, other = find_spammers(labels, fit=fit), find_spammers(labels)
     table = one.tables()["spammers"]
     assert list(table)[:2] == ["worker", "n_labels"]
