@@ -19,6 +19,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.frames import as_frame
 from wisecrowd.core.kinds import LABELS, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.registry import get_method, kebab_case
 
 # Reading options that errors name as a remedy; they are not parameters of methods.
@@ -160,6 +161,7 @@ def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation")
             raise ParameterError(
                 f"{kebab_case(cls.__name__)} has no parameter {own!r}"
                 + f"{suggestion(own, known)}; it has {', '.join(known) or 'none'}."
+                + _hint_of_default(kebab_case(cls.__name__))
             )
     try:
         method: Aggregator = cls(**{key: value for key, value in params.items() if "__" not in key})
@@ -172,6 +174,14 @@ def make_method(name: str, params: Mapping[str, Any], kind: str = "aggregation")
         if nested:
             method.set_params(**{key: value})
     return method
+
+
+def _hint_of_default(name: str) -> str:
+    """Return how to set the parameter of another method, for a default that nobody named."""
+    if name != get_kind(LABELS).default_method:
+        return ""
+    named = for_reader('name a method, such as method="dawid-skene"', "name a method with -m")
+    return f" To set a parameter of another method, {named}."
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:

@@ -4,6 +4,7 @@ import pytest
 
 from wisecrowd.cli.parameters import configured_method, parse_value
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.messages.option_spelling import shell_spelling
 
 
 @pytest.mark.parametrize(
@@ -44,6 +45,15 @@ def test_text_becomes_the_value_it_means(text, default, value):
 def test_wrong_kinds_are_refused(text, default, message):
     with pytest.raises(ParameterError, match=message):
         parse_value("x", text, default)
+
+
+def test_parameters_of_another_method_need_its_name():
+    with shell_spelling(), pytest.raises(ParameterError) as caught:
+        configured_method("auto", ["max_iter=20"], seed=None)
+    assert str(caught.value) == (
+        "auto has no parameter 'max_iter'; it has candidates, class_prior. "
+        "To set a parameter of another method, name a method with -m."
+    )
 
 
 def test_parameters_reach_the_method():

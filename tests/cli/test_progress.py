@@ -104,3 +104,16 @@ def test_rate_counts_from_the_current_run():
         assert bar._facts(Progress(1, 10, -1.0)) == "1/10, objective -1"
     finally:
         bar.stop()
+
+
+def test_the_bar_names_the_fit_of_several():
+    bar = progress.ProgressBar("fitting auto", delay=1000.0)
+    try:
+        bar.update(Progress(1, 10, 0.0, "one-coin"))
+        bar.update(Progress(2, 10, 0.0, "one-coin"))
+        assert bar._description(bar._latest) == "fitting auto: one-coin"
+        bar._start -= 1000.0
+        bar.update(Progress(3, 10, 0.0, "wawa"))  # the rate of another fit does not count
+        assert time.monotonic() - bar._start < 500
+    finally:
+        bar.stop()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from wisecrowd.inference.monitor import Progress, report, reporting
+from wisecrowd.inference.monitor import Progress, report, reporting, stage
 
 
 def test_nobody_listens_by_default():
@@ -39,3 +39,17 @@ def test_listener_is_gone_after_an_error():
         interrupted()
     report(Progress(1, 1))
     assert seen == []
+
+
+def test_fits_report_their_stage():
+    seen = []
+    with reporting(seen.append):
+        with stage("wawa"):
+            report(Progress(1, 3, -1.0))
+        report(Progress(2, 3, -1.0))
+    assert seen == [Progress(1, 3, -1.0, "wawa"), Progress(2, 3, -1.0)]
+
+
+def test_a_stage_needs_no_listener():
+    with stage("wawa"):
+        report(Progress(1, 3))

@@ -202,7 +202,8 @@ def _note_fit(
         notes(f"{method} has nothing random: --seed makes no difference")
     steps = f"{model.n_iter_} iteration{'s' if model.n_iter_ != 1 else ''}"
     if not model.converged_:
-        steps += ", not converged: raise -p max_iter or accept it"
+        steps += ", not converged"
+        steps += ": raise -p max_iter or accept it" if hasattr(model, "max_iter") else ""
     sizes = [f"{len(ids)} {name}" for name, ids in labels.vocabularies().items()]
     counts = model._kind().answers.counts(vars(model)).items()
     counted = [f"; {n} {name if n > 1 else name[:-1]}" for name, n in counts if n]

@@ -71,8 +71,8 @@ class ProgressBar:
 
     def update(self, progress: Progress) -> None:
         """Record one more iteration."""
-        if self._latest is None or progress.iteration <= self._latest.iteration:
-            self._start = time.monotonic()  # a new run, such as a restart
+        if self._latest is None or _is_new_run(self._latest, progress):
+            self._start = time.monotonic()
         self._latest = progress
         if self._shown is not None:
             self._draw()
@@ -115,10 +115,14 @@ class ProgressBar:
         if self._latest is not None:
             self._shown.update(
                 self._task,
+                description=harmless(self._description(self._latest)),
                 total=self._latest.max_iter,
                 completed=self._latest.iteration,
                 facts=self._facts(self._latest),
             )
+
+    def _description(self, now: Progress) -> str:
+        return f"{self._what}: {now.stage}" if now.stage else self._what
 
     def _facts(self, now: Progress) -> str:
         seconds = max(time.monotonic() - self._start, 1e-9)
@@ -128,3 +132,8 @@ class ProgressBar:
         if now.objective is not None:
             facts.append(f"objective {now.objective:.8g}")
         return ", ".join(facts)
+
+
+def _is_new_run(before: Progress, now: Progress) -> bool:
+    """Return whether an iteration belongs to another fit, or to a restart."""
+    return now.stage != before.stage or now.iteration <= before.iteration

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.aggregation.classes.auto import Auto
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import get_method
 from wisecrowd.reporting.study import Study, codes_of
@@ -46,11 +47,29 @@ def methods_compared(study: Study) -> dict[str, Any]:
         "accuracy": None if study.known is None else [_accuracy(study, chosen[n]) for n in names],
         "n_scored": len(study.scored),
         "left_out": left_out,
+        "choice": _choice(study.fit),
+    }
+
+
+def _choice(fit: Any) -> dict[str, Any] | None:
+    """Return how the default method chose; None for other methods."""
+    if not isinstance(fit, Auto):
+        return None
+    scores = sorted(fit.scores_.items(), key=lambda item: -item[1]["score"])
+    return {
+        "chosen": fit.chosen_,
+        "reason": fit.reason_,
+        "scores": [{"name": name, **row} for name, row in scores],
+        "agreement": [{"name": name, "share": share} for name, share in fit.agreement_.items()],
+        "overruled": fit.overruled_,
     }
 
 
 def _fitted(name: str, study: Study) -> Any:
-    """Fit a method with its defaults."""
+    """Fit a method with its defaults, or return a fit that the study has made."""
+    for member in study.members:
+        if type(member) is get_method(name):
+            return member
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)
         return get_method(name)().fit(study.labels)

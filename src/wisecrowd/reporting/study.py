@@ -57,6 +57,9 @@ class Study:
         Its command-line name.
     shared : fitted method, optional
         Fit that the parts of the audit share; equal to ``blind`` if that has a label law.
+    members : tuple of fitted methods
+        Methods that a fit of the default method, made for this study, consists of. They have their
+        default parameters, and were fitted without gold.
     audit : Audit
     known : (n_tasks,) codes, optional
         Known classes: -1 where unknown, ``n_classes`` for a class that no label has.
@@ -71,6 +74,7 @@ class Study:
     blind: Any
     method: str
     shared: Any
+    members: tuple[Any, ...]
     audit: Audit
     known: Codes | None
     known_from: str | None
@@ -174,11 +178,14 @@ def study_crowd(
         name = kebab_case(type(reported).__name__)
         effort = audit_options(crowd)
         shared = _shared_fit(blind, crowd)
+        made = (blind, shared) if fit is None else (shared,) if shared is not blind else ()
+        members = tuple(member for one in made for member in _members(one))
         usable = _as_gold_array(known, crowd)
         audit = _audit(blind, Shared(crowd, usable, shared, random_state), crowd, effort)
     return Study(
-        crowd, reported, blind, name, shared, audit, known, known_from, random_state, effort
-    )
+        crowd, reported, blind, name, shared, members, audit, known, known_from, random_state,
+        effort,
+    )  # fmt: skip
 
 
 def _unfitted(method: str | Aggregator) -> Aggregator:
@@ -228,6 +235,14 @@ def _shared_fit(blind: Any, labels: CrowdLabels) -> Any:
         return fit_with_law(labels, blind)
     except WisecrowdError:
         return None
+
+
+def _members(fit: Any) -> list[Any]:
+    """Return the methods that a fit of the default method consists of; none for other fits."""
+    from wisecrowd.aggregation.classes.auto import Auto
+
+    has_defaults = isinstance(fit, Auto) and isinstance(fit.class_prior, str)
+    return fit.members_ if has_defaults and fit.class_prior == Auto.class_prior else []
 
 
 def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) -> Audit:

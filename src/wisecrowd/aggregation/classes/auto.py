@@ -33,6 +33,7 @@ from wisecrowd.inference.held_out_labels import (
     scoring_plan,
 )
 from wisecrowd.inference.label_law import LabelLaw
+from wisecrowd.inference.monitor import stage
 from wisecrowd.inference.temperature_scaling import (
     at_temperature,
     best_temperature,
@@ -187,9 +188,8 @@ class Auto(Aggregator):
         problem = with_class_prior(problem, self.class_prior)
         names, scores = self._choice(problem)
         parts = [_fit_member(name, problem) for name in names]
-        results = [result for _, result in parts]
         temperature = _temperature(names, problem)
-        probas = _pool([result.probas for result in results], problem, temperature)
+        probas = _pool([result.probas for _, result in parts], problem, temperature)
         return _result(problem.data, probas, parts, names, scores, temperature)
 
     def _choice(self, problem: Problem) -> tuple[list[str], dict[str, HeldOutScore]]:
@@ -263,7 +263,8 @@ def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggr
     """Fit a method with its defaults, as its own ``fit`` would after checking the data."""
     member = get_method(name)()
     rng = as_generator(getattr(member, "random_state", None))
-    result = member._fit(replace(problem, rng=rng))
+    with stage(name):
+        result = member._fit(replace(problem, rng=rng))
     if publish:
         member._publish(problem.data, replace(result, findings=()))  # the pool reports them
     return member, result
