@@ -35,14 +35,15 @@ def main() -> None:
     )
 
     vote = aggregation.MajorityVote().fit(labels)
-    model = aggregation.DawidSkene(random_state=SEED).fit(labels)
+    model = aggregation.Auto().fit(labels)
     before = metrics.accuracy(truth, vote.labels_)
     after = metrics.accuracy(truth, model.labels_)
     fewer = 1 - (1 - after) / (1 - before)
     print(f"  majority vote  {before:.1%} correct")
-    print(f"  Dawid-Skene    {after:.1%} correct")
+    print(f"  auto           {after:.1%} correct")
     print(f"  gained         {100 * (after - before):+.1f} points: {fewer:.0%} fewer wrong labels")
     likeness = metrics.worker_rank_correlation(model.worker_accuracy_, crowd.worker_accuracy)
+    print(f"  reason         {model.reason_}")
     print(f"  workers        rank correlation of estimated and true accuracy: {likeness:.2f}")
 
     train(pixels, truth, labels)
@@ -54,7 +55,7 @@ def main() -> None:
         "workers.csv": model.worker_columns() | {"true_accuracy": crowd.worker_accuracy},
     }
     manifest = Manifest.describe(
-        method="dawid-skene",
+        method="auto",
         parameters=model.get_params(),
         seed=SEED,
         inputs=[OUTPUT / "crowd" / "answers.csv"],

@@ -56,7 +56,7 @@ def test_ids_keep_their_types():
 
 def test_matrix_and_crowd_labels():
     matrix = np.array([[0, 0, 1], [1, 1, 1], [0, 0, 0]])
-    expected = wc.aggregation.DawidSkene().fit(matrix)
+    expected = wc.aggregation.Auto().fit(matrix)
     result = wc.aggregate(wc.CrowdLabels.from_matrix(matrix))
     assert result["label"].to_pylist() == expected.labels_.tolist()
     assert result["confidence"].to_pylist() == expected.confidence_.tolist()
@@ -75,7 +75,9 @@ def test_parameters_gold_and_prior_are_passed_on():
     labels = wc.CrowdLabels.from_arrays(**ROWS)
     prior = [0.2, 0.8]
     expected = fit.fit(labels, gold={"t1": "dog"}, task_prior=prior).confidence_
-    result = wc.aggregate(labels, gold={"t1": "dog"}, task_prior=prior, prior=None, max_iter=3)
+    result = wc.aggregate(
+        labels, "dawid-skene", gold={"t1": "dog"}, task_prior=prior, prior=None, max_iter=3
+    )
     assert result["confidence"].to_pylist() == expected.tolist()
     assert result["label"].to_pylist()[0] == "dog"
 
@@ -96,7 +98,12 @@ def test_method_that_is_none():
 
 def test_unknown_parameter_has_a_suggestion():
     with pytest.raises(ParameterError, match=r"no parameter 'max_itre' \(did you mean 'max_iter'"):
-        wc.aggregate(ROWS, max_itre=3)
+        wc.aggregate(ROWS, "dawid-skene", max_itre=3)
+
+
+def test_parameters_of_another_method_need_its_name():
+    with pytest.raises(ParameterError, match=r"name a method, such as method=\"dawid-skene\""):
+        wc.aggregate(ROWS, max_iter=3)
 
 
 def test_unknown_method_has_a_suggestion():
@@ -156,7 +163,7 @@ NAMED = {"x": ROWS["task"], "y": ROWS["worker"], "z": ROWS["label"]}
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, dict])
 def test_the_columns_of_a_frame_can_be_named(make):
-    found = wc.aggregate(make(NAMED), task="x", worker="y", label="z", max_iter=100)
+    found = wc.aggregate(make(NAMED), "one-coin", task="x", worker="y", label="z", max_iter=100)
     assert [str(label) for label in found["label"]] == LABELS
 
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import wisecrowd as wc
+from wisecrowd import simulate
 from wisecrowd.core.registry import method_names
 from wisecrowd.storage import read_manifest
 
@@ -21,7 +22,7 @@ COLUMNS = ["task", "label", "confidence", "tie", "n_labels"]
 
 def test_labels_go_to_standard_output_and_notes_to_standard_error(cli, answers, rows):
     code, out, err = cli("aggregate", answers)
-    expected = wc.aggregation.DawidSkene().fit(wc.read(answers))
+    expected = wc.aggregation.Auto().fit(wc.read(answers))
     found = rows(out)
     assert code == 0
     assert list(found[0]) == COLUMNS
@@ -30,7 +31,8 @@ def test_labels_go_to_standard_output_and_notes_to_standard_error(cli, answers, 
     shown = [float(row["confidence"]) for row in found]
     np.testing.assert_allclose(shown, expected.confidence_, rtol=5e-6)
     assert [int(row["n_labels"]) for row in found] == [3, 3, 3, 2, 3]
-    assert err.startswith("dawid-skene: 5 tasks, 3 workers, 2 classes, 14 labels; ")
+    assert err.startswith("auto: 5 tasks, 3 workers, 2 classes, 14 labels; ")
+    assert f"\nauto: {expected.reason_}\n" in err
 
 
 def test_quiet_says_nothing(cli, answers):
@@ -41,7 +43,9 @@ def test_quiet_says_nothing(cli, answers):
 
 def test_files_and_their_manifests(cli, answers, tmp_path, rows, written):
     labels, workers = tmp_path / "labels.csv", tmp_path / "workers.csv"
-    code, out, err = cli("aggregate", answers, "-o", labels, "--workers", workers, "--seed", 3)
+    code, out, err = cli(
+        "aggregate", answers, "-m", "dawid-skene", "-o", labels, "--workers", workers, "--seed", 3
+    )
     assert (code, out) == (0, "")
     assert f"wrote {labels} (5 rows)" in err
     assert written(answers) == {
@@ -97,7 +101,7 @@ def test_gold_is_kept(cli, answers, table, rows):
 
 def test_soft_adds_a_column_per_class(cli, answers, rows):
     found = rows(cli("aggregate", answers, "--soft").out)
-    expected = wc.aggregation.DawidSkene().fit(wc.read(answers)).probas_
+    expected = wc.aggregation.Auto().fit(wc.read(answers)).probas_
     got = [[float(row["p_cat"]), float(row["p_dog"])] for row in found]
     np.testing.assert_allclose(got, expected, rtol=5e-6)
 
@@ -146,7 +150,7 @@ def test_several_files_a_glob_and_standard_input(cli, answers, table, tmp_path, 
 
 
 def test_json_is_one_object_with_everything(cli, answers):
-    found = json.loads(cli("aggregate", answers, "--json", "--seed", 2).out)
+    found = json.loads(cli("aggregate", answers, "-m", "dawid-skene", "--json", "--seed", 2).out)
     assert found["method"] == "dawid-skene"
     assert found["seed"] == 2
     assert found["classes"] == ["cat", "dog"]
@@ -154,6 +158,24 @@ def test_json_is_one_object_with_everything(cli, answers):
     assert [row["label"] for row in found["labels"]][:3] == ["cat", "dog", "cat"]
     assert list(found["labels"][0]) == COLUMNS
     assert {row["worker"] for row in found["workers"]} == {"ann", "bob", "cem"}
+
+
+def test_json_has_the_choice_of_the_default_method(cli, tmp_path):
+    crowd = simulate.crowd(60, 8 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(4))
+    simulate.write(crowd, tmp_path / "crowd")
+    path = tmp_path / "crowd" / "answers.csv"
+    code, out, err = cli("aggregate", path, "--json")
+    expected = wc.aggregation.Auto().fit(wc.read(path))
+    found = json.loads(out)
+    assert (code, found["method"], found["seed"]) == (0, "auto", None)
+    assert found["chosen"] == expected.chosen_
+    assert found["scores"] == expected.scores_
+    assert set(found["scores"]) == set(expected.candidates)
+    assert found["agreement"] == expected.agreement_
+    assert found["overruled"] == expected.overruled_
+    assert found["reason"] == expected.reason_
+    assert f"auto: {expected.reason_}" in found["notes"]
+    assert "held-out labels" in err
 
 
 def test_json_names_what_went_to_a_file(cli, answers, tmp_path):
@@ -188,18 +210,19 @@ def test_saved_method_predicts_as_before(cli, answers, tmp_path):
     assert cli("aggregate", answers, "--save", tmp_path / "model").code == 0
     loaded = wc.load(tmp_path / "model")
     labels = wc.read(answers)
-    fresh = wc.aggregation.DawidSkene().fit(labels)
+    fresh = wc.aggregation.Auto().fit(labels)
     assert np.array_equal(loaded.predict_proba(labels), fresh.predict_proba(labels))
-    assert read_manifest(tmp_path / "model").method == "dawid-skene"
+    assert read_manifest(tmp_path / "model").method == "auto"
 
 
 def test_not_converged_is_said(cli, answers):
-    assert "not converged" in cli("aggregate", answers, "-p", "max_iter=1").err
+    done = cli("aggregate", answers, "-m", "dawid-skene", "-p", "max_iter=1")
+    assert "not converged: raise -p max_iter or accept it" in done.err
 
 
 def test_ties_are_marked(cli, table, rows):
     path = table("a.csv", ["task", "worker", "label"], [("1", "a", "x"), ("1", "b", "y")])
-    code, out, err = cli("aggregate", path, "-p", "max_iter=1")
+    code, out, err = cli("aggregate", path)
     assert code == 0
     assert rows(out)[0]["tie"] == "true"
     assert rows(out)[0]["label"] == "x"
@@ -225,8 +248,9 @@ def test_same_bits_for_any_number_of_threads(cli, answers):
     ("options", "code", "message"),
     [
         (["-m", "david-skene"], 2, "did you mean 'dawid-skene'"),
-        (["-p", "max_itre=3"], 2, "did you mean 'max_iter'"),
-        (["-p", "max_iter=0"], 2, "max_iter is 0"),
+        (["-m", "dawid-skene", "-p", "max_itre=3"], 2, "did you mean 'max_iter'"),
+        (["-m", "dawid-skene", "-p", "max_iter=0"], 2, "max_iter is 0"),
+        (["-p", "max_iter=3"], 2, "To set a parameter of another method, name a method with -m."),
         (["-o", "labels.xyz"], 2, "end it in .csv"),
         (["-o", "no/such/place/labels.csv"], 3, "no/such/place does not exist"),
         (["--format", "xlsx"], 2, "no format 'xlsx'"),

@@ -15,7 +15,7 @@ CODES = np.searchsorted(["cat", "dog"], TRUE)
 
 def test_round_trip_from_aggregate(cli, answers, truth, tmp_path):
     target = tmp_path / "labels.csv"
-    cli("aggregate", answers, "-o", target, "--soft")
+    cli("aggregate", answers, "-m", "dawid-skene", "-o", target, "--soft")
     code, out, err = cli("evaluate", target, "--truth", truth, "--json")
     model = wc.aggregation.DawidSkene().fit(wc.read(answers))
     assert code == 0, err
@@ -29,7 +29,7 @@ def test_round_trip_from_aggregate(cli, answers, truth, tmp_path):
 
 def test_confidence_alone_is_enough_for_two_classes(cli, answers, truth, tmp_path):
     target = tmp_path / "labels.csv"
-    cli("aggregate", answers, "-o", target)
+    cli("aggregate", answers, "-m", "dawid-skene", "-o", target)
     found = json.loads(cli("evaluate", target, "--truth", truth, "--json").out)
     model = wc.aggregation.DawidSkene().fit(wc.read(answers))
     assert found["log_loss"] == pytest.approx(metrics.log_loss(CODES, model.probas_))

@@ -19,8 +19,8 @@ EXPORT = Path(__file__).parents[1] / "io" / "fixtures" / "label_studio.json"
 
 def test_aggregate_writes_soft_labels_and_predictions(cli, tmp_path):
     done = cli(
-        "aggregate", EXPORT, "-o", tmp_path / "labels.csv", "--soft-labels", tmp_path / "soft.npy",
-        "--predictions", tmp_path / "predictions.json",
+        "aggregate", EXPORT, "-m", "dawid-skene", "-o", tmp_path / "labels.csv",
+        "--soft-labels", tmp_path / "soft.npy", "--predictions", tmp_path / "predictions.json",
     )  # fmt: skip
     assert done.code == 0, done.err
     fit = DawidSkene().fit(read(EXPORT))

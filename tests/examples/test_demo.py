@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import runpy
 from pathlib import Path
 
@@ -21,5 +22,8 @@ def test_demo_gains_on_majority_vote_and_writes_its_results(tmp_path, monkeypatc
     with (tmp_path / "demo-output" / "labels.csv").open() as file:
         rows = list(csv.DictReader(file))
     right = sum(row["label"] == row["truth"] for row in rows) / len(rows)
-    assert f"Dawid-Skene    {right:.1%} correct" in out
+    assert f"auto           {right:.1%} correct" in out
+    assert re.search(
+        r"reason +[a-z-]+ predicts held-out labels .*majority labels were changed", out
+    )
     assert right > 0.9

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation import DawidSkene
+from wisecrowd.aggregation import Auto, DawidSkene
 from wisecrowd.reporting.budget import budget
 from wisecrowd.reporting.study import study_crowd
 
@@ -12,10 +14,16 @@ from wisecrowd.reporting.study import study_crowd
 def test_the_present_is_the_estimated_accuracy(study):
     found = budget(study)
     now = next(p for p in found["points"] if p["labels"] == found["now"])
-    assert now["claimed"] == pytest.approx(DawidSkene().fit(study.labels).confidence_.mean())
     assert now["accuracy"] == pytest.approx(study.audit["accuracy"].best[0])
     assert now["measured"] == pytest.approx(study.right.mean())
     assert found["cost_per_label"] == pytest.approx(0.05)
+
+
+def test_the_present_claim_is_the_confidence_under_the_label_law(study):
+    fit = DawidSkene().fit(study.labels)
+    found = budget(replace(study, fit=fit, blind=fit))
+    now = next(p for p in found["points"] if p["labels"] == found["now"])
+    assert now["claimed"] == pytest.approx(fit.confidence_.mean())
 
 
 def test_fewer_labels_are_as_good_as_they_were_and_more_as_good_as_they_would_be():
@@ -27,7 +35,7 @@ def test_fewer_labels_are_as_good_as_they_were_and_more_as_good_as_they_would_be
         if point["measured"] is not None:
             assert point["accuracy"] == pytest.approx(point["measured"], abs=0.04)
     more = simulate.crowd(1500, workers, simulate.PerTask(8), n_classes=3, random_state=0)
-    reached = DawidSkene().fit(more.labels).score(more.labels, dict(enumerate(more.truth.tolist())))
+    reached = Auto().fit(more.labels).score(more.labels, dict(enumerate(more.truth.tolist())))
     last = next(p for p in points if p["labels"] == 8)
     assert last["accuracy"] == pytest.approx(reached, abs=0.04)
     values = [p["accuracy"] for p in points]

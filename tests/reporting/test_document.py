@@ -17,7 +17,7 @@ from wisecrowd.storage import Manifest, read_manifest
 def made(study, summary):
     fit = study.fit
     tables = {"workers": fit.worker_columns(), "tasks": fit.task_columns()}
-    return Report(summary, tables, Manifest.describe(method="dawid-skene"))
+    return Report(summary, tables, Manifest.describe(method="auto"))
 
 
 def test_report_is_public_and_writes_one_page(labels, tmp_path):
@@ -41,7 +41,8 @@ def test_a_report_takes_at_most_twenty_fits(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Aggregator, "fit", counted)
     wc.report(made.labels, tmp_path / "report.html")
-    assert {"DawidSkene", "MajorityVote", "GLAD"} <= set(fitted)
+    assert {"Auto", "MajorityVote", "GLAD"} <= set(fitted)
+    assert "Wawa" not in fitted  # a member of the default method
     assert len(fitted) <= 20
 
 

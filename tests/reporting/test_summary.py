@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.aggregation import Auto, DawidSkene, MajorityVote
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.reporting import study as study_module
 from wisecrowd.reporting.sections import SECTIONS
@@ -21,7 +21,7 @@ def test_is_plain_data_with_a_version(summary):
 
 
 def test_verdict_is_measured_by_the_truth(summary, labels, truth):
-    fit = DawidSkene().fit(labels)
+    fit = Auto().fit(labels)
     verdict = summary["verdict"]
     assert verdict["measured"]["value"] == pytest.approx(fit.score(labels, truth))
     assert verdict["measured"]["low"] < verdict["measured"]["value"] < verdict["measured"]["high"]
@@ -134,7 +134,7 @@ def test_gold_is_used_by_the_fit_and_judges_the_fit_without_it(labels, truth):
     gold = {task: truth[task] for task in range(40)}
     study = study_crowd(labels, gold=gold)
     assert study.fit.labels_[:40].tolist() == [truth[i] for i in range(40)]
-    assert np.array_equal(study.blind.labels_, DawidSkene().fit(labels).labels_)
+    assert np.array_equal(study.blind.labels_, Auto().fit(labels).labels_)
     assert len(study.scored) == 40
     assert study.audit["accuracy"].n_gold == 40
 

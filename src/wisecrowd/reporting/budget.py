@@ -41,8 +41,9 @@ def budget(study: Study) -> dict[str, Any] | None:
     at = float(crowd.labels_per_task.mean())
     now = _posterior(crowd, tasks, np.ones(crowd.n_annotations, bool), law)
     claimed = float(now.max(axis=1).mean())
+    reported = study.blind_chosen[tasks]
     points = _fewer(study, crowd, tasks, law, rng)
-    points.append({"labels": at, "claimed": claimed, "measured": _measured(study, tasks, now)})
+    points.append({"labels": at, "claimed": claimed, "measured": _measured(study, tasks, reported)})
     points += _more(study, tasks, now, at, law, rng)
     estimate: Any = study.audit.parts.get("accuracy")
     value = claimed if estimate is None else float(estimate.best[0])
@@ -90,19 +91,19 @@ def _fewer(study: Study, crowd: Any, tasks: Any, law: LabelLaw, rng: Any) -> lis
             {
                 "labels": float(keep.sum() / crowd.n_tasks),
                 "claimed": float(probas.max(axis=1).mean()),
-                "measured": _measured(study, tasks, probas),
+                "measured": _measured(study, tasks, probas.argmax(axis=1)),
             }
         )
     return points
 
 
-def _measured(study: Study, tasks: Any, probas: Floats) -> float | None:
+def _measured(study: Study, tasks: Any, codes: NDArray[Any]) -> float | None:
     if study.known is None:
         return None
     known = study.known[tasks]
     if not (known >= 0).any():
         return None
-    return float(np.mean((probas.argmax(axis=1) == known)[known >= 0]))
+    return float(np.mean((codes == known)[known >= 0]))
 
 
 def _more(

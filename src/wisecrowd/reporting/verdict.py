@@ -128,7 +128,8 @@ def wilson(share: float, n: float) -> tuple[float, float]:
     z2 = 1.96**2
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     reach = 1.96 * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
-    return float(max(middle - reach, 0.0)), float(min(middle + reach, 1.0))
+    low, high = min(middle - reach, share), max(middle + reach, share)  # despite rounding
+    return float(max(low, 0.0)), float(min(high, 1.0))
 
 
 def _agreement(study: Study) -> dict[str, Any] | None:
