@@ -68,7 +68,7 @@ CASES: dict[str, dict[str, list[str]]] = {
             "aggregate missing.csv",
             "aggregate crowd.csv -m dawid-skeen",
             "aggregate crowd.csv -p tolerance=1",
-            "aggregate crowd.csv -p tol=-1",
+            "aggregate crowd.csv -m dawid-skene -p tol=-1",
             "aggregate crowd.csv --label answer",
             "aggregate crowd.csv --type numbers",
             "aggregate crowd.csv -m kos",
