@@ -9,7 +9,7 @@ import wisecrowd as wc
 from wisecrowd.audit.crowd_audit import PARTS
 from wisecrowd.cli.app import build_command
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.registry import method_names
+from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.reporting.verdict import CALLS, COMMANDS, _step, command_for
 
 FILE = "it's <mine>.csv"
@@ -55,3 +55,9 @@ def test_every_finding_of_the_audit_has_a_command():
     ids = re.findall(rf'"([a-z]+(?:-[a-z]+)*)",\s*"(?:{severities})"', source)
     assert len(ids) > 10
     assert {name for name in ids if name not in COMMANDS} <= {"info", "low", "medium"}
+
+
+def test_a_fit_that_did_not_converge_is_repeated_with_its_method():
+    command = command_for("not-converged", ["a.csv"], method="glad")
+    assert command == "wisecrowd aggregate a.csv -m glad -p max_iter=1000 -o labels.csv"
+    assert "max_iter" in get_method("glad")._parameter_names()

@@ -32,7 +32,9 @@ COMMANDS = {
     "sparse-workers": "compare {file}",
     "ballot-stuffing": "inspect {first}",
     "over-confidence": "aggregate {file} --calibrate -o labels.csv",
-    "not-converged": "aggregate {file} -p max_iter=1000 -o labels.csv",
+    "not-converged": "aggregate {file} -m {method} -p max_iter=1000 -o labels.csv",
+    "overruled-majority": "aggregate {file} --gold gold.csv -o labels.csv",
+    "members-disagree": "aggregate {file} --gold gold.csv -o labels.csv",
     "collusion": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
     "dependent-group": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
     "label-distribution": "audit {file} --part label-distribution -o audit",
@@ -58,6 +60,8 @@ CALLS = {
     "no-signal": "labels.to_dict()",
     "clones": "wc.audit.collapse_clones(labels).labels",
     "dependent-labels": 'wc.audit.clean(labels, ["clones", "collusion"]).labels',
+    "overruled-majority": "wc.aggregate(labels, gold=gold)",
+    "members-disagree": "wc.aggregate(labels, gold=gold)",
     "collusion": 'wc.aggregate(labels, "group-aware-dawid-skene")',
     "dependent-group": 'wc.aggregate(labels, "group-aware-dawid-skene")',
     "fast-and-wrong": "wc.audit.find_fast_workers(labels).tables()",
@@ -160,10 +164,13 @@ def next_steps(
     study: Study, files: Sequence[str], reading: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Return all findings, most severe first, with the command or call that addresses each."""
-    return [_step(found, files, reading) for found in study.audit.findings]
+    method = getattr(study.fit, "chosen_", study.method)  # the default method has no max_iter
+    return [_step(found, files, reading, method) for found in study.audit.findings]
 
 
-def _step(found: Finding, files: Sequence[str], reading: Sequence[str]) -> dict[str, Any]:
+def _step(
+    found: Finding, files: Sequence[str], reading: Sequence[str], method: str
+) -> dict[str, Any]:
     return {
         "id": found.id,
         "severity": found.severity,
@@ -172,7 +179,7 @@ def _step(found: Finding, files: Sequence[str], reading: Sequence[str]) -> dict[
         "n_affected": len(found.affected),
         "explanation": shown(found.explanation),
         "remedy": shown(found.remedy),
-        "command": command_for(_remedy_of(found), files, reading),
+        "command": command_for(_remedy_of(found), files, reading, method),
     }
 
 
@@ -183,7 +190,9 @@ def _remedy_of(found: Finding) -> str:
     return found.id
 
 
-def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ()) -> str:
+def command_for(
+    finding: str, files: Sequence[str], reading: Sequence[str] = (), method: str = "dawid-skene"
+) -> str:
     """Return the command that addresses a finding, or the Python call if there is no file.
 
     Parameters
@@ -194,6 +203,8 @@ def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ())
         The files of annotations.
     reading : sequence of str
         Options for reading them, such as ``["--task", "image"]``.
+    method : str
+        Method of the report, or the one that the default method chose.
 
     Examples
     --------
@@ -206,7 +217,7 @@ def command_for(finding: str, files: Sequence[str], reading: Sequence[str] = ())
         return CALLS.get(finding, OTHER_CALL)
     quoted = [shlex.quote(file) for file in files]
     template = COMMANDS.get(finding, OTHER_COMMAND)
-    command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0])
+    command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0], method=method)
     if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command
     return " ".join([command, *map(shlex.quote, reading)])
