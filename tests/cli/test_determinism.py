@@ -21,7 +21,7 @@ for method in sys.argv[2:]:
                 "--soft", "--workers", f"{sys.argv[1]}-{method}.jsonl"])
     assert code == 0
 """
-METHODS = ("dawid-skene", "one-coin", "gibbs-dawid-skene")
+METHODS = ("auto", "dawid-skene", "one-coin", "gibbs-dawid-skene")
 SETTINGS = {"a": ("0", "1"), "b": ("1", "3"), "c": ("987", "2")}
 
 

@@ -69,7 +69,8 @@ def check_fit(labels: CrowdLabels, *, fit: Aggregator | None = None) -> FitCheck
     found = findings_of(labels, result)
     name = type(model).__name__
     if not model.converged_:
-        found.append(not_converged(model.n_iter_, name))
+        iterated = getattr(model, "chosen_", name)  # the default method has no iterations itself
+        found.append(not_converged(model.n_iter_, iterated))
     return FitCheck(name, tuple(found))
 
 
