@@ -370,8 +370,8 @@ def _result(
 def _not_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
     """Return whether the chosen class (n_tasks,) has fewer votes than another."""
     if labels.n_tasks * labels.n_classes <= DENSE_LIMIT:
-        votes = vote_table(labels, weighted=True)
-        return np.asarray(votes[np.arange(len(votes)), codes] < votes.max(axis=1) - 1e-9)
+        table = vote_table(labels, weighted=True)
+        return np.asarray(table[np.arange(len(table)), codes] < table.max(axis=1) - 1e-9)
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
     cells, place = np.unique(cell, return_inverse=True)

@@ -348,7 +348,8 @@ class HierarchicalDawidSkene(Aggregator):
         still = int(np.count_nonzero(labels.labels_per_task)) // FEW_MOVE
         run = iterate(
             model, shards, params, states,
-            max_iter=self.max_iter, tol=self.tol, settled=lambda stats, _: bool(stats.moving <= still),
+            max_iter=self.max_iter, tol=self.tol,
+            settled=lambda stats, _: bool(stats.moving <= still),
         )  # fmt: skip
         probas, difficulty = np.empty((labels.n_tasks, K)), np.empty(labels.n_tasks)
         shards.collect(model, "answer", run.states, run.params, rows_into(probas, difficulty))
