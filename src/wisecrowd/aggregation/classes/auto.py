@@ -414,12 +414,8 @@ def _score_table(scores: Mapping[str, HeldOutScore]) -> dict[str, dict[str, floa
     table = {}
     for name, score in scores.items():
         lead, error = paired_difference(score, first) if first is not None else (0.0, 0.0)
-        table[name] = {
-            "score": score.mean,
-            "standard_error": score.standard_error,
-            "lead": lead,
-            "lead_error": error,
-        }
+        table[name] = {"score": score.mean, "standard_error": score.standard_error}
+        table[name] |= {"lead": lead, "lead_error": error}
     return table
 
 
