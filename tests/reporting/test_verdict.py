@@ -32,7 +32,7 @@ def test_commands_are_understood(finding, tmp_path):
 @pytest.mark.parametrize(("remedy", "prunes"), [("Prune them.", True), ("Keep them.", False)])
 def test_spammers_are_pruned_only_if_the_remedy_says_so(remedy, prunes):
     found = Finding("spammers", "medium", 0.1, ("w",), "Random.", remedy)
-    assert ("--prune-to" in _step(found, [FILE], ())["command"]) == prunes
+    assert ("--prune-to" in _step(found, [FILE], (), "dawid-skene")["command"]) == prunes
 
 
 def test_calls_name_what_there_is():
