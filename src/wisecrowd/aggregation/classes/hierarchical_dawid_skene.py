@@ -10,6 +10,7 @@ been removed. One pass is O(annotations × classes × levels).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
@@ -302,7 +303,7 @@ class HierarchicalDawidSkene(Aggregator):
         "unknown_worker_": SavedArray("K K", "distribution"),
         "label_shares_": SavedArray("K", "distribution"),
         "difficulty_": SavedArray("N", "probability"),
-        "difficulty_prior_": SavedArray("*", "distribution"),
+        "difficulty_prior_": SavedArray("levels", "distribution"),
         "held_out_score_": NUMBER,
     }
     promises: ClassVar[Tags] = Tags(
@@ -433,10 +434,8 @@ class HierarchicalDawidSkene(Aggregator):
         rates = self._rates(self.confusion_)
         return DifficultyLaw(self.class_prior_, rates, self.label_shares_, difficulty)
 
-    def _saved_fault(self) -> str:
-        if len(self.difficulty_prior_) != len(self._levels()):
-            return "difficulty_prior_ has another length than difficulties"
-        return super()._saved_fault()
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"levels": len(self._levels())}
 
 
 class LevelModel(WorkerConfusionModel):
