@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from wisecrowd.api import show_versions as show_versions
     from wisecrowd.comparing import compare as compare
     from wisecrowd.core.labels import CrowdLabels as CrowdLabels
+    from wisecrowd.core.numbers import CrowdNumbers as CrowdNumbers
+    from wisecrowd.core.pairs import CrowdPairs as CrowdPairs
     from wisecrowd.core.registry import methods as methods
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
@@ -42,6 +44,8 @@ _MODULES = (
 )  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
+    "CrowdNumbers": "wisecrowd.core.numbers:CrowdNumbers",
+    "CrowdPairs": "wisecrowd.core.pairs:CrowdPairs",
     "aggregate": "wisecrowd.api:aggregate",
     "compare": "wisecrowd.comparing:compare",
     "limits": "wisecrowd.io.limits:limits",

@@ -107,7 +107,7 @@ def test_every_way_in_refuses_and_takes_the_declaration(tmp_path):
         lambda **kind: CrowdLabels.from_matrix(matrix, **kind),
         lambda **kind: wc.aggregate(frame, "majority-vote", **kind),
     ):
-        with pytest.raises(DataError, match=r"only classes are supported; .*type='labels'"):
+        with pytest.raises(DataError, match=r"give type='numbers', or give type='labels'"):
             attempt()
         attempt(type="labels")
     with shell_spelling(), pytest.raises(DataError, match=r"row \d+ of .*a\.csv.*--type labels"):
@@ -115,7 +115,7 @@ def test_every_way_in_refuses_and_takes_the_declaration(tmp_path):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ParameterError, match="type is 'numbers'; only classes are supported"):
+    with pytest.raises(ParameterError, match="type is 'numbers', and CrowdLabels hold classes"):
         CrowdLabels.from_arrays([0], [0], [1.5], type="numbers")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Class name → module. Adding a method is one file and one line here.
+# Class name → module, for methods that take classes. Adding a method is one file and one line
+# here, or in the folder of its kind.
 LOCATIONS = {
     "Auto": "classes.auto",
     "MajorityVote": "classes.majority_vote",
@@ -98,11 +99,27 @@ if TYPE_CHECKING:
     from wisecrowd.aggregation.classes.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
 
 
+# Folders of the other kinds, each with LOCATIONS of its own.
+FOLDERS = ("ordered", "numbers", "pairs")
+
+
+def _locations() -> dict[str, str]:
+    """Return the module of every method, by class name."""
+    found = {name: f"{__name__}.{module}" for name, module in LOCATIONS.items()}
+    for folder in FOLDERS:
+        package = f"{__name__}.{folder}"
+        own = importlib.import_module(package).LOCATIONS
+        found |= {name: f"{package}.{module}" for name, module in own.items()}
+    return found
+
+
 def __getattr__(name: str) -> Any:
     if name in LOCATIONS:
         return getattr(importlib.import_module(f"wisecrowd.aggregation.{LOCATIONS[name]}"), name)
+    if not name.startswith("_") and name in (found := _locations()):
+        return getattr(importlib.import_module(found[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return list(LOCATIONS)
+    return list(_locations())

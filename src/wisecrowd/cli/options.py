@@ -10,6 +10,8 @@ import typer
 
 from wisecrowd.core.exceptions import ParameterError
 
+MOST_GRADES = 1000  # classes of a scale
+
 Files = Annotated[
     list[str],
     typer.Argument(
@@ -136,8 +138,16 @@ Type = Annotated[
     str | None,
     typer.Option(
         "--type",
-        metavar="labels",
+        metavar="labels|ordered|numbers|pairs",
         help="Type of the labels; labels: every value is a class, even a number or a text.",
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale",
+        metavar="1..5|A,B,C",
+        help="Ordered classes, the lowest first; implies --type ordered.",
     ),
 ]
 Parameters = Annotated[
@@ -204,6 +214,28 @@ def names_of(text: str | None) -> list[str] | None:
     return [name.strip() for name in names]
 
 
+def scale_classes(text: str) -> list[str]:
+    """Return the classes that ``--scale`` declares, the lowest first.
+
+    Examples
+    --------
+    >>> scale_classes("1..5"), scale_classes("low,medium,high")
+    (['1', '2', '3', '4', '5'], ['low', 'medium', 'high'])
+    """
+    low, dots, high = text.partition("..")
+    if dots:
+        ends = [int(x) if x.strip().lstrip("-").isdigit() else 0 for x in (low, high)]
+        grades = [str(grade) for grade in range(ends[0], min(ends[1], ends[0] + MOST_GRADES) + 1)]
+    else:
+        grades = names_of(text) or []
+    if len(grades) < 2 or len(grades) > MOST_GRADES:
+        raise ParameterError(
+            f"--scale is {text!r}; give the lowest and the highest grade, such as 1..5, or all "
+            "grades in order, such as low,medium,high."
+        )
+    return grades
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
     """Options for the layout of a file of annotations."""
@@ -241,7 +273,26 @@ class Reading(SourceOptions):
     abstain: Abstain = None
     duplicates: Duplicates = "auto"
     type: Type = None
+    scale: Scale = None
     pseudonymize: Pseudonymize = None
+
+    @property
+    def declared_type(self) -> str | None:
+        """The type of the labels that the options declare."""
+        if self.scale is None:
+            return self.type
+        if self.type not in (None, "ordered"):
+            raise ParameterError(
+                f"--scale declares ordered classes, and --type is {self.type}; leave one out."
+            )
+        if self.classes is not None:
+            raise ParameterError("--scale and --classes both name the classes; leave one out.")
+        return "ordered"
+
+    @property
+    def declared_classes(self) -> list[str] | None:
+        """The classes that the options declare, in order."""
+        return names_of(self.classes) if self.scale is None else scale_classes(self.scale)
 
     def options(self) -> list[str]:
         """Return the options that make another command read the files the same way.

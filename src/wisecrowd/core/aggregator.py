@@ -169,10 +169,10 @@ class Aggregator(Estimator):
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
         if self.footprint is not None:
+            sizes = [f"{len(ids)} {name}" for name, ids in labels.vocabularies().items()]
             require_memory(
                 self.memory_needed(labels),
-                f"{type(self).__name__} with {labels.n_tasks} tasks, {labels.n_workers} workers "
-                f"and {labels.n_classes} classes would",
+                f"{type(self).__name__} with {', '.join(sizes)} would",
                 "use one-coin or majority-vote, which need a few bytes per annotation, or fewer "
                 "tasks",
             )
@@ -275,12 +275,12 @@ class Aggregator(Estimator):
         raise TypeError(f"{type(self).__name__} must define _predict or set inductive=False.")
 
     def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
-        """Fit and return the labels: a pandas Series by task if pandas came in, else an array."""
+        """Fit and return the answers: a pandas Series by task or item for pandas, else an array."""
         self.fit(labels, y, **fit_options)
-        column, values = _first(self._kind().answers.task_columns(vars(self)))
+        (name, ids), (column, values), *_ = self.main_columns().items()
         if self._frame_library == "pandas":
             pandas = importlib.import_module("pandas")
-            return pandas.Series(values, pandas.Index(self.tasks_, name="task"), name=column)
+            return pandas.Series(values, pandas.Index(ids, name=name), name=column)
         return values
 
     def score(self, labels: Any, truth: Any = None) -> float:

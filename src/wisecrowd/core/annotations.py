@@ -87,6 +87,9 @@ class Annotations:
     """
 
     payload: ClassVar[tuple[Payload, ...]] = ()
+    # Columns that a table may lack, and the part that ``label`` names (default: the first).
+    optional_roles: ClassVar[tuple[str, ...]] = ()
+    label_role: ClassVar[str | None] = None
     # Axes of learned arrays, and the published ids that give their lengths.
     axes: ClassVar[Mapping[str, str]] = {"N": "tasks_", "J": "workers_"}
     saves: ClassVar[Mapping[str, Saved]] = {
@@ -142,7 +145,7 @@ class Annotations:
             kind.
         """
         for name in ("classes", "abstain"):
-            if options[name] not in (None, ()):
+            if options.get(name) not in (None, ()):
                 raise ParameterError(
                     f"{option(name, '...')} is for classes, and {cls.__name__} have none; leave it "
                     "out."
@@ -156,7 +159,7 @@ class Annotations:
         ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``,
         ``worker_kind`` and ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
         """
-        from wisecrowd.core.validation import annotations_from_arrays
+        from wisecrowd.core.number_columns import annotations_from_arrays
 
         roles = tuple(cls.roles())
         if len(values) > len(roles):

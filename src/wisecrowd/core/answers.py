@@ -64,6 +64,12 @@ class Answers:
         raise TypeError(f"{cls.__name__} must define task_columns.")
 
     @classmethod
+    def main_columns(cls, learned: Learned) -> Columns:
+        """Return the main table: by default one row per task, with its id and its labels."""
+        columns = cls.task_columns(learned)
+        return {"task": learned["tasks_"], **columns, "n_labels": learned["labels_per_task_"]}
+
+    @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
         """Return columns with one value per worker."""
         return {}

@@ -20,7 +20,7 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 
 LABELS = "labels"
-KINDS = (LABELS,)
+KINDS = (LABELS, "ordered")
 
 # Columns by which a kind is recognised, in lower case; the first complete set counts.
 KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -29,12 +29,14 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("boxes", ("xmin", "ymin", "xmax", "ymax")),
     ("boxes", ("x1", "y1", "x2", "y2")),
     ("pairs", ("left", "right")),
+    ("pairs", ("model_a", "model_b")),
+    ("pairs", ("item_a", "item_b")),
+    ("pairs", ("chosen", "rejected")),
     ("spans", ("start", "end")),
 )
+SUPPORTED = ("numbers", "pairs")  # kinds that ``type`` may name instead
 _WAY_OUT = {
-    "numbers": "sort the numbers into a few classes",
     "texts": "replace the texts by a few classes",
-    "pairs": "name a column that holds a class, such as the preferred side",
     "boxes": "name a column that holds a class",
     "spans": "name a column that holds a class",
 }
@@ -60,11 +62,11 @@ class Look(NamedTuple):
 
 
 def check_kind(type: str | None) -> None:
-    """Refuse a declared kind that is not supported."""
+    """Refuse a declared kind that is not one of classes."""
     if type is not None and type not in KINDS:
         raise ParameterError(
-            f"type is {type!r}; only classes are supported: give {option('type', LABELS)} or leave "
-            "it out."
+            f"type is {type!r}, and CrowdLabels hold classes: give {option('type', LABELS)} or "
+            f"{option('type', 'ordered')}, or use the container of that type."
         )
 
 
@@ -89,7 +91,9 @@ def kind_hint(header: Collection[str]) -> str:
     if found is None:
         return ""
     listed = ", ".join(repr(name) for name in found[1])
-    return f" ({listed} look like {found[0]}, which are not supported: only classes are)"
+    if found[0] in SUPPORTED:
+        return f" ({listed} look like {found[0]}: give {option('type', found[0])})"
+    return f" ({listed} look like {found[0]}, which are not supported)"
 
 
 def require_classes(
@@ -110,9 +114,13 @@ def require_classes(
     if look is None:
         return
     where = "" if look.row is None else f" in {places.rows(np.array([look.row]))}"
+    if look.kind in SUPPORTED:
+        remedy = f"give {option('type', look.kind)}"
+    else:
+        remedy = f"which are not supported; {_WAY_OUT[look.kind]}"
     raise DataError(
         f"The {places.column('label')} column holds {look.reason}{where}: they look like "
-        f"{look.kind}, and only classes are supported; {_WAY_OUT[look.kind]}, or give "
+        f"{look.kind}{',' if look.kind not in SUPPORTED else ';'} {remedy}, or give "
         + for_reader(
             "type='labels' (to read, aggregate or CrowdLabels.from_...)", option("type", LABELS)
         )
@@ -124,7 +132,7 @@ def look_of(
     task: Codes, label: Codes, classes: NDArray[np.generic], header: Collection[str] = ()
 ) -> Look | None:
     """Return the kind that labels look like if it is not classes, else None."""
-    numbers = _as_numbers(classes)
+    numbers = as_numbers_or_nan(classes)
     fractional = _first_fraction(label, numbers)
     columns = kind_of_columns(header)
     if fractional is not None:
@@ -139,7 +147,7 @@ def look_of(
     return Look(columns[0] if columns else kind, reason, None)
 
 
-def _as_numbers(classes: NDArray[np.generic]) -> Floats:
+def as_numbers_or_nan(classes: NDArray[np.generic]) -> Floats:
     """(n_classes,) values of the classes, NaN where a class is not a number."""
     if classes.dtype.kind in "iuf":
         return classes.astype(np.float64)

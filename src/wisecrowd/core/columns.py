@@ -54,6 +54,7 @@ def find_columns(
     columns: Sequence[str],
     asked: Mapping[str, str | None],
     payload: Mapping[str, Sequence[str]] = LABEL,
+    optional: Sequence[str] = (),
 ) -> tuple[dict[str, str], str | None]:
     """Return the column of each role, and a sentence if an alias identified a required one.
 
@@ -66,6 +67,8 @@ def find_columns(
         missing optional role is left out.
     payload : mapping of role to the usual names of its column
         The columns of the content of annotations; each is required.
+    optional : sequence of str
+        Roles among these, tasks and workers that a table may lack.
     """
     required = ("task", "worker", *payload)
     found: dict[str, str] = {}
@@ -82,7 +85,7 @@ def find_columns(
         name = guess(role, free, usual)
         if name is not None:
             found[role] = guessed[role] = name
-        elif role in required:
+        elif role in required and role not in optional:
             raise DataError(_not_found(role, columns, usual))
     renamed = [f"{role} = {name!r}" for role, name in guessed.items() if role != name]
     return found, f"columns recognised: {', '.join(renamed)}" if renamed else None

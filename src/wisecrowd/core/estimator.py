@@ -213,6 +213,16 @@ class Estimator:
         answers = self._kind().answers.task_columns(vars(self))
         return {"task": self.tasks_, **answers, "n_labels": self.labels_per_task_}
 
+    def main_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the main table of the kind as arrays: tasks, or items if these are compared."""
+        self._require_fitted()
+        columns: dict[str, NDArray[Any]] = self._kind().answers.main_columns(vars(self))
+        return columns
+
+    def main_table(self, library: str | None = None) -> Any:
+        """Return the main table of the kind as a frame; see :meth:`worker_table`."""
+        return self._as_frame(self.main_columns(), library)
+
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return the columns of :meth:`worker_table` as arrays."""
         self._require_fitted()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
@@ -17,7 +18,7 @@ from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.truth_columns import find_truth_columns
 
 
-def as_pairs(values: Any, labels: CrowdLabels, what: str) -> tuple[NDArray[np.int32], Any]:
+def as_pairs(values: Any, labels: Annotations, what: str) -> tuple[NDArray[np.int32], Any]:
     """Return (task codes, class values) from a mapping, a (task, label) frame or an aligned array.
 
     The class values are a list aligned to ``labels.tasks`` for an array, else a pair of lists: the

@@ -18,12 +18,19 @@ import numpy as np
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.number_answers import NumberAnswers
+from wisecrowd.core.number_prior import number_prior
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.ordered_answers import OrderedAnswers
+from wisecrowd.core.ordered_classes import ORDERED
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.task_prior import as_start, class_prior
 
-LABELS = "labels"
+LABELS, NUMBERS, PAIRS = "labels", "numbers", "pairs"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -81,6 +88,9 @@ class Kind:
         Turns the user's start into the form that methods take.
     checked : bool
         Whether the common checks of a fit apply.
+    declared : bool
+        Whether a method of this kind declares what the labels are; otherwise classes that look
+        like numbers or texts are refused.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
     symmetries : tuple of Symmetry
@@ -96,11 +106,12 @@ class Kind:
     prior: Callable[[Any, Any, Any], Any] = no_prior
     start: Callable[[Any, Any], Any] = no_start
     checked: bool = False
+    declared: bool = False
     symmetries: tuple[Symmetry, ...] = ()
 
     def gate(self, data: Any) -> Any:
         """Return data of any accepted form as this kind's container, or raise an error."""
-        return self.container.coerce(data)
+        return self.container.coerce(data, type=self.name if self.declared else None)
 
     def method_modules(self) -> dict[str, str]:
         """Return the module of every method that takes this kind, by class name."""
@@ -128,6 +139,47 @@ def _reversed_results(learned: Mapping[str, Any]) -> dict[str, Any]:
     return expected
 
 
+def _reversed_grades(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"probas_": learned["probas_"][:, ::-1], "grade_": last - learned["grade_"]}
+
+
+def _scaled(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=3.0 + 2.0 * data.value)
+
+
+def _scaled_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    places, amounts = ("values_", "low_", "high_"), ("noise_", "bias_")
+    found = {name: 3.0 + 2.0 * learned[name] for name in places}
+    found |= {name: 2.0 * learned[name] for name in amounts if name in learned}
+    return found | {"variance_": 4.0 * learned["variance_"]}
+
+
+def _negated(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=-data.value)
+
+
+def _negated_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"values_": -learned["values_"], "low_": -learned["high_"], "high_": -learned["low_"]}
+    return found | {"variance_": learned["variance_"]}
+
+
+def _same_scores(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("scores_", "low_", "high_", "rank_", "component_", "worker_accuracy_")
+    return {name: learned[name] for name in kept if name in learned}
+
+
+def _reverse_items(data: CrowdPairs) -> CrowdPairs:
+    last = np.int32(data.n_items - 1)
+    return replace(data, left=last - data.left, right=last - data.right)
+
+
+def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: learned[name][::-1] for name in ("scores_", "low_", "high_")}
+    kept = ("worker_accuracy_", "discrimination_")
+    return found | {name: learned[name] for name in kept if name in learned}
+
+
 KINDS: dict[str, Kind] = {
     LABELS: Kind(
         name=LABELS,
@@ -143,6 +195,47 @@ KINDS: dict[str, Kind] = {
             Symmetry(
                 name="reversing the classes", change=_reverse_classes, expected=_reversed_results
             ),
+        ),
+    ),
+    ORDERED: Kind(
+        name=ORDERED,
+        container=CrowdLabels,
+        answers=OrderedAnswers,
+        methods="wisecrowd.aggregation.ordered",
+        default_method="thresholds",
+        prior=class_prior,
+        start=as_start,
+        declared=True,
+        example="wisecrowd.testing.crowds:small_grades",
+        symmetries=(
+            Symmetry(
+                name="reversing the order", change=_reverse_classes, expected=_reversed_grades
+            ),
+        ),
+    ),
+    NUMBERS: Kind(
+        name=NUMBERS,
+        container=CrowdNumbers,
+        answers=NumberAnswers,
+        methods="wisecrowd.aggregation.numbers",
+        default_method="gaussian-em",
+        prior=number_prior,
+        example="wisecrowd.testing.crowds:small_numbers",
+        symmetries=(
+            Symmetry(name="shift and scale", change=_scaled, expected=_scaled_results),
+            Symmetry(name="turning the sign", change=_negated, expected=_negated_results),
+        ),
+    ),
+    PAIRS: Kind(
+        name=PAIRS,
+        container=CrowdPairs,
+        answers=ItemAnswers,
+        methods="wisecrowd.aggregation.pairs",
+        default_method="crowd-bt",
+        example="wisecrowd.testing.crowds:small_votes",
+        symmetries=(
+            Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
+            Symmetry(name="reversing the items", change=_reverse_items, expected=_items_reversed),
         ),
     ),
 }
@@ -165,6 +258,24 @@ def with_kind(kind: Kind) -> Iterator[None]:
         yield
 
 
+def kind_of(data: Annotations) -> Kind:
+    """Return the kind of annotations: that of their container and of the order of classes.
+
+    Examples
+    --------
+    >>> kind_of(CrowdNumbers.from_arrays(["t"], ["w"], [1.5])).name
+    'numbers'
+    """
+    if isinstance(data, CrowdLabels):
+        return KINDS[ORDERED if data.ordered else LABELS]
+    for kind in all_kinds().values():
+        if type(data) is kind.container:
+            return kind
+    raise ParameterError(
+        f"{type(data).__name__} belong to a kind that is not known here; use it inside {IN_BLOCK}."
+    )
+
+
 def get_kind(name: str) -> Kind:
     """Return a kind by name.
 
@@ -177,9 +288,8 @@ def get_kind(name: str) -> Kind:
         return KINDS[name]
     found = all_kinds()
     if name not in found:
-        known = "classes" if set(found) == {LABELS} else ", ".join(found)
         raise ParameterError(
-            f"type is {name!r}; only {known} are supported: give {option('type', LABELS)} or leave "
-            "it out."
+            f"type is {name!r}; only {', '.join(found)} are supported: give "
+            f"{option('type', LABELS)}, another of these, or leave it out."
         )
     return found[name]

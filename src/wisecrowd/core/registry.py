@@ -61,14 +61,29 @@ def _modules(kind: str, type: str | None = None) -> dict[str, str]:
         wanted = all_kinds().values() if type is None else [get_kind(type)]
         return {name: module for one in wanted for name, module in one.method_modules().items()}
     locations: Mapping[str, str] = importlib.import_module(f"wisecrowd.{kind}").LOCATIONS
-    if type not in (None, LABELS):
-        return {}
-    return {name: f"wisecrowd.{kind}.{module}" for name, module in locations.items()}
+    return {
+        name: f"wisecrowd.{kind}.{module}"
+        for name, module in locations.items()
+        if type in (None, _learned_type(module))
+    }
 
 
-def method_names(kind: str = "aggregation") -> list[str]:
-    """Return the command-line names of all methods of a kind, without loading them."""
-    return [kebab_case(name) for name in _modules(kind)]
+def _learned_type(module: str) -> str:
+    """Return the type of labels of a learner: the folder of its module, or classes."""
+    folder, dot, _ = module.partition(".")
+    return folder if dot and folder in all_kinds() else LABELS
+
+
+def method_names(kind: str = "aggregation", type: str | None = LABELS) -> list[str]:
+    """Return the command-line names of the methods for a type of labels, without loading them.
+
+    Parameters
+    ----------
+    kind : {"aggregation", "learning"}
+    type : str or None
+        Type of the labels; None means all types.
+    """
+    return [kebab_case(name) for name in _modules(kind, type)]
 
 
 def get_method(name: str, kind: str = "aggregation") -> type[Any]:
@@ -98,9 +113,9 @@ def get_method(name: str, kind: str = "aggregation") -> type[Any]:
 
 
 def _no_such_method(name: str, kind: str) -> str:
-    known = method_names(kind)
+    known = method_names(kind, None)
     for other in PACKAGES:
-        if other != kind and _plain(name) in map(_plain, method_names(other)):
+        if other != kind and _plain(name) in map(_plain, method_names(other, None)):
             what, command = (
                 ("learns from features", "train")
                 if other == "learning"
@@ -120,7 +135,7 @@ def methods(kind: str = "aggregation", *, type: str | None = None) -> list[Metho
     Parameters
     ----------
     kind : {"aggregation", "learning"}
-    type : {"labels"}, optional
+    type : {"labels", "ordered", "numbers", "pairs"}, optional
         Only methods that take this type of labels.
 
     Examples

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.annotations import ANNOTATION_COLUMNS, WORKER_KIND, Annotations, other_kind
-from wisecrowd.core.class_evidence import LABELS, check_kind, require_classes
+from wisecrowd.core.annotations import ANNOTATION_COLUMNS, Annotations, other_kind
+from wisecrowd.core.class_evidence import check_kind, require_classes
 from wisecrowd.core.columns import LABEL, OPTIONAL_ROLES, find_columns
 from wisecrowd.core.duplicates import DUPLICATES, arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
@@ -24,10 +24,11 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
 from wisecrowd.core.value_columns import as_numbers, as_texts, as_timestamps, as_weights
 
 __all__ = [
-    "annotations_from_arrays", "annotations_from_frame", "as_crowd_labels", "as_gold", "as_pairs",
+    "annotations_from_frame", "as_crowd_labels", "as_gold", "as_pairs",
     "labels_from_arrays", "labels_from_frame", "suggestion",
 ]  # fmt: skip
 
@@ -138,13 +139,13 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     roles = container.roles()
     options.pop("type", None)
     if "label" in options:  # the column with the labels, under the name that the kind uses
-        options[next(iter(roles))] = options.pop("label")
+        options[container.label_role or next(iter(roles))] = options.pop("label")
     asked = {role: options.pop(role, None) for role in ("task", "worker", *roles, *OPTIONAL_ROLES)}
     original = {str(name): name for name in names}
-    found, note = find_columns(list(original), asked, roles)
+    found, note = find_columns(list(original), asked, roles, container.optional_roles)
     values = {role: _column(native, original[name]) for role, name in found.items()}
     return container.from_arrays(
-        **values,
+        **{**dict.fromkeys(("task", "worker")), **values},
         places=Places(found, header=list(original)),
         notes=(note,) if note else (),
         frame_library=library,
@@ -232,23 +233,26 @@ def labels_from_arrays(
 
     Columns that are `Encoded` already are not copied.
     """
-    _check_options(duplicates, columns)
+    check_columns(duplicates, columns)
     check_kind(type)
     places = places or Places({})
     given = {"task": task, "worker": worker, "label": label, "weight": weight,
              "worker_kind": worker_kind, **columns}  # fmt: skip
-    _check_lengths(given)
-    task_codes, task_ids = _complete(task, "task", places, declared=tasks)
-    worker_codes, worker_ids = _complete(worker, "worker", places, declared=workers)
+    check_lengths(given)
+    task_codes, task_ids = complete_ids(task, "task", places, declared=tasks)
+    worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
     label_codes, class_ids, abstained = _classes(label, classes, abstain, places)
+    ordered = ordered or type == ORDERED
+    if ordered and classes is None:
+        label_codes, class_ids = in_numeric_order(label_codes, class_ids)
     if len(task_codes) == 0 or (abstained is not None and abstained.all()):
         raise DataError("There are no annotations: the table has no data rows with a label.")
-    if type != LABELS and classes is None:
+    if type is None and classes is None:
         given_labels = label_codes if abstained is None else np.where(abstained, -1, label_codes)
         require_classes(task_codes, given_labels, class_ids, places)
     notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, class_ids))
-    extra = _measures({**columns, "weight": weight}, places)
-    kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
+    extra = measured_columns({**columns, "weight": weight}, places)
+    kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     codes, rows = (task_codes, worker_codes, label_codes), None
     if abstained is not None:
         rows = np.flatnonzero(~abstained)
@@ -267,71 +271,8 @@ def labels_from_arrays(
     )  # fmt: skip
 
 
-def annotations_from_arrays(
-    container: type[Container],
-    task: Any,
-    worker: Any,
-    *,
-    tasks: Any = None,
-    workers: Any = None,
-    weight: Any = None,
-    worker_kind: Any = None,
-    duplicates: str = "auto",
-    places: Places | None = None,
-    notes: tuple[str, ...] = (),
-    frame_library: str | None = None,
-    **columns: Any,
-) -> Container:
-    """Build annotations whose payload is one number per annotation and part.
-
-    A container with another payload defines its own ``from_arrays``.
-    """
-    places = places or Places({})
-    values = {role: columns.pop(role, None) for role in container.roles()}
-    for role, column in values.items():
-        if column is None:
-            raise ParameterError(f"{container.__name__} need the column {role}; give it.")
-    _check_options(duplicates, columns)
-    _check_lengths({"task": task, "worker": worker, **values, "weight": weight,
-                    "worker_kind": worker_kind, **columns})  # fmt: skip
-    task_codes, task_ids = _complete(task, "task", places, declared=tasks)
-    worker_codes, worker_ids = _complete(worker, "worker", places, declared=workers)
-    if len(task_codes) == 0:
-        raise DataError("There are no annotations: the table has no data rows.")
-    numbers = {role: _present(column, role, places) for role, column in values.items()}
-    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
-    # The order of repeats does not depend on the order of the rows.
-    distinct, code = np.unique(np.stack(list(numbers.values())), axis=1, return_inverse=True)
-    kinds = _kinds(worker_kind, worker_codes, worker_ids, places)
-    table = arrange(
-        (task_codes, worker_codes, code.astype(np.int32)),
-        (len(task_ids), len(worker_ids), distinct.shape[1]), None,
-        _measures({**columns, "weight": weight}, places), duplicates, places,
-    )  # fmt: skip
-    return container(
-        task=table.task, worker=table.worker, tasks=task_ids, workers=worker_ids,
-        weight=table.extra.pop("weight", None),
-        columns=table.extra,
-        worker_columns={} if kinds is None else {WORKER_KIND: kinds},
-        notes=(*notes, table.note) if table.note else notes,
-        frame_library=frame_library,
-        **dict(zip(numbers, distinct[:, table.label], strict=True)),
-    )  # fmt: skip
-
-
-def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
-    """Return a column of finite numbers; missing values are an error."""
-    numbers = as_numbers(values, role, places)
-    missing = np.isnan(numbers)
-    if missing.any():
-        raise DataError(
-            f"The {places.column(role)} column is empty in {places.where(missing)}; fill it in or "
-            "remove the row."
-        )
-    return numbers
-
-
-def _check_options(duplicates: str, columns: Mapping[str, Any]) -> None:
+def check_columns(duplicates: str, columns: Mapping[str, Any]) -> None:
+    """Refuse an unknown policy for duplicates, and columns of unknown roles."""
     if duplicates not in DUPLICATES:
         raise ParameterError(
             f"duplicates is {duplicates!r}; choose one of {', '.join(DUPLICATES)}."
@@ -340,7 +281,8 @@ def _check_options(duplicates: str, columns: Mapping[str, Any]) -> None:
         raise ParameterError(f"Unknown column {name!r}; known are {', '.join(ANNOTATION_COLUMNS)}.")
 
 
-def _check_lengths(columns: Mapping[str, Any]) -> None:
+def check_lengths(columns: Mapping[str, Any]) -> None:
+    """Require columns, all of the same length."""
     given = {
         role: values
         for role, values in columns.items()
@@ -366,7 +308,8 @@ def _check_lengths(columns: Mapping[str, Any]) -> None:
 # -------------------------------------------------------------------------- tasks, workers, classes
 
 
-def _complete(values: Any, role: str, places: Places, declared: Any) -> Encoded:
+def complete_ids(values: Any, role: str, places: Places, declared: Any) -> Encoded:
+    """Return a column of ids without gaps, in the declared vocabulary if there is one."""
     encoded = encode(values, places.column(role))
     if len(encoded.codes) and encoded.codes.min() < 0:
         raise DataError(
@@ -375,11 +318,12 @@ def _complete(values: Any, role: str, places: Places, declared: Any) -> Encoded:
         )
     if declared is None:
         return encoded
-    vocabulary = _distinct(declared, role + "s")
+    vocabulary = distinct_ids(declared, role + "s")
     return Encoded(_recode(encoded, vocabulary, f"{role}s", places, None), vocabulary)
 
 
-def _distinct(declared: Any, what: str) -> NDArray[Any]:
+def distinct_ids(declared: Any, what: str) -> NDArray[Any]:
+    """Return declared ids as a vocabulary; each must be given once."""
     if isinstance(declared, str | bytes) or not hasattr(declared, "__iter__"):
         raise ParameterError(f"{what} is {declared!r}; give a list of all {what}.")
     column = encode(list(declared), what)
@@ -428,7 +372,7 @@ def _classes(
             f"remove the row, or declare the empty label an abstention ({option('abstain', '')})."
         )
     if classes is not None:
-        vocabulary = _distinct(classes, "classes")
+        vocabulary = distinct_ids(classes, "classes")
         return _recode(encoded, vocabulary, "classes", places, abstained), vocabulary, abstained
     if abstained is None:
         return encoded.codes, encoded.vocabulary, None
@@ -456,7 +400,8 @@ def _abstentions(encoded: Encoded, abstain: Any) -> NDArray[np.bool_] | None:
 # ------------------------------------------------------------------------------- optional columns
 
 
-def _measures(columns: Mapping[str, Any], places: Places) -> dict[str, NDArray[Any]]:
+def measured_columns(columns: Mapping[str, Any], places: Places) -> dict[str, NDArray[Any]]:
+    """Return weights, times, questions and other measures as arrays, by role."""
     measures: dict[str, NDArray[Any]] = {}
     for role, values in columns.items():
         if values is None:
@@ -472,7 +417,7 @@ def _measures(columns: Mapping[str, Any], places: Places) -> dict[str, NDArray[A
     return measures
 
 
-def _kinds(
+def worker_kinds(
     worker_kind: Any, worker: Codes, workers: NDArray[Any], places: Places
 ) -> NDArray[Any] | None:
     """Return (n_workers,) kinds from a mapping or from one value per annotation."""

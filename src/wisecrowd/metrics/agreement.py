@@ -17,8 +17,8 @@ import numpy.typing as npt
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.metrics._inputs import FloatArray, IntArray, encode_ids
-from wisecrowd.metrics.pairs import pairs_within
 from wisecrowd.metrics.resampling import NO_BOOTSTRAP, Bootstrap, Interval, interval_of
+from wisecrowd.metrics.row_pairs import pairs_within
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS = ("nominal", "ordinal", "interval")

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wisecrowd.metrics._inputs import FloatArray, IntArray, encode_pair
-from wisecrowd.metrics.pairs import pairs_within
 from wisecrowd.metrics.resampling import NO_BOOTSTRAP, Bootstrap, Interval, interval_of
+from wisecrowd.metrics.row_pairs import pairs_within
 
 Ints = npt.NDArray[np.integer[Any]]
 

@@ -160,7 +160,7 @@ def _class_of(name: str) -> type[Any]:
 
 
 def _package_of(name: str) -> str | None:
-    return next((kind for kind in PACKAGES if name in method_names(kind)), None)
+    return next((kind for kind in PACKAGES if name in method_names(kind, None)), None)
 
 
 def _as_storable(value: Any, where: str) -> Any:

@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
@@ -100,6 +102,53 @@ def small_labels(make: Make, random_state: int = 0) -> CrowdLabels:
     """Return 40 tasks with labels by 4 of 7 workers each, with text ids."""
     made = simulated(40, 7, n_classes_for(make), 4, random_state)
     return with_names(made.labels)
+
+
+def small_grades(make: Make, random_state: int = 0) -> CrowdLabels:
+    """Return 40 tasks with ordered labels by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(random_state)
+    task, worker = _who_labels_what(rng)
+    level = rng.normal(0, 1, 40)
+    seen = level[task] + 0.3 * rng.normal(size=7)[worker] + 0.5 * rng.normal(size=len(task))
+    label = np.searchsorted([-0.6, 0.2, 1.1], seen)
+    names = np.array(class_names(4), dtype=object)
+    return CrowdLabels.from_arrays(
+        *_text_ids(task, worker), names[label], classes=names.tolist(), ordered=True
+    )
+
+
+def small_numbers(make: Make, random_state: int = 0) -> CrowdNumbers:
+    """Return 40 tasks with numbers by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(random_state)
+    task, worker = _who_labels_what(rng)
+    noise, bias = rng.uniform(0.2, 1.5, 7), rng.normal(0, 0.5, 7)
+    value = rng.normal(10, 2, 40)[task] + bias[worker] + noise[worker] * rng.normal(size=len(task))
+    return CrowdNumbers.from_arrays(*_text_ids(task, worker), value)
+
+
+def small_votes(make: Make, random_state: int = 0) -> CrowdPairs:
+    """Return 240 votes with ties on 9 items by 7 workers, with text ids."""
+    rng = np.random.default_rng(random_state)
+    score = rng.normal(0, 1, 9)
+    left = rng.integers(0, 9, 240)
+    right = (left + rng.integers(1, 9, 240)) % 9
+    worker = rng.integers(0, 7, 240)
+    gap = score[left] - score[right] + rng.logistic(size=240)
+    gap = np.where(worker == 6, rng.logistic(size=240), gap)
+    outcome = np.where(np.abs(gap) < 0.3, 2, np.where(gap > 0, 0, 1))
+    items = np.array([f"item-{a:03d}" for a in range(9)], dtype=object)
+    task, workers = _text_ids(np.arange(240) % 60, worker)
+    return CrowdPairs.from_arrays(task, workers, items[left], items[right], outcome)
+
+
+def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    worker = np.concatenate([rng.choice(7, 4, replace=False) for _ in range(40)])
+    return np.repeat(np.arange(40), 4), worker
+
+
+def _text_ids(task: NDArray[Any], worker: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    tasks = np.array([f"task-{i:05d}" for i in task.tolist()], dtype=object)
+    return tasks, np.array([f"worker-{j:04d}" for j in worker.tolist()], dtype=object)
 
 
 def own_crowd(name: str, random_state: int = 0) -> SimulatedCrowd | None:

@@ -1,0 +1,93 @@
+"""Validation of columns of numbers: they become checked annotations with a numeric payload."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.annotations import WORKER_KIND, Annotations
+from wisecrowd.core.duplicates import arrange
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
+from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.validation import (
+    check_columns,
+    check_lengths,
+    complete_ids,
+    measured_columns,
+    worker_kinds,
+)
+from wisecrowd.core.value_columns import as_numbers
+
+Container = TypeVar("Container", bound=Annotations)
+
+
+def annotations_from_arrays(
+    container: type[Container],
+    task: Any,
+    worker: Any,
+    *,
+    tasks: Any = None,
+    workers: Any = None,
+    weight: Any = None,
+    worker_kind: Any = None,
+    duplicates: str = "auto",
+    places: Places | None = None,
+    notes: tuple[str, ...] = (),
+    frame_library: str | None = None,
+    **columns: Any,
+) -> Container:
+    """Build annotations whose payload is one number per annotation and part.
+
+    A container with another payload defines its own ``from_arrays``.
+    """
+    places = places or Places({})
+    values = {role: columns.pop(role, None) for role in container.roles()}
+    for role, column in values.items():
+        if column is None:
+            raise ParameterError(f"{container.__name__} need the column {role}; give it.")
+    check_columns(duplicates, columns)
+    check_lengths({"task": task, "worker": worker, **values, "weight": weight,
+                    "worker_kind": worker_kind, **columns})  # fmt: skip
+    task_codes, task_ids = complete_ids(task, "task", places, declared=tasks)
+    worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
+    if len(task_codes) == 0:
+        raise DataError("There are no annotations: the table has no data rows.")
+    numbers = {role: _present(column, role, places) for role, column in values.items()}
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
+    # The order of repeats does not depend on the order of the rows.
+    table = np.stack(list(numbers.values()))
+    if len(table) == 1:  # sorting a vector is much faster than sorting columns
+        distinct, code = np.unique(table[0], return_inverse=True)
+        distinct = distinct[None, :]
+    else:
+        distinct, code = np.unique(table, axis=1, return_inverse=True)
+    kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
+    arranged = arrange(
+        (task_codes, worker_codes, code.astype(np.int32)),
+        (len(task_ids), len(worker_ids), distinct.shape[1]), None,
+        measured_columns({**columns, "weight": weight}, places), duplicates, places,
+    )  # fmt: skip
+    return container(
+        task=arranged.task, worker=arranged.worker, tasks=task_ids, workers=worker_ids,
+        weight=arranged.extra.pop("weight", None),
+        columns=arranged.extra,
+        worker_columns={} if kinds is None else {WORKER_KIND: kinds},
+        notes=(*notes, arranged.note) if arranged.note else notes,
+        frame_library=frame_library,
+        **dict(zip(numbers, distinct[:, arranged.label], strict=True)),
+    )  # fmt: skip
+
+
+def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
+    """Return a column of finite numbers; missing values are an error."""
+    numbers = as_numbers(values, role, places)
+    missing = np.isnan(numbers)
+    if missing.any():
+        raise DataError(
+            f"The {places.column(role)} column is empty in {places.where(missing)}; fill it in or "
+            "remove the row."
+        )
+    return numbers

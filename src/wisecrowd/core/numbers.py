@@ -1,0 +1,47 @@
+"""CrowdNumbers: numeric labels by worker and task, frozen, sorted and sparse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from wisecrowd.core.annotations import Annotations, Floats, Payload
+
+VALUE_NAMES = (
+    "value", "number", "label", "rating", "score", "grade", "answer", "response", "estimate",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CrowdNumbers(Annotations):
+    """One finite number per annotation, such as a price, an age or a score.
+
+    :meth:`from_frame` and :meth:`from_arrays` check their arguments; the constructor does not.
+
+    Attributes
+    ----------
+    value : (n_annotations,) float64
+        The numbers, in the user's units.
+    task, worker, tasks, workers, weight, columns, notes
+        As in :class:`~wisecrowd.core.annotations.Annotations`. The column ``question`` groups
+        tasks: each question has its own location and spread.
+
+    Examples
+    --------
+    >>> numbers = CrowdNumbers.from_arrays(["t1", "t1", "t2"], ["ann", "bob", "ann"], [3, 4.5, 1])
+    >>> numbers
+    CrowdNumbers(2 tasks, 2 workers, 3 annotations)
+    >>> numbers.value.tolist()
+    [3.0, 4.5, 1.0]
+    """
+
+    payload: ClassVar[tuple[Payload, ...]] = (Payload("value", usual=VALUE_NAMES),)
+
+    value: Floats
+
+    @property
+    def weights(self) -> Floats:
+        """(n_annotations,) weight of each annotation, 1 if none is given."""
+        return np.ones(self.n_annotations) if self.weight is None else self.weight
