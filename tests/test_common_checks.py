@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.support.forged_models import check_forged_models
 
+from wisecrowd.core.kinds import KINDS
 from wisecrowd.core.registry import get_method, method_names
-from wisecrowd.testing import CHECKS, maker
+from wisecrowd.testing import maker
+from wisecrowd.testing.checks import checks_for
+
+CASES = [
+    pytest.param(name, check, id=f"{name}-{check.__name__}")
+    for kind in KINDS
+    for name in method_names(type=kind)
+    for check in (*checks_for(kind), check_forged_models)
+]
 
 
-@pytest.mark.parametrize("check", [*CHECKS, check_forged_models], ids=lambda check: check.__name__)
-@pytest.mark.parametrize("name", method_names())
+@pytest.mark.parametrize(("name", "check"), CASES)
 def test_method(name, check):
     check(maker(get_method(name)))

@@ -24,7 +24,7 @@ from wisecrowd.storage.arrays import read_array
 from wisecrowd.storage.manifest import file_sha256
 from wisecrowd.storage.models import index_digest
 from wisecrowd.storage.saved_methods import load
-from wisecrowd.testing.crowds import small_labels
+from wisecrowd.testing.crowds import example
 from wisecrowd.testing.foundation import Make, check, require
 
 _NAN = {"$type": "float", "value": "nan"}
@@ -35,7 +35,7 @@ _NO_NUMBERS: tuple[Any, ...] = ("x", _NAN, _NESTED)
 @check
 def check_forged_models(make: Make) -> None:
     """Require that a saved model with one wrong array or scalar is refused with a DataError."""
-    fitted = make().fit(small_labels(make))
+    fitted = make().fit(example(make))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"
         fitted.save(path)

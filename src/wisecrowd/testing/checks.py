@@ -15,6 +15,9 @@ from wisecrowd.testing import (
     few_labels,
     good_crowds,
     invariance,
+    number_checks,
+    ordered_checks,
+    pair_checks,
     parameter_ranges,
     prior_checks,
     refitting,
@@ -90,6 +93,17 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
+# Checks of methods that take another kind: those of all kinds, and those in the kind's module.
+MODULES = {"ordered": ordered_checks, "numbers": number_checks, "pairs": pair_checks}
+
+
+def checks_for(kind: str) -> tuple[Check, ...]:
+    """Return the checks of the methods that take a kind of labels."""
+    if kind == LABELS:
+        return CHECKS
+    return (*GENERAL, *(MODULES[kind].CHECKS if kind in MODULES else ()))
+
+
 def check_aggregator(method: Any) -> None:
     """Run all common checks on a method; your own methods should pass them too.
 
@@ -120,7 +134,7 @@ def check_aggregator(method: Any) -> None:
     >>> check_row_order(maker(MajorityVote))  # one check; check_aggregator(MajorityVote) runs all
     """
     make = maker(method)
-    for check in CHECKS if make().takes == LABELS else GENERAL:
+    for check in checks_for(make().takes):
         try:
             check(make)
         except SkipTest as reason:
