@@ -1,0 +1,178 @@
+"""Removal of workers from numbers and pairs, and its effect on held-out labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.held_out_answers import held_out_scores
+from wisecrowd.audit.part import NotApplicable, Table
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.registry import get_method
+
+Mask = NDArray[np.bool_]
+FEWEST = 2  # minimum number of remaining workers
+
+
+@dataclass(frozen=True)
+class RemovalEffect:
+    """Effect of removing workers on a fit, measured on these data without truth.
+
+    Attributes
+    ----------
+    score_change, score_error : float
+        Change of the mean log-density of held-out labels of the remaining workers, and its standard
+        error; NaN if no label can be held out.
+    """
+
+    score_change: float
+    score_error: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether held-out labels are predicted better by one standard error."""
+        return self.score_change > self.score_error
+
+    def __str__(self) -> str:
+        if np.isnan(self.score_change):
+            return "no label could be held out to measure the effect of pruning"
+        return (
+            "pruning changes the log-probability of a held-out label of the other workers by "
+            f"{self.score_change:+.4f} ± {self.score_error:.4f}"
+        )
+
+
+def effect_of_removal(data: Annotations, removed: Mask, method: Any = None) -> RemovalEffect:
+    """Return what the removal of workers (n_workers,) changes for the default method of the kind.
+
+    Only labels of the remaining workers are held out and scored: colluders predict each other.
+    """
+    name = kind_of(data).default_method
+    made = get_method(name)() if method is None else method
+    keep = ~removed
+    if keep.sum() < FEWEST:
+        return RemovalEffect(float("nan"), float("nan"))
+    scored = keep[data.worker]
+    before = held_out_scores(data, made, scored)
+    after = held_out_scores(data, made, scored, visible_workers=keep)
+    if before is None or after is None:
+        return RemovalEffect(float("nan"), float("nan"))
+    change = after - before
+    error = float(np.std(change, ddof=1) / np.sqrt(len(change))) if len(change) > 1 else np.inf
+    return RemovalEffect(float(change.mean()), error)
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedAnswers:
+    """Numbers or pairs without some of their workers.
+
+    Attributes
+    ----------
+    labels : Annotations
+        The remaining annotations.
+    removed, spared : worker ids
+    changes : table
+        The main table of the default method, before and after.
+    n_removed : int
+        Number of removed annotations.
+    """
+
+    labels: Any
+    removed: NDArray[Any]
+    spared: NDArray[Any]
+    changes: Table
+    n_removed: int
+
+    def summary(self) -> dict[str, int]:
+        """Return the counts of changes."""
+        return {
+            "workers_removed": len(self.removed),
+            "workers_spared": len(self.spared),
+            "labels_removed": self.n_removed,
+        }
+
+    def __str__(self) -> str:
+        return f"pruned {len(self.removed)} workers and {self.n_removed} labels"
+
+
+def clean_answers(
+    data: Annotations,
+    what: Iterable[str] = ("spammers",),
+    *,
+    unlabelled: str = "refuse",
+    random_state: Any = 0,
+) -> PrunedAnswers:
+    """Remove the spammers of numbers, or the random voters and adversaries of pairs.
+
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    what : names
+        "spammers" is the only one.
+    unlabelled : {"refuse", "drop"}
+        What to do if tasks would lose all of their labels.
+    random_state : ignored
+        Nothing here is random.
+    """
+    kind = kind_of(data).name
+    for one in what:
+        check_choice("what", one, ("spammers",))
+    check_choice("unlabelled", unlabelled, ("refuse", "spare", "drop"))
+    if unlabelled == "spare":
+        raise ParameterError(
+            f"Workers cannot be spared for {kind}; give unlabelled='drop', or leave it out."
+        )
+    removed = _accused(data)
+    left = np.bincount(data.task[~removed[data.worker]], minlength=data.n_tasks)
+    lost = (left == 0) & (data.labels_per_task > 0)
+    if kind == "numbers" and lost.any() and unlabelled == "refuse":
+        raise DataError(
+            f"Without {int(removed.sum())} workers {int(lost.sum())} tasks "
+            f"({describe_ids(data.tasks[lost])}) would have no labels; drop these tasks."
+        )
+    remaining = int(((data.labels_per_worker > 0) & ~removed).sum())
+    if removed.any() and remaining < FEWEST:
+        raise DataError(
+            f"Only {remaining} of {data.n_workers} workers would remain; nothing was removed."
+        )
+    rest = data.select_workers(np.flatnonzero(~removed))
+    rest = rest[~lost] if lost.any() else rest
+    return PrunedAnswers(
+        rest, data.workers[removed], data.workers[:0], _changes(data, rest),
+        data.n_annotations - rest.n_annotations,
+    )  # fmt: skip
+
+
+def _accused(data: Annotations) -> Mask:
+    """Return the workers whom the part with spammers of this kind accuses."""
+    from wisecrowd.audit.plans import load, plan_of
+
+    plan = plan_of(data)
+    name = "spammers" if "spammers" in plan.parts else "voters"
+    try:
+        report = load(plan.parts[name])(data, pruning=False)
+    except NotApplicable as reason:
+        raise DataError(f"{reason} Leave out the pruning.") from None
+    accused: Mask = report.accused
+    return accused
+
+
+def _changes(before: Annotations, after: Annotations) -> dict[str, NDArray[Any]]:
+    """Return the main answers of the default method before and after."""
+    method = get_method(kind_of(before).default_method)
+    fits = [method()._fit_without_checks(data).main_columns() for data in (before, after)]
+    (name, ids), (column, values), *_ = fits[0].items()
+    (_, kept), (_, new), *_ = fits[1].items()
+    found = np.full(len(ids), np.nan)
+    place = lookup(kept, ids)
+    found[place[place >= 0]] = new[place >= 0]
+    return {name: ids, f"{column}_before": values, f"{column}_after": found}
