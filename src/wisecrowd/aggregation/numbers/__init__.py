@@ -8,4 +8,5 @@ LOCATIONS: dict[str, str] = {
     "Median": "median",
     "TrimmedMean": "trimmed_mean",
     "GaussianEM": "gaussian_em",
+    "StudentEM": "student_em",
 }
