@@ -4,5 +4,6 @@ from __future__ import annotations
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS: dict[str, str] = {
+    "CrowdBT": "crowd_bt",
     "BradleyTerry": "bradley_terry",
 }

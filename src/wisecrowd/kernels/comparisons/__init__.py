@@ -1,0 +1,1 @@
+"""Steps of GLAD: abilities of workers times easiness of tasks."""
