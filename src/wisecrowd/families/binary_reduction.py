@@ -141,13 +141,6 @@ def _summed_prior(prior: TaskPrior, is_second: Mask) -> TaskPrior:
     return TaskPrior(rows, prior.index, prior.given)
 
 
-def prior_probabilities(prior: TaskPrior, n_tasks: int) -> Floats:
-    """Return the task prior as probabilities (n_tasks, n_classes)."""
-    log_prior = prior.dense(n_tasks)
-    table = np.exp(log_prior - log_prior.max(axis=1, keepdims=True))
-    return np.asarray(table / table.sum(axis=1, keepdims=True))
-
-
 def as_dense(probas: Any) -> Floats:
     """Return a posterior as a dense array."""
     return np.asarray(probas.toarray() if hasattr(probas, "toarray") else probas)

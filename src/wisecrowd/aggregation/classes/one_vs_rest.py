@@ -16,7 +16,6 @@ from wisecrowd.families.binary_reduction import (
     BinaryReduction,
     as_dense,
     expected_accuracy,
-    prior_probabilities,
     two_classes,
 )
 from wisecrowd.inference.class_prior import with_class_prior
@@ -132,7 +131,7 @@ def _normalised(parts: list[Any], prior: TaskPrior) -> Floats:
     if (total > 0).all():
         return np.asarray(scores / total[:, None])
     # Every class was certainly "rest": use the prior.
-    scores = np.where(total[:, None] > 0, scores, prior_probabilities(prior, len(scores)))
+    scores = np.where(total[:, None] > 0, scores, prior.probabilities(len(scores)))
     return np.asarray(scores / scores.sum(axis=1, keepdims=True))
 
 

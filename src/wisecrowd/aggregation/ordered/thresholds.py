@@ -19,7 +19,6 @@ from wisecrowd.families.binary_reduction import (
     BinaryReduction,
     as_dense,
     expected_accuracy,
-    prior_probabilities,
     two_classes,
 )
 from wisecrowd.families.ordered_method import OrderedMethod
@@ -167,7 +166,7 @@ def _between_cuts(parts: list[Any], prior: TaskPrior) -> Floats:
     if impossible.any():
         probas[impossible[prior.index if prior.index is not None else np.zeros(n, int)]] = 0.0
     total = probas.sum(axis=1, keepdims=True)
-    probas = np.where(total > 0, probas, prior_probabilities(prior, n))
+    probas = np.where(total > 0, probas, prior.probabilities(n))
     return np.asarray(probas / probas.sum(axis=1, keepdims=True))
 
 
