@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 FEWEST = 10  # repeated comparisons
+MARGIN = 0.05  # up to this, close scores explain the reversals
 COIN = 0.45  # share of opposite repeats that is close to tossing a coin
 
 
@@ -63,11 +64,13 @@ class ContradictionReport(Part):
         share = self.n_opposite / max(self.n_repeats, 1.0)
         error = np.sqrt(share * (1 - share) / max(self.n_repeats, 1.0))
         if self.n_repeats >= FEWEST and share - 1.645 * error > COIN:
+            explained = self.expected / max(self.n_repeats, 1.0)
+            severity = "low" if share - explained < MARGIN else "medium"
             found.append(Finding(
-                "contradictory-crowd", "medium", share, (),
+                "contradictory-crowd", severity, share, (),
                 f"Asked twice about the same pair, workers reverse their vote in {share:.0%} of "
                 f"{self.n_repeats:.0f} cases, which is the score; the scores explain "
-                f"{self.expected / max(self.n_repeats, 1.0):.0%}.",
+                f"{explained:.0%}.",
                 "Check that the question is clear and that pairs are not equal; the order of the "
                 "items is not reliable.",
             ))  # fmt: skip

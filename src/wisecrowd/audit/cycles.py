@@ -20,8 +20,9 @@ Floats = NDArray[np.float64]
 
 MOST_WORK = 200_000_000  # steps of the count of triangles
 FEWEST = 10  # triples with three decided comparisons
-FAR = 4.0  # standard deviations of the simulated shares
+FAR = 4.0  # standard deviations of the simulated crowds
 EXCESS = 0.05  # share of triples beyond the expected one
+CLEAR = 2.0  # standard deviations of a coin, from which a majority is clear
 SLOPES = tuple(2.0 ** (power / 2) for power in range(-2, 5))
 
 
@@ -34,6 +35,10 @@ class CycleReport(Part):
     n_triples, n_cycles : int
     share, expected, spread : float
         Observed share of cycles; mean and standard deviation in votes simulated from the scores.
+    n_clear_triples, n_clear_cycles : int
+        The same among pairs of items with a clear majority, beyond two standard deviations.
+    expected_clear, spread_clear : float
+        Mean and standard deviation of the number of clear cycles in simulated votes.
     """
 
     n_triples: int
@@ -41,20 +46,36 @@ class CycleReport(Part):
     share: float
     expected: float
     spread: float
+    n_clear_triples: int
+    n_clear_cycles: int
+    expected_clear: float
+    spread_clear: float
 
     def findings(self) -> list[Finding]:
-        """Return more cycles than the scores explain."""
-        if self.n_triples < FEWEST or self.share - self.expected < EXCESS:
+        """Return more cycles than the scores explain, among all majorities or the clear ones."""
+        if self.n_triples < FEWEST or not (self._many or self._many_clear):
             return []
-        if self.share - self.expected < FAR * max(self.spread, 1e-3):
-            return []
+        clear = self.n_clear_cycles / max(self.n_clear_triples, 1)
         return [Finding(
-            "cycles", "medium", self.share - self.expected, (),
-            f"{self.share:.0%} of {self.n_triples} triples of items form a cycle, where one order of "
-            f"the items explains {self.expected:.0%}; the score is the difference.",
+            "cycles", "medium", max(self.share - self.expected, clear), (),
+            f"{self.n_cycles} of {self.n_triples} triples of items form a cycle ({self.share:.0%}, "
+            f"expected {self.expected:.0%}); of those with clear majorities "
+            f"{self.n_clear_cycles} of {self.n_clear_triples}, where one order of the items "
+            f"explains {self.expected_clear:.0f}. The score is the larger excess.",
             "One score per item does not describe these votes: look for groups of workers with "
             "different tastes, or for several criteria in one question.",
         )]  # fmt: skip
+
+    @property
+    def _many(self) -> bool:
+        excess = self.share - self.expected
+        return excess >= max(EXCESS, FAR * max(self.spread, 1e-3))
+
+    @property
+    def _many_clear(self) -> bool:
+        excess = self.n_clear_cycles - self.expected_clear
+        least = max(FEWEST / 2, EXCESS * self.n_clear_triples)
+        return excess >= max(least, FAR * max(self.spread_clear, 0.5))
 
 
 def find_cycles(
@@ -83,14 +104,22 @@ def find_cycles(
     degree = degree + np.bincount(votes.right, minlength=data.n_items)
     if float(np.sum(degree.astype(np.float64) ** 2)) * n_simulations > MOST_WORK:
         raise NotApplicable("Cycles were not counted: there are too many comparisons of items.")
-    n_cycles, n_triples = _count(votes.left, votes.right, votes.counts[:, 0] - votes.counts[:, 1],
-                                 data.n_items)  # fmt: skip
+    net = votes.counts[:, 0] - votes.counts[:, 1]
+    size = votes.counts[:, :2].sum(axis=1)
+    n_cycles, n_triples = _count(votes.left, votes.right, net, data.n_items)
     if n_triples == 0:
         raise NotApplicable("Cycles cannot be counted: no three items were all compared.")
-    shares = _simulated(view, n_simulations, rng)
+    clear, clear_triples = _count(votes.left, votes.right, _clear(net, size), data.n_items)
+    shares, counts = _simulated(view, n_simulations, rng)
     return CycleReport(
-        n_triples, n_cycles, n_cycles / n_triples, float(np.mean(shares)), float(np.std(shares))
-    )
+        n_triples, n_cycles, n_cycles / n_triples, float(np.mean(shares)), float(np.std(shares)),
+        clear_triples, clear, float(np.mean(counts)), float(np.std(counts)),
+    )  # fmt: skip
+
+
+def _clear(net: Floats, size: Floats) -> Floats:
+    """Return majorities beyond two standard deviations of a coin, 0 for the others."""
+    return np.where(net**2 >= CLEAR**2 * np.maximum(size, 1.0), net, 0.0)
 
 
 def _count(left: Any, right: Any, net: Floats, n_items: int) -> tuple[int, int]:
@@ -108,8 +137,10 @@ def _count(left: Any, right: Any, net: Floats, n_items: int) -> tuple[int, int]:
     return round(cycles), round(triples)
 
 
-def _simulated(view: PairView, n_simulations: int, rng: np.random.Generator) -> Floats:
-    """Return the shares of cycles in simulated crowds."""
+def _simulated(
+    view: PairView, n_simulations: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return the shares of cycles and the numbers of clear cycles in simulated crowds."""
     data = view.data
     use = view.vote != 0
     left, right, worker = data.left[use], data.right[use], data.worker[use]
@@ -120,13 +151,15 @@ def _simulated(view: PairView, n_simulations: int, rng: np.random.Generator) -> 
     cell, code = np.unique(low * data.n_items + high, return_inverse=True)
     first, second = np.divmod(cell, data.n_items)
     turn = np.where(left < right, 1.0, -1.0)
-    shares = []
+    size = np.bincount(code, data.weights[use])
+    shares, counts = [], []
     for _ in range(n_simulations):
         vote = np.where(rng.random(len(chance)) < chance, 1.0, -1.0)
-        net = np.bincount(code, vote * turn * data.weights[use])
-        cycles, triples = _count(first, second, np.round(net, 9), data.n_items)
+        net = np.round(np.bincount(code, vote * turn * data.weights[use]), 9)
+        cycles, triples = _count(first, second, net, data.n_items)
         shares.append(cycles / max(triples, 1))
-    return np.array(shares)
+        counts.append(_count(first, second, _clear(net, size), data.n_items)[0])
+    return np.array(shares), np.array(counts, dtype=np.float64)
 
 
 def _vote_law(gap: Floats, vote: Floats, worker: Any, n_workers: int) -> Floats:

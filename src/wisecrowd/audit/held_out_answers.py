@@ -1,10 +1,10 @@
 r"""Held-out numbers and votes: how well a fit predicts labels that were hidden from it.
 
 A fifth of the annotations is hidden at a time. A common judge predicts them from the answers of the
-fit, so methods with different models of the workers, or with none, have comparable scores. For
-numbers the judge is :math:`N(\hat z_i + b_j, s_j^2)`, for votes without ties
-:math:`P(\text{left}) = 1/2 + \beta_j (\sigma(a d) - 1/2)`. The worker parameters are estimated from
-the visible annotations and shrunk to the crowd's.
+fit, so methods with different models of the workers, or with none, have comparable scores. The
+judge of numbers is that of ``wisecrowd.inference.held_out_numbers``. That of votes without ties is
+:math:`P(\text{left}) = 1/2 + \beta_j (\sigma(a d) - 1/2)`, with the slope and the workers' parameters
+estimated from the visible votes.
 """
 
 from __future__ import annotations
@@ -86,22 +86,10 @@ def _covered(
 
 
 def _judge_numbers(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
-    """Return the log-density of hidden numbers under N(z + b, s²)."""
-    values = fit.values_
-    worker, J = data.worker, data.n_workers
-    apart = data.value - values[data.task]
-    count = np.bincount(worker[visible], minlength=J)
-    level = float(np.median(apart[visible]))
-    bias = np.bincount(worker[visible], apart[visible], J) + PSEUDO * level
-    bias /= count + PSEUDO
-    squares = (apart - bias[worker]) ** 2
-    crowd = float(np.mean(squares[visible]))
-    floor = 1e-12 * max(float(np.var(data.value)), 1e-12)
-    noise = np.bincount(worker[visible], squares[visible], J) + PSEUDO * crowd
-    noise = np.maximum(noise / (count + PSEUDO), floor)
-    j = worker[hidden]
-    score = -0.5 * (np.log(2 * np.pi * noise[j]) + squares[hidden] / noise[j])
-    return np.asarray(score)
+    """Return the log-density of hidden numbers under the common judge of numbers."""
+    from wisecrowd.inference.held_out_numbers import score_hidden_numbers
+
+    return score_hidden_numbers(data, hidden, fit.values_)
 
 
 def _judge_votes(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:

@@ -22,6 +22,7 @@ Mask = NDArray[np.bool_]
 FEWEST = 5  # labels of a worker whose bias is tested
 SMALL, LARGE = 0.25, 0.5  # of the typical spread: a bias must exceed this with confidence
 UNUSUAL = 3.0  # times the robust spread of all workers' biases
+FEW_WORKERS = 5  # pseudo-workers whose biases spread by a quarter of the typical spread
 WIDTH = 1.959963984540054
 
 
@@ -125,7 +126,8 @@ def find_biased_workers(
     biased if a t-test rejects :math:`|b_j| \le s/4`, with the typical spread :math:`s`, at a false
     discovery rate of ``level``. The finding has at least medium severity if the test also rejects
     :math:`|b_j| \le \max(s/2, 3\hat\omega)`, where :math:`\hat\omega` is the robust standard
-    deviation of all biases: in every crowd some workers are slightly more generous than others.
+    deviation of all biases, shrunk to :math:`s/4` where there are few workers: in every crowd some
+    workers are slightly more generous than others.
 
     Examples
     --------
@@ -152,7 +154,8 @@ def bias_report(view: NumberView, level: float, unit: str = "") -> BiasReport:
     own = view.bias[testable]
     variance = (MAD * np.median(np.abs(own - np.median(own)))) ** 2
     variance -= float(np.median(view.bias_error[testable] ** 2))  # of the estimates themselves
-    usual = float(np.sqrt(max(variance, 0.0)))
+    J, prior = len(own), FEW_WORKERS * (SMALL * spread) ** 2
+    usual = float(np.sqrt((J * max(variance, 0.0) + prior) / (J + FEW_WORKERS)))
     q = _adjusted(view, testable, SMALL * spread)
     far = _adjusted(view, testable, max(LARGE * spread, UNUSUAL * usual))
     half = WIDTH * view.bias_error

@@ -21,7 +21,7 @@ from wisecrowd.families.dependence import benjamini_hochberg
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-LITTLE = 1 / 8  # share of the typical information, which grows with the squared correlation
+LITTLE = 1 / 4  # share of the typical information, which grows with the squared correlation
 SURE = 1.645  # standard errors: one-sided 95%
 WIDTH = 1.959963984540054
 RANKS = 1.03  # standard error of a rank correlation after Fisher's transformation, times √(n - 3)
@@ -158,7 +158,8 @@ def find_number_spammers(
     The test is the rank correlation :math:`r_j` of a worker's numbers with the leave-one-out
     consensus. A worker is *unrelated* if independence is not rejected at ``level``, although a
     typical worker with as many labels would be at twice the critical value, and if
-    :math:`r_j^2` is, with 95% confidence, under an eighth of the typical one. It is *reversed* if
+    the correlation is, with 95% confidence, under half of the typical one, a quarter of its
+    information. It is *reversed* if
     the correlation is negative at a false discovery rate of ``level``, and *constant* if all of its
     numbers are equal, where others would all give that value with a probability below .001.
 
@@ -202,7 +203,7 @@ def find_number_spammers(
     half = RANKS / np.sqrt(np.maximum(n - 3, 1e-9))
     centre = np.arctanh(np.clip(r, -0.999999, 0.999999))
     testable = (n > 3) & (typical * np.sqrt(np.maximum(n - 1, 0)) >= 2 * critical)
-    most = np.tanh(np.abs(centre) + SURE * half)
+    most = np.tanh(centre + SURE * half)
     backwards = benjamini_hochberg(np.where(n > 3, ndtr(z), 1.0)) <= level
     constant = _constant(view)
     unrelated = testable & (np.abs(z) <= critical) & (most <= np.sqrt(LITTLE) * typical)

@@ -133,7 +133,7 @@ def find_side_bias(
     >>> report.workers[report.clicker]
     array([7])
     """
-    from scipy.special import ndtr
+    from scipy.special import ndtr, stdtrit
 
     check_number("level", level, 0.0, 1.0)
     view = pair_view(data) if view is None else view
@@ -159,7 +159,7 @@ def find_side_bias(
     one_sided = q <= level
     # Without votes for the other side the log-odds saturate; such votes are tested directly.
     always = tested & (np.maximum(share, 1 - share) >= ALWAYS) & _beyond_chance(view, p, n, level)
-    half = WIDTH * view.side_error
+    half = float(stdtrit(max(data.n_workers - 1, 2), 0.975)) * view.side_error
     return SideReport(
         view.side, view.side - half, view.side + half, float(np.mean(view.vote[decided] > 0)),
         data.workers, n, np.where(n > 0, share, np.nan), own, own - WIDTH * error,

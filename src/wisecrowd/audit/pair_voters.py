@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 FEWEST = 8  # votes of a worker who is tested
-LITTLE = 1 / 8  # share of the typical information, which grows with the squared slope
+LITTLE = 1 / 4  # share of the typical information, which grows with the squared slope
 SURE = 1.645  # standard errors: one-sided 95%
 WIDTH = 1.959963984540054
 
@@ -123,7 +123,7 @@ def find_bad_voters(
     the standard error :math:`1/\sqrt{\sum w_e^2}` for random votes. A worker votes *against* the
     crowd if the slope is negative at a false discovery rate of ``level``. It is *random* if
     independence is not rejected, although a typical worker would be at twice the critical value,
-    and if the information is, with 95% confidence, under an eighth of the typical one.
+    and if the slope is, with 95% confidence, under half of the typical one.
 
     Examples
     --------
@@ -159,7 +159,7 @@ def find_bad_voters(
     testable = enough & (typical / error >= 2 * critical)
     against = enough & (benjamini_hochberg(np.where(enough, ndtr(z), 1.0)) <= level) & (typical > 0)
     silent = testable & (np.abs(z) <= critical)
-    random = silent & (np.abs(slope) + SURE * error <= np.sqrt(LITTLE) * typical)
+    random = silent & (slope + SURE * error <= np.sqrt(LITTLE) * typical)
     accused = against | random
     return VoterReport(
         data.workers, n, slope, slope - WIDTH * error, slope + WIDTH * error, testable, random,

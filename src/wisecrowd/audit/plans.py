@@ -64,7 +64,9 @@ CLASSES = AuditPlan(
 )
 ORDERED = AuditPlan(
     parts={
-        **CLASSES.parts,
+        **{name: part for name, part in CLASSES.parts.items() if name != "accuracy"},
+        "fit": "wisecrowd.audit.ordered_fit:check_ordered_fit",
+        "agreement": "wisecrowd.audit.ordered_agreement:measure_ordered_agreement",
         "bias": "wisecrowd.audit.ordered_bias:find_biased_graders",
         "extremes": "wisecrowd.audit.ordered_extremes:find_extreme_graders",
     },
