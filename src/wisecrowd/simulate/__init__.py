@@ -19,6 +19,7 @@ from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
@@ -43,5 +44,6 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty", "population", "write",
+    "SimulatedNumbers", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
+    "numbers", "population", "write",
 ]  # fmt: skip
