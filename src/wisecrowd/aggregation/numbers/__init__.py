@@ -11,4 +11,5 @@ LOCATIONS: dict[str, str] = {
     "StudentEM": "student_em",
     "NumericCRH": "numeric_crh",
     "CATD": "catd",
+    "CovarianceRegression": "covariance_regression",
 }
