@@ -20,6 +20,7 @@ from wisecrowd.simulate.graded_responses import SimulatedGrades, graded_response
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
@@ -44,6 +45,6 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "SimulatedGrades", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
-    "graded_responses", "population", "write",
+    "SimulatedGrades", "SimulatedNumbers", "Spammers", "TwoCoinWorkers", "assignment", "crowd",
+    "difficulty", "graded_responses", "numbers", "population", "write",
 ]  # fmt: skip

@@ -9,4 +9,7 @@ LOCATIONS: dict[str, str] = {
     "TrimmedMean": "trimmed_mean",
     "GaussianEM": "gaussian_em",
     "StudentEM": "student_em",
+    "NumericCRH": "numeric_crh",
+    "CATD": "catd",
+    "CovarianceRegression": "covariance_regression",
 }

@@ -90,9 +90,7 @@ class StudentModel(NoiseModel):
         return (mean, variance), stats
 
     def _medians(self, shard: NumberShard, offset: Floats) -> tuple[Floats, Floats]:
-        medians = shard.kernels("worker_noise").task_medians(
-            shard.numbers, offset, len(self.pivot)
-        )
+        medians = shard.kernels("worker_noise").task_medians(shard.numbers, offset, len(self.pivot))
         return np.where(np.isnan(medians), 0.0, medians), np.zeros(shard.n_tasks)
 
     def _step(
@@ -203,9 +201,7 @@ class StudentEM(NoiseEM):
         super()._validate_parameters()
         is_number = isinstance(self.nu, int | float) and not isinstance(self.nu, bool)
         if not is_auto(self.nu) and not (is_number and self.nu in CHOICES):
-            raise ParameterError(
-                f"nu is {describe_value(self.nu)}; give 2, 4, 8, inf or auto."
-            )
+            raise ParameterError(f"nu is {describe_value(self.nu)}; give 2, 4, 8, inf or auto.")
 
     def _fit_numbers(self, problem: NumberProblem) -> Fit:
         chosen = self if not is_auto(self.nu) else self._with_best_nu(problem)
