@@ -14,6 +14,7 @@ from wisecrowd.metrics.classification import (
     top_k_f1,
 )
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
+from wisecrowd.metrics.ranking import kendall_tau, pair_accuracy, vote_accuracy, vote_log_loss
 from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.worker_recovery import (
     confusion_error,
@@ -25,6 +26,7 @@ from wisecrowd.metrics.worker_recovery import (
 __all__ = [
     "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
     "confusion_total_variation", "expected_calibration_error", "fleiss_kappa",
-    "fractional_accuracy", "krippendorff_alpha", "log_loss", "macro_f1", "match_classes",
-    "top_k_accuracy", "top_k_f1", "worker_rank_correlation",
+    "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss", "macro_f1",
+    "match_classes", "pair_accuracy", "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss",
+    "worker_rank_correlation",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
 from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
 
 Mixture = PopulationMixture  # the former name
@@ -43,5 +44,6 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty", "population", "write",
+    "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
+    "difficulty", "population", "votes", "write",
 ]  # fmt: skip
