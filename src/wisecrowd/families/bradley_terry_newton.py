@@ -30,14 +30,14 @@ def start_scores(data: CrowdPairs, prior: float) -> Floats:
     return newton(pair_votes(data), max(prior, 0.01), 50, 1e-6).scores
 
 
-def require_votes(votes: Votes, prior: float) -> None:
+def require_votes(votes: Votes, prior: float, name: str = "prior") -> None:
     """Refuse votes without weight, and no prior where the maximum likelihood does not exist."""
     if not votes.compared.any():
         raise DataError("No vote has a weight above zero; give at least one.")
     if prior == 0 and not is_strongly_connected(votes):
         raise DataError(
-            "Without a prior, some items have infinite scores: they only win, only lose, or are "
-            f"not compared with the others; give {option('prior', '0.5')}."
+            f"Without a {name}, some items have infinite scores: they only win, only lose, or are "
+            f"not compared with the others; give {option(name, '0.5')}."
         )
 
 

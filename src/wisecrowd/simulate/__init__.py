@@ -34,6 +34,7 @@ from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
 from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
 
 Mixture = PopulationMixture  # the former name
@@ -45,6 +46,7 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "SimulatedGrades", "SimulatedNumbers", "Spammers", "TwoCoinWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "numbers", "population", "write",
+    "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers", "TwoCoinWorkers",
+    "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses", "numbers", "population",
+    "votes", "write",
 ]  # fmt: skip

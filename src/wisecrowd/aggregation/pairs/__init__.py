@@ -6,4 +6,10 @@ from __future__ import annotations
 LOCATIONS: dict[str, str] = {
     "CrowdBT": "crowd_bt",
     "BradleyTerry": "bradley_terry",
+    "Davidson": "davidson",
+    "RaoKupper": "rao_kupper",
+    "WorkerTies": "worker_ties",
+    "WorkerDiscrimination": "worker_discrimination",
+    "Thurstone": "thurstone",
+    "RankCentrality": "rank_centrality",
 }

@@ -1,1 +1,1 @@
-"""Steps of GLAD: abilities of workers times easiness of tasks."""
+"""Sums over comparisons of items by workers."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.kernels.comparisons.reference import Comparisons
+from wisecrowd.kernels.comparisons.reference import Comparisons, chances
 from wisecrowd.kernels.compiling import compiled, exp_below_zero
 
-__all__ = ["crowd_bt_sums"]
+__all__ = ["chances", "crowd_bt_sums"]
 
 Floats = NDArray[np.float64]
 
@@ -18,7 +18,7 @@ def crowd_bt_sums(
 ) -> tuple[float, Floats, Floats]:
     """Return the log-likelihood of CrowdBT and its gradients in scores and logits of η."""
     to_items, to_own = np.zeros(len(scores)), np.zeros(len(logit))
-    value = _crowd_bt(votes, scores, 1 / (1 + np.exp(-logit)), to_items, to_own)
+    value = _crowd_bt(votes, scores, chances(logit), to_items, to_own)
     return value, to_items, to_own
 
 

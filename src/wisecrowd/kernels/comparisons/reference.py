@@ -21,6 +21,12 @@ class Comparisons(NamedTuple):
     right_wins: Floats
 
 
+def chances(logit: Floats) -> Floats:
+    """Return the probabilities of logits, without overflow."""
+    small = np.exp(-np.abs(logit))
+    return np.where(logit >= 0, 1.0, small) / (1 + small)
+
+
 def crowd_bt_sums(
     votes: Comparisons, scores: Floats, logit: Floats
 ) -> tuple[float, Floats, Floats]:
@@ -33,8 +39,10 @@ def crowd_bt_sums(
     logit : (n_workers,) logit of the probability of a vote that follows the scores
     """
     gap = scores[votes.left] - scores[votes.right]
-    p, q = 1 / (1 + np.exp(-gap)), 1 / (1 + np.exp(gap))
-    sure = 1 / (1 + np.exp(-logit))
+    small = np.exp(-np.abs(gap))
+    high, low = 1 / (1 + small), small / (1 + small)
+    p, q = np.where(gap >= 0, high, low), np.where(gap >= 0, low, high)
+    sure = chances(logit)
     eta, rest = sure[votes.worker], 1 - sure[votes.worker]
     first, second = eta * p + rest * q, eta * q + rest * p
     value = float(votes.left_wins @ np.log(first) + votes.right_wins @ np.log(second))
