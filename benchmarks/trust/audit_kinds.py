@@ -271,7 +271,7 @@ def hits(kind: str, crowds, n_seeds: int, parts=None) -> list[Row]:
             exact += bool(mine) and (affected is None or set(mine[0].affected) == affected)
         rows.append(Row(
             f"{kind}: {name}: {wanted}", f"≥ {LEAST_HITS:.0%} found",
-            f"{found} of {n_seeds} found" + (f", {exact} with exactly these ids" if affected else ""),
+            f"{found} of {n_seeds} found" + (f", {exact} name exactly these" if affected else ""),
             found >= LEAST_HITS * n_seeds,
         ))  # fmt: skip
     return rows

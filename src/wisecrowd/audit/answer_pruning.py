@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.held_out_answers import held_out_scores
-from wisecrowd.audit.part import NotApplicable, Table
+from wisecrowd.audit.plans import load, plan_of
+from wisecrowd.audit.pruning import Pruned
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.messages.descriptions import describe_ids
-from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.registry import get_method
 
 Mask = NDArray[np.bool_]
@@ -72,25 +73,13 @@ def effect_of_removal(data: Annotations, removed: Mask, method: Any = None) -> R
 
 
 @dataclass(frozen=True, eq=False)
-class PrunedAnswers:
+class PrunedAnswers(Pruned):
     """Numbers or pairs without some of their workers.
 
-    Attributes
-    ----------
-    labels : Annotations
-        The remaining annotations.
-    removed, spared : worker ids
-    changes : table
-        The main table of the default method, before and after.
-    n_removed : int
-        Number of removed annotations.
+    ``changes`` has the main answers of the default method, before and after.
     """
 
-    labels: Any
-    removed: NDArray[Any]
-    spared: NDArray[Any]
-    changes: Table
-    n_removed: int
+    n_removed: int = 0
 
     def summary(self) -> dict[str, int]:
         """Return the counts of changes."""
@@ -104,65 +93,57 @@ class PrunedAnswers:
         return f"pruned {len(self.removed)} workers and {self.n_removed} labels"
 
 
-def clean_answers(
-    data: Annotations,
-    what: Iterable[str] = ("spammers",),
-    *,
-    unlabelled: str = "refuse",
-    random_state: Any = 0,
-) -> PrunedAnswers:
-    """Remove the spammers of numbers, or the random voters and adversaries of pairs.
+def prune_answers(data: Annotations, removed: Mask | None, unlabelled: str) -> PrunedAnswers:
+    """Remove workers from numbers or pairs.
 
     Parameters
     ----------
     data : CrowdNumbers or CrowdPairs
-    what : names
-        "spammers" is the only one.
+    removed : (n_workers,) bool, optional
+        Workers to remove; by default the spammers of numbers, or the random voters and adversaries
+        of pairs.
     unlabelled : {"refuse", "drop"}
-        What to do if tasks would lose all of their labels.
-    random_state : ignored
-        Nothing here is random.
+        What to do if tasks would lose all of their labels. The answers to pairs are about items, so
+        their tasks are dropped in any case.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdNumbers
+    >>> data = CrowdNumbers.from_arrays([0, 0, 0, 1, 1], list("abcab"), [1.0, 2.0, 9.0, 3.0, 4.0])
+    >>> str(prune_answers(data, np.array([False, False, True]), "refuse"))
+    'pruned 1 workers and 1 labels'
     """
     kind = kind_of(data).name
-    for one in what:
-        check_choice("what", one, ("spammers",))
-    check_choice("unlabelled", unlabelled, ("refuse", "spare", "drop"))
     if unlabelled == "spare":
         raise ParameterError(
-            f"Workers cannot be spared for {kind}; give unlabelled='drop', or leave it out."
+            f"Workers cannot be spared for {kind}; give {option('unlabelled', 'drop')} instead."
         )
-    removed = _accused(data)
-    left = np.bincount(data.task[~removed[data.worker]], minlength=data.n_tasks)
+    gone = _accused(data) if removed is None else removed
+    left = np.bincount(data.task[~gone[data.worker]], minlength=data.n_tasks)
     lost = (left == 0) & (data.labels_per_task > 0)
-    if kind == "numbers" and lost.any() and unlabelled == "refuse":
+    if lost.any() and unlabelled == "refuse" and not isinstance(data, CrowdPairs):
         raise DataError(
-            f"Without {int(removed.sum())} workers {int(lost.sum())} tasks "
+            f"Without {int(gone.sum())} workers {int(lost.sum())} tasks "
             f"({describe_ids(data.tasks[lost])}) would have no labels; drop these tasks."
         )
-    remaining = int(((data.labels_per_worker > 0) & ~removed).sum())
-    if removed.any() and remaining < FEWEST:
+    remaining = int(((data.labels_per_worker > 0) & ~gone).sum())
+    if gone.any() and remaining < FEWEST:
         raise DataError(
-            f"Only {remaining} of {data.n_workers} workers would remain; nothing was removed."
+            f"Only {remaining} of {data.n_workers} workers would remain; name fewer to remove."
         )
-    rest = data.select_workers(np.flatnonzero(~removed))
+    rest = data.select_workers(np.flatnonzero(~gone))
     rest = rest[~lost] if lost.any() else rest
     return PrunedAnswers(
-        rest, data.workers[removed], data.workers[:0], _changes(data, rest),
+        rest, data.workers[gone], data.workers[:0], _changes(data, rest),
         data.n_annotations - rest.n_annotations,
     )  # fmt: skip
 
 
 def _accused(data: Annotations) -> Mask:
     """Return the workers whom the part with spammers of this kind accuses."""
-    from wisecrowd.audit.plans import load, plan_of
-
     plan = plan_of(data)
     name = "spammers" if "spammers" in plan.parts else "voters"
-    try:
-        report = load(plan.parts[name])(data, pruning=False)
-    except NotApplicable as reason:
-        raise DataError(f"{reason} Leave out the pruning.") from None
-    accused: Mask = report.accused
+    accused: Mask = load(plan.parts[name])(data, pruning=False).accused
     return accused
 
 

@@ -160,9 +160,7 @@ def audit_crowd(
     known = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
     plan = plan_of(known)
     if gold is not None and "fit" not in plan.shared:
-        raise ParameterError(
-            f"An audit of {type(known).__name__} takes no gold; leave it out."
-        )
+        raise ParameterError(f"An audit of {type(known).__name__} takes no gold; leave it out.")
     chosen = check_parts(parts, plan.parts)
     check_parts(options, plan.parts)
     return run_parts(known, chosen, Shared(known, gold, fit, random_state), options or {})
@@ -218,9 +216,7 @@ class Shared:
         return found
 
 
-def check_parts(
-    parts: Iterable[str] | None, known: Mapping[str, str] = PARTS
-) -> dict[str, str]:
+def check_parts(parts: Iterable[str] | None, known: Mapping[str, str] = PARTS) -> dict[str, str]:
     """Return the named parts with their functions, all for None; unknown names are an error."""
     chosen = list(known) if parts is None else list(dict.fromkeys(parts))
     for name in chosen:

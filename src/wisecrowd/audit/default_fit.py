@@ -31,7 +31,7 @@ def fit_with_law(labels: CrowdLabels, fit: Any, default: Any = None) -> Any:
     return fit_or_default(labels, default)
 
 
-def tested_pairs(labels: CrowdLabels, fit: Any = None) -> Any:
+def compared_workers(labels: CrowdLabels, fit: Any = None) -> Any:
     """Return the tested pairs of workers, which several parts look at; None with one class."""
     from wisecrowd.families.worker_groups import compare_workers
 

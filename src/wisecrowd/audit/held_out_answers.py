@@ -1,10 +1,8 @@
-r"""Held-out numbers and votes: how well a fit predicts labels that were hidden from it.
+"""Held-out numbers and votes: how well a fit predicts labels that were hidden from it.
 
-A fifth of the annotations is hidden at a time. A common judge predicts them from the answers of the
-fit, so methods with different models of the workers, or with none, have comparable scores. The
-judge of numbers is that of ``wisecrowd.inference.held_out_numbers``. That of votes without ties is
-:math:`P(\text{left}) = 1/2 + \beta_j (\sigma(a d) - 1/2)`, with the slope and the workers' parameters
-estimated from the visible votes.
+A fifth of the annotations is hidden at a time. Numbers are predicted by the common judge of
+``wisecrowd.inference.held_out_numbers``, votes by the probabilities of the fit. Unlike there, some
+workers can be kept from the fit and from the score.
 """
 
 from __future__ import annotations
@@ -16,16 +14,14 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.outcomes import LEFT, TIE
 from wisecrowd.core.pairs import CrowdPairs
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 N_FOLDS = 5
-PSEUDO = 5.0  # labels at the crowd's own parameters, by which a worker's are shrunk
+SMALLEST = 1e-15  # probabilities below count as this much
 MOST = 100_000  # annotations above which one fold only is scored
-SLOPES = tuple(2.0 ** (power / 2) for power in range(-4, 5))
 
 
 def held_out_scores(
@@ -76,7 +72,7 @@ def _covered(
 ) -> Mask:
     """Return the annotations whose task keeps a visible label of a visible worker."""
     if isinstance(data, CrowdPairs):
-        return np.asarray(wanted & (data.outcome != TIE))
+        return wanted
     kept = np.ones(data.n_workers, dtype=bool) if visible_workers is None else visible_workers
     counts = np.zeros((data.n_tasks, N_FOLDS))
     use = kept[data.worker]
@@ -93,24 +89,7 @@ def _judge_numbers(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
 
 
 def _judge_votes(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
-    """Return the log-probability of hidden votes; ties are left out by the caller."""
-    from scipy.special import expit
-
-    gap = fit.scores_[data.left] - fit.scores_[data.right]
-    vote = np.where(data.outcome == LEFT, 1.0, -1.0)
-    use = visible & (data.outcome != TIE)
-    worker, J = data.worker, data.n_workers
-    best: tuple[float, Floats] | None = None
-    for slope in SLOPES:
-        expected = 2 * expit(slope * gap) - 1
-        top = np.bincount(worker[use], (vote * expected)[use], J)
-        norm = np.bincount(worker[use], (expected**2)[use], J)
-        crowd = float(np.clip(top.sum() / max(norm.sum(), 1e-9), -0.98, 0.98))
-        beta = np.clip((top + PSEUDO * crowd) / (norm + PSEUDO), -0.98, 0.98)
-        score = np.log(0.5 * (1 + vote * beta[worker] * expected))
-        fitted = float(score[use].mean()) if use.any() else 0.0
-        if best is None or fitted > best[0]:
-            best = fitted, score
-    if best is None:
-        return np.zeros(int(hidden.sum()))
-    return np.asarray(best[1][hidden])
+    """Return the log-probability of hidden votes under the fit."""
+    rows = data.select_annotations(hidden)
+    probas = fit.predict_proba(rows)
+    return np.log(np.maximum(probas[np.arange(len(probas)), rows.outcome], SMALLEST))

@@ -34,9 +34,9 @@ class ScaleReport(Part):
         how = for_reader('method="gaussian-em", scale="log"', "-m gaussian-em -p scale=log")
         return [Finding(
             "log-scale", "low", self.skewness - abs(self.log_skewness), (),
-            f"The numbers of a task are skewed (skewness {self.skewness:.1f}), and their logarithms "
-            f"are not ({self.log_skewness:.1f}); the score is the difference. The audit looked at "
-            "the logarithms.",
+            f"The numbers of a task are skewed (skewness {self.skewness:.1f}), and their "
+            f"logarithms are not ({self.log_skewness:.1f}); the score is the difference. The "
+            "audit looked at the logarithms.",
             f"Errors seem to be factors rather than amounts: compare with a log scale ({how}).",
         )]  # fmt: skip
 

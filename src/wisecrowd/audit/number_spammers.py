@@ -93,8 +93,8 @@ class NumberSpammerReport(Part):
         kinds = (
             ("constant-answers", self.constant, "gave one value to all of their tasks"),
             ("reversed-scale", self.reversed & ~self.constant,
-             "gave low numbers where the others gave high ones; they may have used the scale upside "
-             "down"),
+             "gave low numbers where the others gave high ones; they may have used the scale "
+             "upside down"),
             ("spammers", self.unrelated & ~self.constant,
              "gave numbers that have nothing to do with those of the others"),
         )  # fmt: skip

@@ -1,4 +1,4 @@
-r"""Votes without their worker: every vote compared with scores that its worker did not influence."""
+"""Votes compared with scores that their own worker did not influence."""
 
 from __future__ import annotations
 

@@ -14,8 +14,6 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.kinds import all_kinds, kind_of
 
-AUDIT = "wisecrowd.audit"
-
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan:
@@ -28,15 +26,12 @@ class AuditPlan:
     shared : mapping of keyword to function of (data, fit)
         What several parts take by this keyword. It is computed once, when first needed; ``fit`` is
         the fit that the user gave, or None.
-    pruning : function of (data, what, unlabelled, random_state)
-        Removes workers.
     prunable : tuple of str
-        What ``pruning`` can remove, in this order.
+        What :func:`wisecrowd.audit.clean` can remove, in this order.
     """
 
     parts: Mapping[str, str]
     shared: Mapping[str, str] = field(default_factory=dict)
-    pruning: str = ""
     prunable: tuple[str, ...] = ()
 
 
@@ -57,9 +52,8 @@ CLASSES = AuditPlan(
     },
     shared={
         "fit": "wisecrowd.audit.default_fit:fit_with_law",
-        "found": "wisecrowd.audit.default_fit:tested_pairs",
+        "found": "wisecrowd.audit.default_fit:compared_workers",
     },
-    pruning="wisecrowd.audit.pruning:clean",
     prunable=("clones", "collusion", "spammers"),
 )
 ORDERED = AuditPlan(
@@ -71,7 +65,6 @@ ORDERED = AuditPlan(
         "extremes": "wisecrowd.audit.ordered_extremes:find_extreme_graders",
     },
     shared={**CLASSES.shared, "view": "wisecrowd.audit.number_view:view_of_grades"},
-    pruning=CLASSES.pruning,
     prunable=CLASSES.prunable,
 )
 NUMBERS = AuditPlan(
@@ -83,7 +76,6 @@ NUMBERS = AuditPlan(
         "evidence": "wisecrowd.audit.number_evidence:measure_evidence",
     },
     shared={"view": "wisecrowd.audit.number_view:number_view"},
-    pruning="wisecrowd.audit.answer_pruning:clean_answers",
     prunable=("spammers",),
 )
 PAIRS = AuditPlan(
@@ -96,7 +88,6 @@ PAIRS = AuditPlan(
         "connectivity": "wisecrowd.audit.pair_connectivity:check_connectivity",
     },
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
-    pruning="wisecrowd.audit.answer_pruning:clean_answers",
     prunable=("spammers",),
 )
 

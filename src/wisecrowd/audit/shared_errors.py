@@ -2,7 +2,8 @@ r"""Shared errors: groups of workers whose numbers are closer to each other than
 
 The truth cancels in the difference of two workers. If their errors are independent,
 :math:`D_{jl} = \overline{(y_{ij} - y_{il})^2}` over their common tasks estimates
-:math:`\sigma_j^2 + \sigma_l^2`, with biases and gains removed. Workers who share an error are closer.
+:math:`\sigma_j^2 + \sigma_l^2`, with biases and gains removed. Workers who share an
+error are closer.
 """
 
 from __future__ import annotations
@@ -88,10 +89,10 @@ class SharedErrorReport(Part):
         return Finding(
             "shared-errors", severity, 1.0 - close, tuple(group),
             f"{len(group)} workers ({describe_ids(ids)}; {share:.0%} of all labels) share errors: "
-            f"their squared differences are {close:.0%} of what independent workers would have; the "
-            "score is one less this share.",
-            "Count them as fewer than that many opinions: methods that weight workers by agreement, "
-            "such as gaussian-em, trust such a group too much. "
+            f"their squared differences are {close:.0%} of what independent workers would have; "
+            "the score is one less this share.",
+            "Count them as fewer than that many opinions: methods that weight workers by "
+            "agreement, such as gaussian-em, trust such a group too much. "
             + ("Use covariance-regression, or keep" if self._dense else "Keep")
             + " one worker of the group.",
         )  # fmt: skip
@@ -188,7 +189,9 @@ def _pairs_of_workers(view: NumberView, min_shared: int) -> _Pairs:
     usable = keep & (mean > 0)
     kurtosis = 2.0
     if usable.any():
-        kurtosis = max(2.0, float(np.average(spread[usable] / mean[usable] ** 2, weights=n[usable])))
+        kurtosis = max(
+            2.0, float(np.average(spread[usable] / mean[usable] ** 2, weights=n[usable]))
+        )
     return _Pairs(pair[keep] // J, pair[keep] % J, n[keep], mean[keep], kurtosis)
 
 
