@@ -405,7 +405,7 @@ def aligned(log_f: Floats, log_target: Floats) -> Floats:
     for _ in range(ALIGNMENT_STEPS):
         mean = np.exp(_log_softmax(log_f + bias)).mean(axis=0)
         bias += log_target - np.log(np.maximum(mean, 1e-300))
-    return bias - bias.mean()
+    return np.asarray(bias - bias.mean())
 
 
 def _evidence(log_theta: Floats, labels: CrowdLabels) -> Floats:
