@@ -208,6 +208,7 @@ KINDS: dict[str, Kind] = {
         default_method="thresholds",
         prior=class_prior,
         start=as_start,
+        checked=True,
         declared=True,
         example="wisecrowd.testing.crowds:small_grades",
         symmetries=(
