@@ -20,6 +20,7 @@ from wisecrowd.simulate.graded_responses import SimulatedGrades, graded_response
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
@@ -46,4 +47,6 @@ __all__ = [
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
     "SimulatedGrades", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
     "graded_responses", "population", "write",
+    "SimulatedNumbers", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
+    "numbers", "population", "write",
 ]  # fmt: skip

@@ -135,10 +135,10 @@ class GainModel(GaussianModel):
         return params if self.fixed_level else self._common_gain(params)
 
     def center(self, params: NoiseParams) -> NoiseParams:
-        """Move the bias that follows the gains to the level of the tasks.
+        r"""Move the bias that follows the gains to the level of the tasks.
 
-        With :math:`z + \\delta` the bias is :math:`b - g \\delta`; its expected square is smallest
-        at :math:`\\delta = \\sum E[g b] / \\sum E[g^2]`.
+        With :math:`z + \delta` the bias is :math:`b - g \delta`; its expected square is smallest
+        at :math:`\delta = \sum E[g b] / \sum E[g^2]`.
         """
         used = params.count > 0
         gain, spread, covariance = _gains(params)
