@@ -13,6 +13,8 @@ COMPILE_FROM = 100_000  # annotations; below this, compiling costs more time tha
 KERNELS = {
     ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
     ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
+    ("comparisons", "fast"): "wisecrowd.kernels.comparisons.fast",
+    ("comparisons", "reference"): "wisecrowd.kernels.comparisons.reference",
     ("confusion", "fast"): "wisecrowd.kernels.confusion.fast",
     ("confusion", "reference"): "wisecrowd.kernels.confusion.reference",
     ("gibbs", "fast"): "wisecrowd.kernels.gibbs.fast",

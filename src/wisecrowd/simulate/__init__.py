@@ -34,6 +34,7 @@ from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
 from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
 
 Mixture = PopulationMixture  # the former name
@@ -44,9 +45,8 @@ __all__ = [
     "Copiers", "Crowd", "Dense", "DependentGroup", "Difficulty", "DirichletWorkers",
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
-    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "SimulatedGrades", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
-    "graded_responses", "population", "write",
-    "SimulatedNumbers", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
-    "numbers", "population", "write",
+    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers",
+    "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses",
+    "numbers", "population", "votes", "write",
 ]  # fmt: skip
