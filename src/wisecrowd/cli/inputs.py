@@ -178,13 +178,13 @@ def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTru
 
 
 def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
-    """Read the truth in the form that the judge of the data's kind takes."""
+    """Read the truth in the form that the scorer of the data's kind takes."""
     from wisecrowd.core.labels import CrowdLabels
-    from wisecrowd.inference.judges import judge_of
+    from wisecrowd.inference.scorers import scorer_of
 
     if isinstance(data, CrowdLabels):
         return read_truth(file, data.tasks, notes)
-    return judge_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
+    return scorer_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

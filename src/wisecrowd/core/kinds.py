@@ -93,7 +93,7 @@ class Kind:
         like numbers or texts are refused.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
-    judge : "module:class"
+    scorer : "module:class"
         How ``compare`` scores the methods of this kind.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
@@ -109,7 +109,7 @@ class Kind:
     start: Callable[[Any, Any], Any] = no_start
     checked: bool = False
     declared: bool = False
-    judge: str = "wisecrowd.inference.judges:ClassJudge"
+    scorer: str = "wisecrowd.inference.scorers:ClassScorer"
     symmetries: tuple[Symmetry, ...] = ()
 
     def gate(self, data: Any) -> Any:
@@ -223,6 +223,7 @@ KINDS: dict[str, Kind] = {
         answers=NumberAnswers,
         methods="wisecrowd.aggregation.numbers",
         default_method="gaussian-em",
+        scorer="wisecrowd.inference.scorers:NumberScorer",
         prior=number_prior,
         example="wisecrowd.testing.crowds:small_numbers",
         symmetries=(
@@ -236,6 +237,7 @@ KINDS: dict[str, Kind] = {
         answers=ItemAnswers,
         methods="wisecrowd.aggregation.pairs",
         default_method="crowd-bt",
+        scorer="wisecrowd.inference.scorers:PairScorer",
         example="wisecrowd.testing.crowds:small_votes",
         symmetries=(
             Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
