@@ -57,8 +57,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         if kind in ANSWER_FILES:
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
             found = evaluate_answers(labels, kind, file, notes)
+            notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")
             manifest = describe_run(context, [labels, asked.truth], method="evaluate")
-            _show(*found, places, asked.as_json, manifest, notes)
+            _show(*found[:3], places, asked.as_json, manifest, notes)
             return
         result = read_result(labels, asked.task, asked.label, notes)
         file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
@@ -66,6 +67,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         scores = _scores(result, known)
         manifest = describe_run(context, [labels, asked.truth], method="evaluate")
         sizes = len(known.rows), len(result.tasks)
+        notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
         _show(scores, *sizes, places, asked.as_json, manifest, notes)
 
 
@@ -107,8 +109,7 @@ def _show(
     from wisecrowd.storage.atomic import together
 
     table, document = places
-    notes(f"{n_scored} of {n_labels} answers have a truth")
-    with together():
+        with together():
         if table is not None:
             names = np.array(list(scores), dtype=object)
             write_result({"score": names, "value": np.array(list(scores.values()))}, table,

@@ -28,11 +28,12 @@ ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("ite
 
 
 class Evaluation(NamedTuple):
-    """Scores by name, the number of scored answers, and the number of answers."""
+    """Scores by name, the number of scored answers, that of all, and what the answers are about."""
 
     scores: dict[str, float]
     n_scored: int
     n_answers: int
+    noun: str
 
 
 def kind_of_answers(path: str, declared: str | None) -> str:
@@ -76,7 +77,7 @@ def evaluate_answers(path: str, kind: str, truth: KnownFile, notes: Notes) -> Ev
         scores = ranking_scores(found, table["number"])
     else:
         scores = number_scores(found, table["number"], table.get("low"), table.get("high"))
-    return Evaluation(scores, n_scored, len(found))
+    return Evaluation(scores, n_scored, len(found), f"{ANSWER_FILES[kind].ids}s")
 
 
 def _read(path: str, file: AnswerFile) -> dict[str, Any]:
