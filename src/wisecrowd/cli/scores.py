@@ -16,9 +16,17 @@ HEADINGS = {
     "log_loss": "log loss",
     "brier_score": "Brier score",
     "expected_calibration_error": "ECE",
+    "r2": "R²",
+    "rmse": "RMSE",
+    "mean_absolute_error": "MAE",
+    "correlation": "correlation",
+    "coverage": "in 95% interval",
+    "kendall_tau": "Kendall τ",
+    "pair_accuracy": "pair accuracy",
     "held_out_score": "held-out score",
     "standard_error": "± SE",
     "accuracy_expected": "expected accuracy",
+    "expected_error": "expected error",
     "cpu_seconds": "CPU seconds",
 }
 

@@ -93,6 +93,8 @@ class Kind:
         like numbers or texts are refused.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
+    scorer : "module:class"
+        How ``compare`` scores the methods of this kind.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
     audit : "module:name" of an AuditPlan, or ""
@@ -111,6 +113,7 @@ class Kind:
     start: Callable[[Any, Any], Any] = no_start
     checked: bool = False
     declared: bool = False
+    scorer: str = "wisecrowd.inference.scorers:ClassScorer"
     symmetries: tuple[Symmetry, ...] = ()
     audit: str = ""
     report: str = ""
@@ -230,6 +233,7 @@ KINDS: dict[str, Kind] = {
         answers=NumberAnswers,
         methods="wisecrowd.aggregation.numbers",
         default_method="gaussian-em",
+        scorer="wisecrowd.inference.scorers:NumberScorer",
         prior=number_prior,
         example="wisecrowd.testing.crowds:small_numbers",
         audit="wisecrowd.audit.plans:NUMBERS",
@@ -245,6 +249,7 @@ KINDS: dict[str, Kind] = {
         answers=ItemAnswers,
         methods="wisecrowd.aggregation.pairs",
         default_method="crowd-bt",
+        scorer="wisecrowd.inference.scorers:PairScorer",
         example="wisecrowd.testing.crowds:small_votes",
         audit="wisecrowd.audit.plans:PAIRS",
         report="wisecrowd.reporting.plans:PAIRS",

@@ -112,13 +112,14 @@ def paired_vote_difference(a: HeldOutVotes, b: HeldOutVotes) -> tuple[float, flo
 
 
 def held_out_votes(
-    make: Callable[[], Any], data: CrowdPairs, n_folds: int = N_FOLDS
+    make_fit: Callable[[CrowdPairs], Any], data: CrowdPairs, n_folds: int = N_FOLDS
 ) -> HeldOutVotes:
     """Fit a method without each fold and score the votes that were hidden from it.
 
     Parameters
     ----------
-    make : function that returns an unfitted method for pairs
+    make_fit : function of CrowdPairs to a fitted method
+        Fits the method to the visible votes, which keep all vocabularies.
     data : CrowdPairs
     n_folds : int
 
@@ -137,7 +138,7 @@ def held_out_votes(
     logs, correct = np.zeros(data.n_annotations), np.zeros(data.n_annotations, dtype=bool)
     for fold in range(n_folds):
         hidden = folds == fold
-        method = make()._fit_without_checks(data.select_annotations(~hidden))
+        method = make_fit(data.select_annotations(~hidden))
         rows = data.select_annotations(hidden)
         probas = method.predict_proba(rows)
         chosen = probas[np.arange(len(probas)), rows.outcome]

@@ -29,6 +29,5 @@ __all__ = [
     "confusion_total_variation", "correlation", "coverage", "expected_calibration_error",
     "fleiss_kappa", "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss",
     "macro_f1", "match_classes", "mean_absolute_error", "pair_accuracy", "r2_score", "rmse",
-    "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss",
-    "worker_rank_correlation",
+    "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
 ]  # fmt: skip

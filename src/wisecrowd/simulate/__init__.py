@@ -45,8 +45,8 @@ __all__ = [
     "Copiers", "Crowd", "Dense", "DependentGroup", "Difficulty", "DirichletWorkers",
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
-    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers", "TwoCoinWorkers",
-    "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses", "numbers", "population",
-    "votes", "write",
+    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers",
+    "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses",
+    "numbers", "population", "votes", "write",
 ]  # fmt: skip
