@@ -58,7 +58,7 @@ def ranking(study: AnswerStudy) -> dict[str, Any]:
     return {
         "total": len(order),
         "n_shown": len(shown_items),
-        "n_components": int(len(np.unique(table["component"][compared]))),
+        "n_components": len(np.unique(table["component"][compared])),
         "rows": [
             {
                 "item": shown(table["item"][a]),

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.audit.crowd_audit import Findings
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.pseudonyms import PSEUDONYM
 
