@@ -109,7 +109,7 @@ def _show(
     from wisecrowd.storage.atomic import together
 
     table, document = places
-        with together():
+    with together():
         if table is not None:
             names = np.array(list(scores), dtype=object)
             write_result({"score": names, "value": np.array(list(scores.values()))}, table,
