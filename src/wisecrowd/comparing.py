@@ -27,7 +27,13 @@ from wisecrowd.inference.held_out_labels import (
     paired_difference,
     scoring_plan,
 )
-from wisecrowd.metrics.against_truth import MatchedTruth, label_scores, probability_scores
+from wisecrowd.metrics.against_truth import (
+    ORDERED_SCORES,
+    MatchedTruth,
+    label_scores,
+    ordered_scores,
+    probability_scores,
+)
 
 WITH_TRUTH = (
     "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
@@ -70,8 +76,8 @@ def compare(
     truth : mapping from task to class, (task, label) frame, or (n_tasks,) array, optional
         True classes for scoring; tasks without one do not count.
     methods : names or methods, optional
-        Methods to compare; by default all that ``wisecrowd.methods()`` lists. A given method keeps
-        its parameters and is not changed.
+        Methods to compare; by default all that ``wisecrowd.methods()`` lists and, if classes are
+        ordered, those for ordered classes. A given method keeps its parameters and is not changed.
     random_state : int
         Seed of the methods given by name.
     library : {"pandas", "polars", "pyarrow"}, optional
@@ -86,7 +92,8 @@ def compare(
         One row per method: ``method``, scores, ``cpu_seconds`` of one fit on all processors
         (including compilation, the first time), and the ``reason`` where a method could not be
         fitted. With truth the scores are ``accuracy``, ``balanced_accuracy``, ``macro_f1``,
-        ``log_loss`` and ``expected_calibration_error``. Without it they are
+        ``log_loss`` and ``expected_calibration_error``; if classes are ordered, also
+        ``mean_absolute_error`` and ``quadratic_weighted_kappa``. Without it they are
 
         - ``held_out_score`` and its ``standard_error`` over tasks; higher is better,
         - ``near_best``: whether the score is within one standard error of the difference from the
@@ -116,7 +123,7 @@ def compare(
     asked = frame_library(library, labels.frame_library)
     known = None if truth is None else MatchedTruth(*known_classes(truth, labels), labels.tasks)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
-    return as_frame(comparison_table(rows, scores_of(known)), asked)
+    return as_frame(comparison_table(rows, scores_of(known, labels.ordered)), asked)
 
 
 def compare_methods(
@@ -133,7 +140,7 @@ def compare_methods(
     around : function of name, number and count to a context manager
         Context manager around the fit of each method, such as a progress bar.
     """
-    chosen = method_names() if methods is None else list(methods)
+    chosen = names_for(labels.ordered) if methods is None else list(methods)
     plan = scoring_plan(labels) if truth is None else None
     rows = []
     for number, method in enumerate(chosen, start=1):
@@ -194,9 +201,16 @@ def method_name(method: str | Aggregator) -> str:
     return kebab_case(made.__name__)
 
 
-def scores_of(truth: MatchedTruth | None) -> tuple[str, ...]:
+def names_for(ordered: bool) -> list[str]:
+    """Return the methods that are compared by default, for ordered classes or others."""
+    return [*(method_names(type="ordered") if ordered else ()), *method_names()]
+
+
+def scores_of(truth: MatchedTruth | None, ordered: bool = False) -> tuple[str, ...]:
     """Return the columns of the scores; the first determines the ranking."""
-    return WITHOUT_TRUTH if truth is None else WITH_TRUTH
+    if truth is None:
+        return WITHOUT_TRUTH
+    return (*WITH_TRUTH, *ORDERED_SCORES) if ordered else WITH_TRUTH
 
 
 def comparison_table(rows: Sequence[Row], scores: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -266,7 +280,9 @@ def _fit_and_score(
             **label_scores(truth, model.labels_),
             **probability_scores(truth, model.probas_, model.classes_),
         }
-        return {**{score: found[score] for score in WITH_TRUTH}, **row}
+        if labels.ordered:
+            found |= ordered_scores(truth, model.labels_, labels.classes)
+        return {**{score: found[score] for score in scores_of(truth, labels.ordered)}, **row}
     labelled = labels.labels_per_task > 0
     row["accuracy_expected"] = float(np.mean(model.confidence_[labelled]))
     held_out = None if plan is None else _held_out(method, plan, seed)

@@ -70,7 +70,9 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     places = split_output(asked.output, asked.as_json)
     table, document = places
     check_outputs([table], [*sources, *asked.reading.key_files], others=filter(None, [document]))
-    chosen = _chosen(asked.methods, "aggregation" if learning.features is None else "learning")
+    ordered = asked.reading.declared_type == "ordered"
+    kind = "aggregation" if learning.features is None else "learning"
+    chosen = _chosen(asked.methods, kind, ordered)
     if learning.features is not None:
         check_parameters(chosen, parameters)
     with Notes(asked.running.quiet) as notes:
@@ -85,7 +87,7 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
                 data, known, chosen, seed,
                 lambda name, i, n: working(f"{name} ({i} of {n})", notes, about=name),
             )  # fmt: skip
-            scores = list(scores_of(known))
+            scores = list(scores_of(known, data.ordered))
         manifest = describe_run(
             context, sources, method="compare", seed=seed,
             parameters={"methods": chosen, **({"all": parameters} if parameters else {})},
@@ -93,12 +95,13 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
         _show(rows, scores, known, places, asked.as_json, manifest, notes)
 
 
-def _chosen(methods: str | None, kind: str) -> list[str]:
+def _chosen(methods: str | None, kind: str, ordered: bool = False) -> list[str]:
+    from wisecrowd.comparing import names_for
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.registry import get_method, kebab_case, method_names
 
     if methods is None:
-        return method_names(kind)
+        return names_for(ordered) if kind == "aggregation" else method_names(kind)
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
         raise ParameterError("--methods names no method; leave it out to compare all.")

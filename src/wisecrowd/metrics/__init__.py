@@ -13,6 +13,10 @@ from wisecrowd.metrics.classification import (
     top_k_accuracy,
     top_k_f1,
 )
+from wisecrowd.metrics.ordinal_scores import (
+    ordinal_mean_absolute_error,
+    quadratic_weighted_kappa,
+)
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
 from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.worker_recovery import (
@@ -26,5 +30,6 @@ __all__ = [
     "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
     "confusion_total_variation", "expected_calibration_error", "fleiss_kappa",
     "fractional_accuracy", "krippendorff_alpha", "log_loss", "macro_f1", "match_classes",
-    "top_k_accuracy", "top_k_f1", "worker_rank_correlation",
+    "ordinal_mean_absolute_error", "quadratic_weighted_kappa", "top_k_accuracy", "top_k_f1",
+    "worker_rank_correlation",
 ]  # fmt: skip
