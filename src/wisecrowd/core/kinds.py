@@ -206,6 +206,7 @@ KINDS: dict[str, Kind] = {
         answers=OrderedAnswers,
         methods="wisecrowd.aggregation.ordered",
         default_method="thresholds",
+        scorer="wisecrowd.inference.scorers:OrderedScorer",
         prior=class_prior,
         start=as_start,
         checked=True,
