@@ -10,8 +10,8 @@ and :math:`\log\sigma_j^2` has the density :math:`\propto (\sigma^2)^{-a} e^{-a 
 :math:`m, v` of every task and sums residuals by worker (`kernels/worker_noise`); the driver updates
 everything else in closed form. Every step maximises the bound, which never decreases.
 
-Means are relative to a pivot, the mean label of the question, so that a large common offset costs no
-digits. Workers are tables (J, Q) with one column per question; without questions Q = 1.
+Means are relative to a pivot, the mean label of the question, so that a large common offset costs
+no digits. Workers are tables (J, Q) with one column per question; without questions Q = 1.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ models, or without a model of the workers, are comparable. The judge estimates t
 labels, by reweighted least squares, and shrinks them to the crowd's. Labels that a value was fitted
 to are closer to it than new ones, by more for one method than for another. The common factor
 :math:`f` corrects that: it maximises the density of the hidden labels of the other tasks, in two
-halves. So do the degrees of freedom :math:`\nu` and, if all numbers are positive, the choice between
-numbers and their logarithms.
+halves. So do the degrees of freedom :math:`\nu` and, if all numbers are positive, the choice
+between numbers and their logarithms.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ def held_out_number_score(
     >>> from wisecrowd.inference.held_out_labels import scoring_plan
     >>> rng = np.random.default_rng(0)
     >>> task, worker = np.repeat(np.arange(60), 5), np.tile(np.arange(5), 60)
-    >>> numbers = CrowdNumbers.from_arrays(task, worker, rng.normal(size=60)[task] + rng.normal(size=300))
+    >>> value = rng.normal(size=60)[task] + rng.normal(size=300)
+    >>> plan = scoring_plan(CrowdNumbers.from_arrays(task, worker, value))
     >>> mean, median = (
-    ...     held_out_number_score(lambda visible: method().fit(visible).values_, scoring_plan(numbers))
+    ...     held_out_number_score(lambda visible: method().fit(visible).values_, plan)
     ...     for method in (Mean, Median)
     ... )
     >>> mean.mean > median.mean  # of normal errors

@@ -13,8 +13,8 @@ The E-step of a task is the posterior of a normal mean:
 The updates of biases, noise and hyperparameters are in :mod:`wisecrowd.families.worker_noise`.
 
 With gains, :math:`y_e = \pi + b_j + g_j (z_i - \pi) + \varepsilon_e` around the mean label
-:math:`\pi`, with :math:`g_j \sim N(1, \gamma^2)`. The pair :math:`(g_j, b_j)` has a normal posterior
-whose precision is
+:math:`\pi`, with :math:`g_j \sim N(1, \gamma^2)`. The pair :math:`(g_j, b_j)` has a normal
+posterior whose precision is
 
 .. math::
     \begin{pmatrix} \gamma^{-2} & 0 \\ 0 & \omega^{-2} \end{pmatrix} + \frac{1}{\sigma_j^2}
