@@ -13,7 +13,7 @@ from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.core.exceptions import ParameterError
 
 GIVEN = Reading(
-    task="t", worker="w", label="l", timestamp="s", weight="g", no_header=True, columns="t,w,l",
+    task="t", worker="w", label="l", left="a", right="b", timestamp="s", weight="g", no_header=True, columns="t,w,l",
     wide=True, worker_columns="ann,bob", format="csv", encoding="latin-1", classes="a,b",
     abstain=["?", "-"], duplicates="last", type="labels", kinds="human",
     exclude_workers=["m*", "x"],
@@ -27,7 +27,7 @@ class ReachedError(Exception):
 
 def test_nothing_is_left_at_its_default():
     same = [f.name for f in fields(Reading) if getattr(GIVEN, f.name) == f.default]
-    assert same == ["pseudonymize"]
+    assert same == ["scale", "pseudonymize"]  # a scale excludes classes
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -44,7 +44,7 @@ def test_every_option_of_reading_reaches_the_reader(cli, table, tmp_path, monkey
     }.get(command, [answers])
     seen = []
 
-    def reach(files, reading, notes):
+    def reach(files, reading, notes, **more):
         seen.append(reading)
         raise ReachedError
 
