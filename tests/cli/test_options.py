@@ -13,7 +13,8 @@ from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.core.exceptions import ParameterError
 
 GIVEN = Reading(
-    task="t", worker="w", label="l", left="a", right="b", timestamp="s", weight="g", no_header=True, columns="t,w,l",
+    task="t", worker="w", label="l", left="a", right="b", timestamp="s", weight="g",
+    no_header=True, columns="t,w,l",
     wide=True, worker_columns="ann,bob", format="csv", encoding="latin-1", classes="a,b",
     abstain=["?", "-"], duplicates="last", type="labels", kinds="human",
     exclude_workers=["m*", "x"],

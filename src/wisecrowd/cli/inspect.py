@@ -85,11 +85,12 @@ def _column(role: str, name: str) -> str:
 
 
 def _sizes(question: Question) -> str:
-    ids = {"classes": question.n_classes, "items": question.n_items}
-    named = "".join(f", {count} {name}" for name, count in ids.items() if count)
-    if question.type == LABELS:
-        named = f", {question.n_classes} classes"
     noun = question.type if question.type in ("numbers", "pairs") else "labels"
+    named = {
+        LABELS: f", {question.n_classes} classes",
+        "ordered": f", {question.n_classes} ordered classes",
+        "pairs": f", {question.n_items} items",
+    }.get(question.type, "")
     return (
         f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
         f"{named}"

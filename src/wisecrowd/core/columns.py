@@ -18,7 +18,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
                "performerid", "user", "userid", "completedby"),
     "label": ("label", "answer", "response", "value", "rating", "class"),
     "weight": ("weight",),
-    "timestamp": ("timestamp",),
+    "timestamp": ("timestamp", "tstamp"),
     "duration": ("duration",),
     "cost": ("cost",),
     "question": ("question",),
@@ -174,8 +174,9 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
         name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"
     given = for_reader(f"{option_of(role)}='...'", f"--{option_of(role)} NAME")
+    what = f"{role} item" if role in SIDES else role
     return (
-        f"No column looks like the {role}: there are {listed(columns)}{hint}; name it with "
+        f"No column looks like the {what}: there are {listed(columns)}{hint}; name it with "
         f"{given} or call it one of {', '.join(usual[:4])}."
     )
 

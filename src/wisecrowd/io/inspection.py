@@ -10,6 +10,7 @@ import numpy as np
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.class_evidence import look_of
+from wisecrowd.core.columns import SIDES
 from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import option
@@ -247,7 +248,10 @@ def _question(name: str, data: Annotations) -> Question:
 
 
 def _columns(request: Request, data: Annotations) -> dict[str, str]:
-    found = dict(request.found)
+    roles = request.kind.container.roles()
+    found = {
+        role: name for role, name in request.found.items() if role in roles or role not in SIDES
+    }
     if request.inventory.question:
         found[request.answer_role] = request.inventory.question
     return found | {name: found.get(name, name) for name in data.columns}

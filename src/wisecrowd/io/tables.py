@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.columns import SIDES
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
-from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import Places, describe_rows
-from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
+from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
@@ -130,6 +132,7 @@ def read(
     given = {name: column for name, column in others.items() if column is not None}
     sides = {"left", "right"} & set(given)
     kind = get_kind(type or (PAIRS if sides else default_type or LABELS))
+    _refuse_sides(given, sides, kind)
     check_roles(given, kind.container.roles())
     request = Request(
         kind.container.asked_columns({"task": task, "worker": worker, "label": label, **given}),
@@ -151,6 +154,15 @@ def read(
         duplicates=duplicates,
     )
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
+
+
+def _refuse_sides(given: Mapping[str, str], sides: Collection[str], kind: Kind) -> None:
+    """Refuse columns of items for a kind that has none."""
+    for side in sorted(set(sides) - set(kind.container.roles())):
+        raise ParameterError(
+            f"{option(side, given[side])} names the items of pairs, and {option('type', kind.name)}"
+            " is given; leave one out."
+        )
 
 
 def read_columns(sources: list[Source], format: str, request: Request) -> dict[str, Any]:
@@ -209,7 +221,7 @@ def _collect(
             if role in request.id_roles:
                 column = ids.setdefault(role, IdColumn(role))
                 for chunk in chunks:
-                    column.add(chunk)
+                    column.add(last_messages(chunk) if role in SIDES else chunk)
             else:
                 others.setdefault(role, []).extend(chunks)
     values: dict[str, Any] = {role: column.finish() for role, column in ids.items()}

@@ -17,7 +17,7 @@ from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.values import as_text
 
 CHOICES, LIST, RATING, NUMBER = "choices", "list of choices", "rating", "number"
-PAIRWISE, CHOICE_OF_TWO, RANKING = "pairwise", "choice", "ranking"
+PAIRWISE, CHOICE_OF_TWO, RANKING = "pairwise", "choice of two", "ranking"
 
 KINDS_OF: dict[str, tuple[str, ...]] = {
     CHOICES: (LABELS, ORDERED, NUMBERS),

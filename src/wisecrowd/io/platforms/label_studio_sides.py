@@ -23,6 +23,7 @@ class Sides:
 
     def __init__(self, request: Request, source: str) -> None:
         self._asked = [request.asked.get(side) for side in ("left", "right")]
+        self._request = request
         self._source = source
         self._known: dict[tuple[str, ...], tuple[str, str] | str] = {}
 
@@ -67,6 +68,7 @@ class Sides:
         fields = self.fields(tuple(data), objects)
         if isinstance(fields, str):
             return Vote(None, None, outcome, fields)
+        self._request.found |= dict(zip(("left", "right"), fields, strict=True))
         return Vote(data.get(fields[0]), data.get(fields[1]), outcome)
 
 

@@ -53,12 +53,12 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
     if isinstance(record.get("accept"), list):
         if decision != "accept":
             return Dropped("rejected as a whole")
-        form, compared = CHOICES, _of_two(record)
-        if compared is not None:
-            form = CHOICE_OF_TWO
+        options = [one.get("id") for one in mappings(record.get("options"))]
+        form = CHOICE_OF_TWO if len(options) == 2 else CHOICES
         return LabelRecord(
-            task, worker, record["accept"], CHOICE, time, form=form, compared=compared
-        )
+            task, worker, record["accept"], CHOICE, time, form=form,
+            compared=_of_two(options, record["accept"]),
+        )  # fmt: skip
     systems = _systems(record)
     if systems is not None:
         side = "right" if decision == "accept" else "left"  # the output to accept comes second
@@ -74,10 +74,8 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
     return LabelRecord(task, worker, decision, label, time)
 
 
-def _of_two(record: dict[str, Any]) -> Vote | None:
-    """Return the choice between two options as a comparison."""
-    options = [one.get("id") for one in mappings(record.get("options"))]
-    accepted = record["accept"]
+def _of_two(options: list[Any], accepted: list[Any]) -> Vote | None:
+    """Return the choice of one of two options as a comparison."""
     if len(options) != 2 or len(accepted) != 1 or accepted[0] not in options:
         return None
     return Vote(*options, ("left", "right")[options.index(accepted[0])])
