@@ -24,7 +24,6 @@ HEADINGS = {
     "expected_calibration_error": "ECE",
     "r2": "R²",
     "rmse": "RMSE",
-    "mean_absolute_error": "MAE",
     "correlation": "correlation",
     "coverage": "in 95% interval",
     "kendall_tau": "Kendall τ",
