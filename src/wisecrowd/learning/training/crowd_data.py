@@ -129,6 +129,13 @@ class CrowdData:
             None if self._task_weight is None else self._task_weight.index_select(0, rows),
         ).to(self.device)
 
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Return everything but the features, for the fingerprint of a checkpoint."""
+        labels = self.labels
+        yield from (labels.task, labels.worker, getattr(labels, labels.payload[0].name))
+        yield np.zeros(0) if labels.weight is None else labels.weight
+        yield self.gold
+
     def counts(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) weights of the annotations of a batch, before classes are balanced."""
         if self.labels.weight is None or batch.edge is None:
