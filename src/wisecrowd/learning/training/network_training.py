@@ -100,7 +100,9 @@ class NetworkTraining(Estimator):
         """Return the model to train, around a new network; ``seen`` is a part of the data."""
         raise TypeError(f"{type(self).__name__} must define _new_model.")
 
-    def _score(self, model: Any, data: Any, rows: Tensor, valid: Tensor | None, known: Any) -> float:
+    def _score(
+        self, model: Any, data: Any, rows: Tensor, valid: Tensor | None, known: Any
+    ) -> float:
         """Return the score of an epoch, on held-out rows or on a known validation set."""
         raise TypeError(f"{type(self).__name__} must define _score.")
 
@@ -160,9 +162,7 @@ class NetworkTraining(Estimator):
         chosen = self._run(data, rows, training, self.epochs, True, valid)
         return self._again(chosen, data, useful, training, valid)
 
-    def _again(
-        self, chosen: Run, data: Any, useful: Tensor, training: Any, valid: Tensor
-    ) -> Run:
+    def _again(self, chosen: Run, data: Any, useful: Tensor, training: Any, valid: Tensor) -> Run:
         """Train on all rows up to the selected epoch, if ``refit`` asks for it."""
         done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
         if not self.refit or not done or not chosen.state.best_epoch:
