@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from wisecrowd.core.annotations import Annotations, Floats, Payload
+from wisecrowd.core.annotations import Annotations, Codes, Floats, Payload
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.ids.encoding import encode
 
 VALUE_NAMES = (
     "value", "number", "label", "rating", "score", "grade", "answer", "response", "estimate",
@@ -45,3 +48,30 @@ class CrowdNumbers(Annotations):
     def weights(self) -> Floats:
         """(n_annotations,) weight of each annotation, 1 if none is given."""
         return np.ones(self.n_annotations) if self.weight is None else self.weight
+
+    @cached_property
+    def questions(self) -> tuple[tuple[str, ...], Codes | None]:
+        """Names of the questions, and that of each task (n_tasks,), -1 without labels.
+
+        Without a column ``question`` there are no names and no codes.
+        """
+        column = self.columns.get("question")
+        if column is None:
+            return (), None
+        found = encode(column, "question")
+        if (found.codes < 0).any():
+            task = self.tasks[self.task[int(np.argmax(found.codes < 0))]]
+            raise DataError(
+                f"The question of a label of task {task!r} is missing; fill in the question column "
+                "or leave it out."
+            )
+        code = np.full(self.n_tasks, -1, dtype=np.int32)
+        code[self.task] = found.codes
+        differs = code[self.task] != found.codes
+        if differs.any():
+            e = int(np.argmax(differs))
+            raise DataError(
+                f"Task {self.tasks[self.task[e]]!r} has labels for two questions, {column[e]!r} "
+                "and another; make task and question together the task."
+            )
+        return tuple(map(str, found.vocabulary.tolist())), code

@@ -17,8 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.engines.number_shards import cut_numbers
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
@@ -88,7 +90,7 @@ class MemoryEngine:
 
     n_shards: int | None = None
 
-    def cut(self, data: CrowdLabels, prior: TaskPrior, table_size: int) -> MemoryShards:
+    def cut(self, data: Any, prior: Any, table_size: int) -> MemoryShards:
         """Return the data as shards of tasks; large statistics (``table_size``) mean fewer."""
         size = max(SMALLEST_SHARD, 4 * table_size)
         n_shards = self.n_shards or min(MOST_SHARDS, max(1, data.n_annotations // size))
@@ -100,8 +102,14 @@ def in_memory(data: CrowdLabels, prior: TaskPrior) -> Problem:
     return Problem(data, prior, MemoryEngine())
 
 
-def cut_tasks(data: CrowdLabels, prior: TaskPrior, n_shards: int) -> list[Shard]:
+def cut_tasks(data: Any, prior: Any, n_shards: int) -> Sequence[Any]:
     """Cut into shards of tasks with about equally many annotations, whose arrays are views."""
+    if isinstance(data, CrowdNumbers):
+        return cut_numbers(data, prior, n_shards)
+    return _cut_labels(data, prior, n_shards)
+
+
+def _cut_labels(data: CrowdLabels, prior: TaskPrior, n_shards: int) -> list[Shard]:
     cell: NDArray[np.integer[Any]]
     if data.n_workers * data.n_classes <= np.iinfo(np.int32).max:
         cell = data.worker * np.int32(data.n_classes) + data.label
@@ -154,7 +162,7 @@ class MemoryShards:
     states of a model stay with their shards.
     """
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Any]) -> None:
         self._shards = shards
 
     def __len__(self) -> int:
@@ -182,14 +190,14 @@ class MemoryShards:
         ``sink(tasks, rows)`` receives the rows of each shard. Return the sum of the statistics.
         """
 
-        def run(shard: Shard, state: Any) -> Any:
+        def run(shard: Any, state: Any) -> Any:
             rows, stats = getattr(model, step)(shard, state, params)
             sink(shard.tasks, rows)
             return stats
 
         return add_up(self._map(run, states))
 
-    def _map(self, run: Callable[[Shard, Any], Any], states: Sequence[Any]) -> list[Any]:
+    def _map(self, run: Callable[[Any, Any], Any], states: Sequence[Any]) -> list[Any]:
         threads = get_threads() if len(self._shards) > 1 else 1
         if threads == 1:
             return [run(shard, state) for shard, state in zip(self._shards, states, strict=True)]

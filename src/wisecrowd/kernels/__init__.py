@@ -25,6 +25,8 @@ KERNELS = {
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
     ("sparse_posterior", "reference"): "wisecrowd.kernels.sparse_posterior.reference",
+    ("worker_noise", "fast"): "wisecrowd.kernels.worker_noise.fast",
+    ("worker_noise", "reference"): "wisecrowd.kernels.worker_noise.reference",
 }
 
 

@@ -34,3 +34,31 @@ class TaskPriors(NamedTuple):
     log_class: Floats
     rows: Floats
     row_of: Ints | None
+
+
+class TaskNumbers(NamedTuple):
+    """Numbers of tasks: those of task ``i`` are ``indptr[i]`` to ``indptr[i + 1]``.
+
+    A ``weight`` of None means that every number counts once, a ``question`` of None that all tasks
+    have question 0. Worker ``j`` has the cell ``j * n_questions + question`` in tables of workers.
+    """
+
+    indptr: Ints
+    worker: Ints
+    value: Floats
+    weight: Floats | None
+    question: Ints | None
+
+
+class NumberPriors(NamedTuple):
+    """Normal priors of tasks, by question (Q,) or, if ``per_task``, by task (n,).
+
+    ``level`` (Q,) is the mean that sums over tasks are centred on. ``gold`` (n,) has the known
+    numbers, NaN where unknown; None means that none is known.
+    """
+
+    mean: Floats
+    precision: Floats
+    per_task: bool
+    level: Floats
+    gold: Floats | None

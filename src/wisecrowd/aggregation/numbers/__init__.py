@@ -5,4 +5,7 @@ from __future__ import annotations
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS: dict[str, str] = {
     "Mean": "mean",
+    "Median": "median",
+    "TrimmedMean": "trimmed_mean",
+    "GaussianEM": "gaussian_em",
 }

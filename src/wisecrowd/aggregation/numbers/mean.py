@@ -3,23 +3,45 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.number_answers import NumberAnswers
-from wisecrowd.core.number_prior import NumberPrior
 from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.problem import Problem
-from wisecrowd.core.result import Fit
+from wisecrowd.families.numeric import task_means
+from wisecrowd.families.task_averages import TaskAverage
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Mean(Aggregator):
+class Mean(TaskAverage):
     r"""The weighted mean of the numbers of each task.
 
+    .. math:: \hat z_i = \frac{\sum_e w_e y_e}{\sum_e w_e}, \qquad
+              \operatorname{Var} \hat z_i = \frac{s^2}{\sum_e w_e}
+
+    with :math:`s^2` the pooled variance of labels around the mean of their task.
+
     Use it when workers are about equally good, as a baseline. Cost: O(annotations).
+
+    Parameters
+    ----------
+    scale : {"linear", "log"}
+        With "log" the means are of the logarithms, so that the values are geometric means.
+
+    Attributes
+    ----------
+    values_, variance_, low_, high_ : (n_tasks,)
+        Mean, its variance (of the logarithm on a log scale) and 95% interval.
+    bias_, noise_ : (n_workers,)
+        Mean of the worker's deviations from the means, and root mean square around it.
+    noise_variance_ : float
+        :math:`s^2`; the variance of all labels if no task has two.
+    level_, spread_ : float
+        Mean and variance of all labels, for tasks without labels.
+
+    Notes
+    -----
+    A task with a known number keeps it. There is no prior: ``task_prior`` is refused.
 
     References
     ----------
@@ -31,15 +53,5 @@ class Mean(Aggregator):
     array([1.5, 5. ])
     """
 
-    takes: ClassVar[str] = "numbers"
-
-    def _fit(self, problem: Problem[CrowdNumbers, NumberPrior]) -> Fit:
-        return Fit(self._predict(problem))
-
-    def _predict(self, problem: Problem[CrowdNumbers, NumberPrior]) -> NumberAnswers:
-        data, weight = problem.data, problem.data.weights
-        total = np.bincount(data.task, weight, data.n_tasks)
-        sums = np.bincount(data.task, weight * data.value, data.n_tasks)
-        overall = float(np.average(data.value, weights=weight))
-        mean = np.where(total > 0, sums / np.maximum(total, 1e-300), overall)
-        return NumberAnswers.normal(mean, np.zeros(data.n_tasks))
+    def _averages(self, data: CrowdNumbers) -> NDArray[np.float64]:
+        return task_means(data, data.weights)

@@ -1,0 +1,90 @@
+"""TrimmedMean: the mean of each task's numbers without the smallest and the largest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.families.numeric import labels_by_task, overall_mean
+from wisecrowd.families.task_averages import TaskAverage
+
+Floats = NDArray[np.float64]
+WHOLE = 1e-9  # tolerance of a number of labels that counts as whole
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrimmedMean(TaskAverage):
+    r"""The mean of a task's numbers without a share of the smallest and of the largest.
+
+    Of a task with total weight :math:`W` the weight :math:`\lfloor \text{share} \cdot W \rfloor` is
+    left out at each end. Its variance is :math:`s^2` over the weight that is left.
+
+    Use it when a few labels are far off, and the median wastes too many of the others. Cost:
+    O(annotations × log annotations).
+
+    Parameters
+    ----------
+    share : float
+        Share of the labels that is left out at each end, at most .49; 0 is the mean.
+    scale : {"linear", "log"}
+        With "log" the means are of the logarithms.
+
+    Attributes
+    ----------
+    values_, variance_, low_, high_ : (n_tasks,)
+        Trimmed mean, its variance (of the logarithm on a log scale) and 95% interval.
+    bias_, noise_ : (n_workers,)
+        Mean of the worker's deviations from these means, and root mean square around it.
+    noise_variance_ : float
+        :math:`s^2`, the pooled variance of all labels around their task's trimmed mean.
+    level_, spread_ : float
+        Mean and variance of all labels, for tasks without labels.
+
+    Notes
+    -----
+    A task with a known number keeps it. There is no prior: ``task_prior`` is refused.
+
+    References
+    ----------
+    J. W. Tukey and D. H. McLaughlin (1963). Less vulnerable confidence and significance procedures
+    for location based on a single sample. Sankhya A 25, 331-352.
+
+    Examples
+    --------
+    >>> labels = [1.0, 2.0, 3.0, 4.0, 90.0]
+    >>> TrimmedMean().fit((["t"] * 5, list("abcde"), labels)).values_
+    array([3.])
+    """
+
+    share: float = 0.2
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("share", self.share, 0.0, 0.49)
+
+    def _averages(self, data: CrowdNumbers) -> Floats:
+        order = np.lexsort((data.value, data.task))
+        task, value, weight = data.task[order], data.value[order], data.weights[order]
+        total = labels_by_task(data)
+        left_out = self._left_out(total)
+        running = np.cumsum(weight)
+        first = data.indptr[:-1][task]  # tasks keep their places in the order
+        end = running - (running[first] - weight[first])
+        # The part of each label between the two ends of its task.
+        kept = np.minimum(end, (total - left_out)[task]) - np.maximum(end - weight, left_out[task])
+        kept = np.maximum(kept, 0.0)
+        center = overall_mean(data)
+        sums = np.bincount(task, kept * (value - center), data.n_tasks)
+        inside = np.bincount(task, kept, data.n_tasks)
+        has = (total > 0) & (inside > 0)
+        return np.where(has, center + sums / np.where(has, inside, 1.0), np.nan)
+
+    def _variance_factor(self, n_labels: Floats) -> Floats:
+        return n_labels / (n_labels - 2 * self._left_out(n_labels))
+
+    def _left_out(self, total: Floats) -> Floats:
+        return np.floor(self.share * total + WHOLE)

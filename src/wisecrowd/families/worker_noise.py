@@ -1,0 +1,526 @@
+r"""Numbers with a bias and a noise per worker: the model that GaussianEM and StudentEM share.
+
+.. math::
+    y_e = z_i + b_{jq} + \varepsilon_e, \qquad \operatorname{Var} \varepsilon_e = \sigma_j^2
+    \kappa_q, \qquad z_i \sim N(\mu_q, \tau_q^2), \qquad b_{jq} \sim N(0, \omega_q^2)
+
+and :math:`\log\sigma_j^2` has the density :math:`\propto (\sigma^2)^{-a} e^{-a s^2 / \sigma^2}`:
+:math:`2a` labels at the crowd's own noise :math:`s^2`. Variational EM with
+:math:`q(z_i) = N(m_i, v_i)` and :math:`q(b_{jq}) = N(\beta_{jq}, c_{jq})`. One pass takes
+:math:`m, v` of every task and sums residuals by worker (`kernels/worker_noise`); the driver updates
+everything else in closed form. Every step maximises the bound, which never decreases.
+
+Means are relative to a pivot, the mean label of the question, so that a large common offset costs no
+digits. Workers are tables (J, Q) with one column per question; without questions Q = 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.parameter_checks import check_flag, check_number
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import TEXTS, Saved, SavedArray, number_between
+from wisecrowd.engines.memory import MemoryShards, rows_into
+from wisecrowd.engines.number_shards import NumberShard
+from wisecrowd.families.numeric import (
+    NumberAggregator,
+    NumberProblem,
+    TaskEstimates,
+    least_variance,
+    overall_mean,
+    overall_variance,
+)
+from wisecrowd.inference.loop import LoopResult, iterate
+from wisecrowd.kernels.arguments import NumberPriors
+
+Floats = NDArray[np.float64]
+START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
+UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
+
+
+class NoiseStats(NamedTuple):
+    """Additive statistics of one pass; see the kernels.
+
+    Attributes
+    ----------
+    sums : (J, Q, 4 or 7)
+        Sums of residuals by worker and question.
+    totals : (Q, 8)
+        Sums over tasks by question.
+    logs : float
+        Sum of the log terms of Student noise.
+    """
+
+    sums: Floats
+    totals: Floats
+    logs: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseParams:
+    """Everything that the tasks of a shard need, and the hyperparameters.
+
+    Attributes
+    ----------
+    bias, bias_variance : (J, Q)
+        :math:`\\beta_{jq}, c_{jq}`.
+    noise : (J,)
+        :math:`\\sigma_j^2`.
+    factor : (Q,)
+        :math:`\\kappa_q`, with product 1.
+    mean, variance : (Q,)
+        :math:`\\mu_q` relative to the pivot, and :math:`\\tau_q^2`.
+    omega : (Q,)
+        :math:`\\omega_q^2`.
+    typical : float
+        :math:`s^2`.
+    count : (J, Q)
+        Weight of the labels.
+    moved : float
+        Largest change of a :math:`\\log\\sigma_j^2` in the step that made these parameters.
+    gain, gain_variance, gain_covariance : (J, Q), optional
+        Moments of the gains, and their covariance with the biases.
+    """
+
+    bias: Floats
+    bias_variance: Floats
+    noise: Floats
+    factor: Floats
+    mean: Floats
+    variance: Floats
+    omega: Floats
+    typical: float
+    count: Floats
+    moved: float = np.inf
+    gain: Floats | None = None
+    gain_variance: Floats | None = None
+    gain_covariance: Floats | None = None
+
+    @property
+    def precision(self) -> Floats:
+        """(J, Q) precision of a label."""
+        return 1 / (self.noise[:, None] * self.factor)
+
+
+class ShardPrior(NamedTuple):
+    """Prior of a shard's tasks relative to the pivots: mean, precision and gold (n,), or None."""
+
+    mean: Floats | None
+    precision: Floats | None
+    gold: Floats | None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoiseModel:
+    """Bias and noise per worker; subclasses define the E-step of their noise.
+
+    Attributes
+    ----------
+    n_workers : int
+    pivot : (Q,)
+        Means are relative to it.
+    strength : float
+        :math:`a`.
+    has_bias : bool
+    fixed_level : bool
+        Whether gold or a prior fixes the level, so that biases are not centred.
+    floor : float
+        Smallest variance.
+    """
+
+    n_workers: int
+    pivot: Floats
+    strength: float
+    has_bias: bool
+    fixed_level: bool
+    floor: float
+    n_columns: ClassVar[int] = 4
+
+    # ----------------------------------------------------------------------------- one shard
+
+    def begin(self, shard: NumberShard) -> Any:
+        """Return the prior of the shard's tasks, relative to the pivots."""
+        return self.shard_prior(shard)
+
+    def shard_prior(self, shard: NumberShard) -> ShardPrior:
+        """Return the prior of the shard's tasks, relative to the pivots."""
+        question, prior = shard.numbers.question, shard.prior
+        pivot = self.pivot[0] if question is None else self.pivot[question]
+        return ShardPrior(
+            None if prior.mean is None else prior.mean - pivot,
+            None if prior.variance is None else 1 / prior.variance,
+            None if prior.gold is None else prior.gold - pivot,
+        )
+
+    def priors(self, own: ShardPrior, params: NoiseParams) -> NumberPriors:
+        """Return the priors of tasks in the form that kernels take."""
+        if own.mean is not None and own.precision is not None:
+            return NumberPriors(own.mean, own.precision, True, params.mean, own.gold)
+        return NumberPriors(params.mean, 1 / params.variance, False, params.mean, own.gold)
+
+    def start(self, shard: NumberShard, state: Any, params: Any) -> tuple[Any, NoiseStats]:
+        """Return the statistics of task means: no prior, no bias, equal noise."""
+        Q = len(self.pivot)
+        cells = np.stack(np.broadcast_arrays(np.tile(self.pivot, self.n_workers), 1.0), axis=1)
+        none = np.zeros(Q)
+        priors = NumberPriors(none, none, False, none, self.shard_prior(shard).gold)
+        stats = self.empty_stats(4)
+        shard.kernels("worker_noise").gaussian_step(
+            shard.numbers, np.ascontiguousarray(cells), priors, *flat(stats), None, None
+        )
+        return state, stats
+
+    def empty_stats(self, n_columns: int) -> NoiseStats:
+        """Return statistics that are zero."""
+        Q = len(self.pivot)
+        return NoiseStats(np.zeros((self.n_workers, Q, n_columns)), np.zeros((Q, 8)))
+
+    def cells(self, params: NoiseParams, *more: Floats) -> Floats:
+        """Return offset, precision and further columns of each worker and question (JQ, n)."""
+        columns = (self.pivot + params.bias, params.precision, *more)
+        return np.ascontiguousarray(np.stack([c.ravel() for c in columns], axis=1))
+
+    # -------------------------------------------------------------------------- all shards
+
+    def first_params(self, stats: NoiseStats, total_variance: float) -> NoiseParams:
+        """Return the parameters of the task means: equal noise, small biases."""
+        count, squares, used = (stats.sums[:, :, k] for k in (3, 1, 2))
+        freedom = float(count.sum() - used.sum())
+        noise = float(squares.sum()) / freedom if freedom > 0 else UNKNOWN_SHARE * total_variance
+        noise = max(noise, self.floor)
+        n_tasks = np.maximum(stats.totals[:, 0], 1.0)
+        mean = stats.totals[:, 2] / n_tasks
+        spread = stats.totals[:, 3] / n_tasks - mean**2
+        variance = np.where(spread > self.floor, spread, max(total_variance, self.floor))
+        if freedom <= 0:
+            variance = np.full(len(mean), max((1 - UNKNOWN_SHARE) * total_variance, self.floor))
+        J, Q = count.shape
+        return NoiseParams(
+            bias=np.zeros((J, Q)),
+            bias_variance=np.full((J, Q), START_BIAS * noise * self.has_bias),
+            noise=np.full(J, noise),
+            factor=np.ones(Q),
+            mean=mean,
+            variance=variance,
+            omega=np.full(Q, START_BIAS * noise),
+            typical=noise,
+            count=count,
+        )
+
+    def global_step(self, stats: NoiseStats, params: NoiseParams) -> NoiseParams:
+        """Update biases, noise, and the hyperparameters, in this order."""
+        moved, squares = self.worker_step(stats, params)
+        params = self._noise_step(squares, moved)
+        params = self._task_step(stats, params)
+        return self.center(params) if self.has_bias else params
+
+    def worker_step(self, stats: NoiseStats, params: NoiseParams) -> tuple[NoiseParams, Floats]:
+        """Return the parameters with new biases, and the expected squared residuals (J, Q)."""
+        first, second, spread, count = (stats.sums[:, :, k] for k in range(4))
+        if not self.has_bias:
+            return params, second + spread
+        precision = params.precision
+        variance = 1 / (1 / params.omega + count * precision)
+        bias = variance * precision * (first + count * params.bias)
+        move = bias - params.bias
+        squares = second - 2 * move * first + move**2 * count + spread + variance * count
+        return replace(params, bias=bias, bias_variance=variance), np.maximum(squares, 0.0)
+
+    def _noise_step(self, squares: Floats, params: NoiseParams) -> NoiseParams:
+        """Update the noise of workers, the factors of questions, and the typical noise."""
+        a, count = self.strength, params.count
+        n = count.sum(axis=1)
+        own = (squares / params.factor).sum(axis=1) + 2 * a * params.typical
+        with_prior = n + 2 * a
+        known = (n > 0) & (with_prior > 0)
+        noise = np.where(known, own / np.where(known, with_prior, 1.0), params.typical)
+        noise = np.maximum(noise, self.floor)
+        factor, typical = params.factor, params.typical
+        if len(factor) > 1:
+            labels = count.sum(axis=0)
+            ratio = (squares / noise[:, None]).sum(axis=0)
+            factor = np.where(labels > 0, ratio / np.where(labels > 0, labels, 1.0), 1.0)
+            factor = np.maximum(factor, self.floor / noise.max())
+            mean = float(np.exp(np.mean(np.log(factor))))
+            factor, noise = factor / mean, np.maximum(noise * mean, self.floor)
+        if known.any():
+            typical = float(known.sum() / (1 / noise[known]).sum())
+        moved = np.abs(np.log(noise[known] / params.noise[known])).max(initial=0.0)
+        noise = np.where(known, noise, typical)
+        return replace(params, noise=noise, factor=factor, typical=typical, moved=float(moved))
+
+    def _task_step(self, stats: NoiseStats, params: NoiseParams) -> NoiseParams:
+        """Update mean and variance of the tasks and variance of the biases, by question."""
+        totals = stats.totals
+        n_tasks = np.maximum(totals[:, 0], 1.0)
+        shift = totals[:, 2] / n_tasks
+        variance = totals[:, 3] / n_tasks - shift**2 + totals[:, 4] / n_tasks
+        has = totals[:, 0] > 0
+        return replace(
+            params,
+            mean=params.mean + shift,
+            variance=np.where(has, np.maximum(variance, self.floor), params.variance),
+        )
+
+    def center(self, params: NoiseParams) -> NoiseParams:
+        """Move the mean bias of each question to the level of its tasks; update their variance.
+
+        The likelihood of the labels stays, and the prior density of the biases grows.
+        """
+        used = params.count > 0
+        n = np.maximum(used.sum(axis=0), 1)
+        bias, mean = params.bias, params.mean
+        if not self.fixed_level:
+            shift = (bias * used).sum(axis=0) / n
+            bias, mean = np.where(used, bias - shift, bias), mean + shift
+        omega = ((bias**2 + params.bias_variance) * used).sum(axis=0) / n
+        return replace(params, bias=bias, mean=mean, omega=np.maximum(omega, self.floor))
+
+    def objective(self, stats: NoiseStats, params: NoiseParams) -> float:
+        """Return the variational bound, with the log prior densities of biases and noise."""
+        used, known = params.count > 0, params.count.sum(axis=1) > 0
+        value = self.data_term(stats, params) + _task_term(stats)
+        if self.has_bias:
+            value -= self.bias_divergence(params, used)
+        ratio = params.typical / params.noise[known]
+        return float(value + self.strength * (np.log(ratio) - ratio).sum())
+
+    def data_term(self, stats: NoiseStats, params: NoiseParams) -> float:
+        """Return the expected log density of the labels."""
+        squares = stats.sums[:, :, 1] + stats.sums[:, :, 2]
+        squares = squares + params.bias_variance * stats.sums[:, :, 3]
+        return log_density(params, squares)
+
+    def bias_divergence(self, params: NoiseParams, used: NDArray[np.bool_]) -> float:
+        """Return the divergence of the biases' posterior from their prior."""
+        c = params.bias_variance
+        terms = np.log(params.omega / c) + (params.bias**2 + c) / params.omega - 1
+        return float(0.5 * terms[used].sum())
+
+    def extrapolate(self, first: Any, second: Any, third: Any) -> None:
+        """Do not extrapolate: centring the biases makes plain passes fast."""
+        return
+
+    def log_likelihood(self, stats: NoiseStats, params: NoiseParams) -> float:
+        """Return the log density of the labels with the numbers of the tasks integrated out."""
+        data = log_density(params, stats.sums[:, :, 1])
+        return data + float(0.5 * (stats.totals[:, 5] - stats.totals[:, 6]).sum())
+
+
+def log_density(params: NoiseParams, squares: Floats) -> float:
+    """Return the log density of normal labels with these sums of squared residuals (J, Q)."""
+    precision = params.precision
+    normal = params.count * np.log(2 * np.pi / precision) + squares * precision
+    return float(-0.5 * normal.sum())
+
+
+def _task_term(stats: NoiseStats) -> float:
+    """Return minus the divergence of the tasks' posterior from their prior."""
+    totals = stats.totals.sum(axis=0)
+    return float(0.5 * (totals[5] - totals[6] - totals[7] + totals[1]))
+
+
+def flat(stats: NoiseStats) -> tuple[Floats, Floats]:
+    """Return views of the statistics with one row per cell."""
+    return stats.sums.reshape(-1, stats.sums.shape[2]), stats.totals
+
+
+# ------------------------------------------------------------------------------------- the fit
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NoiseEM(NumberAggregator):
+    """Base of the methods with a bias and a noise per worker."""
+
+    prior: float = 1.0
+    bias: bool = True
+    max_iter: int = 500
+    tol: float = 1e-6
+
+    takes_prior: ClassVar[bool] = True
+    saves: ClassVar[dict[str, Saved]] = {
+        "questions_": TEXTS,
+        "question_bias_": SavedArray("J Q"),
+        "question_noise_": SavedArray("Q", "positive"),
+        "truth_mean_": SavedArray("Q"),
+        "truth_variance_": SavedArray("Q", "positive"),
+        "bias_variance_": SavedArray("Q", "amount"),
+        "typical_noise_": number_between(1e-300, np.inf),
+        "pivot_": SavedArray("Q"),
+    }
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"Q": max(len(self.questions_), 1)}
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("prior", self.prior, 0.0)
+        check_flag("bias", self.bias)
+
+    def _model(self, problem: NumberProblem, pivot: Floats) -> NoiseModel:
+        raise TypeError(f"{type(self).__name__} must define _model.")
+
+    def _shape(self, problem: NumberProblem, pivot: Floats) -> dict[str, Any]:
+        """Return the fields of the model that all kinds of noise share."""
+        prior = problem.prior
+        return {
+            "n_workers": problem.data.n_workers,
+            "pivot": pivot,
+            "strength": float(self.prior),
+            "has_bias": bool(self.bias),
+            "fixed_level": prior.given or prior.gold is not None,
+            "floor": least_variance(problem.data),
+        }
+
+    def _first(self, model: Any, stats: NoiseStats, data: CrowdNumbers) -> NoiseParams:
+        """Return the parameters to start from."""
+        first: NoiseParams = model.first_params(stats, overall_variance(data))
+        return first
+
+    def _fit_numbers(self, problem: NumberProblem) -> Fit:
+        data = problem.data
+        pivot = question_means(data)
+        model = self._model(problem, pivot)
+        shards: MemoryShards = problem.cut(8 * data.n_workers * len(pivot))
+        states = shards.begin(model)
+        _, stats = shards.map_reduce(model, "start", states, None)
+        params = self._first(model, stats, data)
+        run = iterate(
+            model, shards, params, states, max_iter=self.max_iter, tol=self.tol,
+            settled=lambda stats, params: params.moved < self.tol,
+        )  # fmt: skip
+        estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
+        shards.collect(model, "answer", run.states, run.params, rows_into(*estimates))
+        return Fit(
+            _placed(estimates, data, pivot, run.params, problem.prior.given),
+            n_iter=run.n_iter,
+            converged=run.converged,
+            history=run.history,
+            extra=self._learned(data, pivot, run),
+        )
+
+    def _learned(self, data: CrowdNumbers, pivot: Floats, run: LoopResult) -> dict[str, Any]:
+        """Return the attributes that the fit publishes."""
+        params: NoiseParams = run.params
+        known = params.count.sum(axis=1) > 0
+        weight = 1 / params.noise
+        return {
+            "bias": worker_mean(params.bias, params.count),
+            "noise": np.sqrt(params.noise),
+            "worker_weight": weight / max(float(weight[known].sum()), 1e-300),
+            "questions": data.questions[0],
+            "question_bias": params.bias,
+            "question_noise": np.sqrt(params.factor),
+            "truth_mean": pivot + params.mean,
+            "truth_variance": params.variance,
+            "bias_variance": params.omega if self.bias else np.zeros(len(pivot)),
+            "typical_noise": float(np.sqrt(params.typical)),
+            "pivot": pivot,
+        }
+
+    # ----------------------------------------------------------------------------- new tasks
+
+    def _fitted(self, problem: NumberProblem) -> tuple[NoiseModel, NoiseParams]:
+        """Return the model and the fitted parameters in the questions of new data.
+
+        Workers that the fit has not seen share the last row: no bias, typical noise, and the
+        variance of the biases in addition.
+        """
+        data = problem.data
+        place = self._question_places(data)
+        pivot = self.pivot_[place]
+        model = self._model(problem, pivot)
+        factor, omega = self.question_noise_[place] ** 2, self.bias_variance_[place]
+        J, Q = data.n_workers, len(place)
+        bias, noise = np.zeros((J, Q)), np.full(J, self.typical_noise_**2 + omega.mean())
+        known = len(self.noise_)
+        bias[:known], noise[:known] = self.question_bias_[:, place], self.noise_**2
+        cell = data.worker.astype(np.int64) * Q
+        question = data.questions[1]
+        if question is not None:
+            cell += question[data.task]
+        count = np.bincount(cell, data.weight, J * Q).reshape(J, Q).astype(np.float64)
+        return model, NoiseParams(
+            bias=bias, bias_variance=np.zeros((J, Q)), noise=noise, factor=factor,
+            mean=self.truth_mean_[place] - pivot, variance=self.truth_variance_[place],
+            omega=omega, typical=self.typical_noise_**2, count=count,
+        )  # fmt: skip
+
+    def _question_places(self, data: CrowdNumbers) -> NDArray[np.intp]:
+        """Return the fitted questions of the questions of new data."""
+        names, fitted = data.questions[0], list(self.questions_)
+        if not names or not fitted:
+            if len(fitted) > 1:
+                raise DataError(
+                    "The fit has questions and the new labels have none; add the column question."
+                )
+            return np.zeros(max(len(names), 1), dtype=np.intp)
+        unknown = [name for name in names if name not in fitted]
+        if unknown:
+            raise DataError(
+                f"The question {unknown[0]!r} was not in the fit; give labels for one of "
+                f"{describe_ids(np.array(fitted, dtype=object))}."
+            )
+        return np.array([fitted.index(name) for name in names], dtype=np.intp)
+
+    def _predict_numbers(self, problem: NumberProblem) -> TaskEstimates:
+        model, params = self._fitted(problem)
+        data = problem.data
+        shards: MemoryShards = problem.cut(8 * data.n_workers * len(model.pivot))
+        estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
+        shards.collect(model, "answer", shards.begin(model), params, rows_into(*estimates))
+        return _placed(estimates, data, model.pivot, params, problem.prior.given)
+
+    def _log_likelihood(self, problem: NumberProblem) -> float:
+        scaled = self._on_scale(problem)
+        model, params = self._fitted(scaled)
+        shards: MemoryShards = scaled.cut(8 * params.count.size)
+        _, stats = shards.map_reduce(model, "local_step", shards.begin(model), params)
+        # The density of a label is that of its logarithm over the label.
+        jacobian = (scaled.data.weights * scaled.data.value).sum() if self.scale == "log" else 0.0
+        return model.log_likelihood(stats, params) - float(jacobian)
+
+
+def question_means(data: CrowdNumbers) -> Floats:
+    """Return the mean label (Q,) of each question."""
+    names, code = data.questions
+    if code is None:
+        return np.array([overall_mean(data)])
+    question, weight = code[data.task], data.weights
+    total = np.bincount(question, weight, len(names))
+    center = overall_mean(data)
+    sums = np.bincount(question, weight * (data.value - center), len(names))
+    return np.asarray(center + sums / np.where(total > 0, total, 1.0))
+
+
+def _placed(
+    estimates: TaskEstimates, data: CrowdNumbers, pivot: Floats, params: NoiseParams, given: bool
+) -> TaskEstimates:
+    """Return estimates in the units of the labels.
+
+    Tasks without labels have no question; without a prior they get mean and variance of all tasks.
+    """
+    code = data.questions[1]
+    if code is None:
+        return TaskEstimates(estimates.mean + pivot[0], estimates.variance)
+    lost = (code < 0) & (not given)
+    mean = estimates.mean + pivot[np.maximum(code, 0)]
+    level = pivot + params.mean
+    variance = np.where(lost, params.variance.mean() + level.var(), estimates.variance)
+    return TaskEstimates(np.where(lost, level.mean(), mean), variance)
+
+
+def worker_mean(table: Floats, count: Floats) -> Floats:
+    """Return the mean (J,) over questions of a table (J, Q), by labels."""
+    total = count.sum(axis=1)
+    sums = (table * count).sum(axis=1)
+    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), 0.0)

@@ -1,0 +1,1 @@
+"""Numbers with a bias and a noise per worker: E-steps and task medians."""
