@@ -14,12 +14,14 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.class_evidence import kind_of_columns
 from wisecrowd.core.columns import OPTIONAL_ROLES
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.frames import as_frame
-from wisecrowd.core.kinds import LABELS, get_kind
+from wisecrowd.core.kinds import LABELS, all_kinds, get_kind, kind_of
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.registry import get_method, kebab_case
 
 # Reading options that errors name as a remedy; they are not parameters of methods.
@@ -44,7 +46,7 @@ def aggregate(
     type: str | None = None,
     **params: Any,
 ) -> Any:
-    """Return the most probable label of every task, as the kind of dataframe that was given.
+    """Return the answer to every task, as the kind of dataframe that was given.
 
     Parameters
     ----------
@@ -62,16 +64,20 @@ def aggregate(
     wide, worker_columns
         Whether a frame or a file has one row per task, and its worker columns; see
         ``CrowdLabels.from_frame``.
-    type : {"labels"}, optional
+    type : {"labels", "ordered", "numbers", "pairs"}, optional
         "labels" declares that every label is a class, even if labels look like numbers or free
-        text. Other reading options belong to ``wisecrowd.read`` and ``CrowdLabels.from_frame``.
+        text. The default is the type that the method takes or that the columns declare: left and
+        right mean pairs. Other reading options belong to ``wisecrowd.read`` and
+        ``CrowdLabels.from_frame``.
     **params
         Parameters of the method, such as ``max_iter=20``.
 
     Returns
     -------
     frame
-        One row per task: ``task``, ``label`` and ``confidence``, the probability of the label.
+        One row per task: ``task``, ``label`` and ``confidence``, the probability of the label. For
+        numbers ``task``, ``value``, ``low`` and ``high``; for pairs one row per item: ``item``,
+        ``score``, ``low``, ``high`` and ``rank``.
 
     Examples
     --------
@@ -80,23 +86,39 @@ def aggregate(
     >>> table.column_names, table["label"].to_pylist()
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
-    if method is None:
-        method = get_kind(LABELS if type is None else type).default_method
-    model = _configured(method, params)
-    answers = model._kind().answers
-    if type not in (None, model.takes):
-        raise ParameterError(
-            f"{kebab_case(model.__class__.__name__)} takes {model.takes}, and type is {type!r}; "
-            "choose another method or type."
-        )
+    model = None if method is None else _configured(method, params)
     labels = labels_of(
         data, task=task, worker=worker, label=label, wide=wide or None,
-        worker_columns=worker_columns, type=type if model.takes == LABELS else model.takes,
+        worker_columns=worker_columns, type=type_for(model, type),
     )  # fmt: skip
+    if model is None:
+        model = _configured(kind_of(labels).default_method, params)
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
-    table = model.task_columns()
-    shown = {name: table[name] for name in ("task", *answers.shown)}
+    table = model.main_columns()
+    ids = next(iter(table))
+    shown = {name: table[name] for name in (ids, *model._kind().answers.shown)}
     return as_frame(shown, labels.frame_library)
+
+
+def type_for(model: Aggregator | None, type: str | None) -> str | None:
+    """Return the type to read labels as, for a method; None lets the data declare it.
+
+    Methods that take classes also take ordered ones.
+    """
+    declared = None if type is None else get_kind(type)
+    if model is None or type == model.takes:
+        return type
+    model._kind()  # the error for a kind that is not known here
+    if declared is None:
+        return None if model.takes == LABELS else model.takes
+    if model.takes == LABELS and declared is get_kind(ORDERED):
+        return type
+    name = kebab_case(model.__class__.__name__)
+    raise ParameterError(
+        for_reader(f"{name} takes {model.takes}, and type is {type!r}",
+                   f"{name} takes --type {model.takes}, and {type} are given")
+        + "; choose another method or type."
+    )  # fmt: skip
 
 
 def labels_of(data: Any, **options: Any) -> Any:
@@ -113,9 +135,12 @@ def labels_of(data: Any, **options: Any) -> Any:
         from wisecrowd.io.tables import read
 
         return read(data, **given)
-    container = get_kind(given.get("type", LABELS)).container
+    if isinstance(data, Annotations) and "type" not in given:
+        given["type"] = kind_of(data).name
     if not isinstance(data, Annotations | np.ndarray | list | tuple):
-        return container.from_frame(data, **given)
+        kind = get_kind(given.get("type") or _declared_by_columns(data, given))
+        return kind.container.from_frame(data, **given)
+    container = get_kind(given.get("type", LABELS)).container
     kind = given.pop("type", None)
     if given:
         raise ParameterError(
@@ -123,6 +148,17 @@ def labels_of(data: Any, **options: Any) -> Any:
             f"{type(data).__name__}; leave it out."
         )
     return container.coerce(data, type=kind)
+
+
+def _declared_by_columns(frame: Any, given: Mapping[str, Any]) -> str:
+    """Return the kind that the columns of a frame declare; classes if they declare none."""
+    names = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
+    if not isinstance(frame, Mapping) and hasattr(frame, "column_names"):
+        names = frame.column_names
+    found = kind_of_columns([str(name) for name in names])
+    if found is None or found[0] not in all_kinds() or "wide" in given:
+        return LABELS
+    return found[0]
 
 
 def _configured(method: str | Aggregator, params: Mapping[str, Any]) -> Aggregator:

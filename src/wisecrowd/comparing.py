@@ -14,28 +14,16 @@ from numpy.typing import NDArray
 
 from wisecrowd.api import labels_of, make_method
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.frames import as_frame, frame_library
-from wisecrowd.core.gold import known_classes
-from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.registry import get_method, kebab_case, method_names
-from wisecrowd.inference.held_out_labels import (
-    HeldOutScore,
-    ScoringPlan,
-    held_out_score,
-    paired_difference,
-    scoring_plan,
-)
-from wisecrowd.metrics.against_truth import MatchedTruth, label_scores, probability_scores
+from wisecrowd.inference.held_out_labels import HeldOutScore, paired_difference
+from wisecrowd.inference.judges import Judge, judge_of
 
-WITH_TRUTH = (
-    "accuracy", "balanced_accuracy", "macro_f1", "log_loss", "expected_calibration_error",
-)  # fmt: skip
-WITHOUT_TRUTH = (
-    "held_out_score", "standard_error", "near_best", "recommended", "accuracy_expected",
-    "agreement",
-)  # fmt: skip
 FLAGS = ("near_best", "recommended")
 SHORT = 1.0  # CPU seconds; shorter fits are timed again
 INTERNAL = ("model", "held_out")  # entries of a row that are not published
@@ -114,14 +102,14 @@ def compare(
         worker_columns=worker_columns, type=type,
     )  # fmt: skip
     asked = frame_library(library, labels.frame_library)
-    known = None if truth is None else MatchedTruth(*known_classes(truth, labels), labels.tasks)
+    known = judge_of(labels).match(truth, labels)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
-    return as_frame(comparison_table(rows, scores_of(known)), asked)
+    return as_frame(comparison_table(rows, scores_of(labels, known)), asked)
 
 
 def compare_methods(
-    labels: CrowdLabels,
-    truth: MatchedTruth | None,
+    labels: Annotations,
+    truth: Any,
     methods: Sequence[str | Aggregator] | None,
     seed: int,
     around: Around,
@@ -130,22 +118,31 @@ def compare_methods(
 
     Parameters
     ----------
+    labels : CrowdLabels, CrowdNumbers or CrowdPairs
+    truth : object or None
+        The truth as the kind's judge returns it (``match``).
+    methods : sequence or None
+        Names or methods; None means all that take this kind of labels.
+    seed : int
+        Seed of the methods given by name.
     around : function of name, number and count to a context manager
         Context manager around the fit of each method, such as a progress bar.
     """
-    chosen = method_names() if methods is None else list(methods)
-    plan = scoring_plan(labels) if truth is None else None
+    chosen = comparable_methods(labels) if methods is None else list(methods)
+    judge = judge_of(labels)
+    plan = judge.plan(labels) if truth is None else None
     rows = []
     for number, method in enumerate(chosen, start=1):
         name = method_name(method)
         try:
             with around(name, number, len(chosen)):
-                rows.append({"method": name, **_fit_and_score(method, labels, truth, plan, seed)})
+                scores = _fit_and_score(method, labels, judge, truth, plan, seed)
+                rows.append({"method": name, **scores})
         except WisecrowdError as error:
             rows.append({"method": name, "reason": str(error)})
     if truth is None:
-        _add_agreement(rows)
-    first = scores_of(truth)[0]
+        _add_agreement(rows, judge)
+    first = scores_of(labels, truth)[0]
     rows.sort(key=lambda row: _rank(row, first))
     if truth is None:
         _mark_best(rows)
@@ -194,9 +191,21 @@ def method_name(method: str | Aggregator) -> str:
     return kebab_case(made.__name__)
 
 
-def scores_of(truth: MatchedTruth | None) -> tuple[str, ...]:
+def comparable_methods(labels: Annotations) -> list[str]:
+    """Return the methods that take such annotations; ordered classes also suit those of classes."""
+    kind = kind_of(labels)
+    own = method_names(type=kind.name)
+    return own if kind.name != ORDERED else [*own, *method_names()]
+
+
+def scores_of(labels: Annotations, truth: Any) -> tuple[str, ...]:
     """Return the columns of the scores; the first determines the ranking."""
-    return WITHOUT_TRUTH if truth is None else WITH_TRUTH
+    judge = judge_of(labels)
+    if truth is not None:
+        return judge.with_truth
+    return (
+        "held_out_score", "standard_error", "near_best", "recommended", *judge.claims, "agreement",
+    )  # fmt: skip
 
 
 def comparison_table(rows: Sequence[Row], scores: Sequence[str]) -> dict[str, NDArray[Any]]:
@@ -235,7 +244,7 @@ def _fresh(method: str | Aggregator, seed: int) -> Aggregator:
 
 
 def _timed_fit(
-    method: str | Aggregator, labels: CrowdLabels, seed: int
+    method: str | Aggregator, labels: Annotations, seed: int
 ) -> tuple[Aggregator, float]:
     """Return a fit and its CPU seconds; a short fit is repeated, because the first one imports."""
     model = _fresh(method, seed)
@@ -253,23 +262,14 @@ def _timed_fit(
 
 
 def _fit_and_score(
-    method: str | Aggregator,
-    labels: CrowdLabels,
-    truth: MatchedTruth | None,
-    plan: ScoringPlan | None,
-    seed: int,
+    method: str | Aggregator, labels: Annotations, judge: Judge, truth: Any, plan: Any, seed: int
 ) -> Row:
     model, seconds = _timed_fit(method, labels, seed)
     row: Row = {"cpu_seconds": seconds, "model": model}
     if truth is not None:
-        found = {
-            **label_scores(truth, model.labels_),
-            **probability_scores(truth, model.probas_, model.classes_),
-        }
-        return {**{score: found[score] for score in WITH_TRUTH}, **row}
-    labelled = labels.labels_per_task > 0
-    row["accuracy_expected"] = float(np.mean(model.confidence_[labelled]))
-    held_out = None if plan is None else _held_out(method, plan, seed)
+        return {**judge.score(model, truth), **row}
+    row |= judge.claim(model, labels)
+    held_out = None if plan is None else _held_out(method, judge, plan, seed)
     if held_out is None:
         return {"held_out_score": None, "standard_error": None, **row}
     error = held_out.standard_error
@@ -281,18 +281,18 @@ def _fit_and_score(
     }
 
 
-def _held_out(method: str | Aggregator, plan: ScoringPlan, seed: int) -> HeldOutScore | None:
+def _held_out(method: str | Aggregator, judge: Judge, plan: Any, seed: int) -> HeldOutScore | None:
     """Return the score on hidden labels; None, with a warning, if the method cannot have one."""
 
-    def probas(visible: CrowdLabels) -> Any:
-        return _fresh(method, seed)._fit_without_checks(visible).probas_
+    def fit(visible: Annotations) -> Aggregator:
+        return _fresh(method, seed)._fit_without_checks(visible)
 
     if plan.n_hidden == 0:
         return None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WisecrowdWarning)  # the fit to all labels warns
-            return held_out_score(probas, plan)
+            return judge.score_held_out(fit, plan)
     except WisecrowdError as error:
         warnings.warn(
             f"There is no held-out score, because a fit without some labels failed: {error}",
@@ -302,12 +302,12 @@ def _held_out(method: str | Aggregator, plan: ScoringPlan, seed: int) -> HeldOut
         return None
 
 
-def _add_agreement(rows: list[Row]) -> None:
-    """Add to each fitted method the mean share of tasks on which another method agrees."""
+def _add_agreement(rows: list[Row], judge: Judge) -> None:
+    """Add to each fitted method its mean agreement with the other methods."""
     fitted = [row for row in rows if "model" in row]
     for row in fitted:
-        others = [other["model"].labels_ for other in fitted if other is not row]
-        shares = [float(np.mean(row["model"].labels_ == labels)) for labels in others]
+        others = [other["model"] for other in fitted if other is not row]
+        shares = [judge.agreement(row["model"], other) for other in others]
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 

@@ -118,7 +118,7 @@ def test_rows_that_repeat_a_pair_have_an_order_of_their_own():
 def test_what_is_missing_is_named():
     with pytest.raises(ParameterError, match="Points need the column y"):
         Points.from_arrays([1], [1], [1.0])
-    with pytest.raises(DataError, match="y column is empty in row 2"):
+    with pytest.raises(DataError, match="y column is empty or NaN in row 2"):
         Points.from_arrays([1, 2], [1, 1], [1.0, 2.0], [1.0, None])
     with pytest.raises(DataError, match=r"No column looks like the y: .* one of y, height"):
         Points.from_frame({"task": [1], "worker": [1], "x": [1.0]})

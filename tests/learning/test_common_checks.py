@@ -9,6 +9,7 @@ from wisecrowd import learning
 from wisecrowd.learning.training.crowd_classifier import Training
 from wisecrowd.testing.learners import LEARNER_CHECKS, features_and_labels
 
+WITHOUT_NETWORK = ("Raykar", "CrowdKernel")
 FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
 # Options under which a method has another posterior than by default.
 VARIANTS = {
@@ -28,7 +29,7 @@ CASES = [
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize(("name", "options"), CASES)
 def test_learner(name, options, check):
-    few = {} if name == "Raykar" else FEW
+    few = {} if name in WITHOUT_NETWORK else FEW
     check(lambda: getattr(learning, name)(**{**few, **options}))
 
 
@@ -36,7 +37,7 @@ def test_learner(name, options, check):
     ("name", "options"), [*CASES, pytest.param("DeepMF", {"clip": "auto"}, id="DeepMF auto")]
 )
 def test_the_fit_itself_writes_nothing_on_the_learner(name, options):
-    method = getattr(learning, name)(**{**({} if name == "Raykar" else FEW), **options})
+    method = getattr(learning, name)(**{**({} if name in WITHOUT_NETWORK else FEW), **options})
     X, labels = features_and_labels()
     before = dict(vars(method))
     method._fit(Training(X, labels, np.full(len(X), -1)))

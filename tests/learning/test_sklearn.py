@@ -15,7 +15,9 @@ IMPOSSIBLE = {
 SINGLE = "networks compute in single precision, which rounds otherwise in other batches"
 FEW = {"module": "linear", "epochs": 6, "lr": 0.2}
 # The few that need other settings to learn the checks' toy data in a second.
-SETTINGS: dict[str, dict[str, object]] = {"Raykar": {}, "DeepBP": {**FEW, "epochs": 2}}
+SETTINGS: dict[str, dict[str, object]] = {
+    "Raykar": {}, "CrowdKernel": {}, "DeepBP": {**FEW, "epochs": 2}
+}  # fmt: skip
 
 
 def settings_of(name):

@@ -54,6 +54,20 @@ def test_rows_are_columns_of_the_tables(kind):
     torch.testing.assert_close(gather_rows(head.log(), WORKER, LABEL), expected)
 
 
+@pytest.mark.parametrize("kind", HEADS)
+def test_few_annotations_normalise_only_the_tables_of_their_workers(kind, monkeypatch):
+    head = kind(4, 3, table=random_tables())
+    worker, label = WORKER[:3], LABEL[:3]
+    head.log()[worker, :, label].sum().backward()
+    expected, head.logits.grad = head.logits.grad, None
+    seen = []
+    whole = kind.log_of
+    monkeypatch.setattr(kind, "log_of", lambda self, x: (seen.append(len(x)), whole(self, x))[1])
+    head.rows(worker, label).sum().backward()
+    assert seen == [3]
+    torch.testing.assert_close(head.logits.grad, expected)
+
+
 def test_softplus_that_underflows_has_a_gradient():
     logits = torch.tensor([[0.0, -200.0]], requires_grad=True)
     log_softplus_rows(logits).sum().backward()

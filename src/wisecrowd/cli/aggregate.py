@@ -59,22 +59,29 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
 
     The result has one row per task: task, label, confidence, tie, n_labels.
     """
+    from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.kinds import kind_of
+    from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = [*files, *([gold.path] if gold else [])]
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
-    method = _method_name(context, asked)
-    model = configured_method(method, asked.parameter, asked.running.seed)
-    reading = _reading_for(model, method, asked)
+    model = _named_model(context, asked)
+    reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, reading, notes)
+        if model is None:
+            name = kind_of(labels).default_method
+            model = configured_method(name, asked.parameter, asked.running.seed)
+        method = kebab_case(type(model).__name__)
+        _require_classes_for_exports(model, method, asked)
         known = read_gold(gold, notes)
         with working(f"fitting {method}", notes):
             model.fit(labels, gold=known)
@@ -88,32 +95,33 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         _write(model, labels, files, asked, places, manifest, notes)
 
 
-def _method_name(context: typer.Context, asked: AggregateOptions) -> str:
-    """Return the named method, or the default for the type of the labels."""
-    from wisecrowd.core.kinds import LABELS, get_kind
+def _named_model(context: typer.Context, asked: AggregateOptions) -> Aggregator | None:
+    """Return the named method, or the default of a declared type; None if the data decide."""
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.core.kinds import get_kind
 
-    kind = get_kind(asked.reading.type or LABELS)
     source = context.get_parameter_source("method")
-    is_named = source is not None and source.name == "COMMANDLINE"
-    return asked.method if is_named else kind.default_method
+    name = asked.method if source is not None and source.name == "COMMANDLINE" else None
+    declared = asked.reading.declared_type
+    if name is None and declared is not None:
+        name = get_kind(declared).default_method
+    if name is None:
+        return None
+    return configured_method(name, asked.parameter, asked.running.seed)
 
 
-def _reading_for(model: Aggregator, method: str, asked: AggregateOptions) -> Reading:
-    """Return the reading options, with the type of labels that the method takes."""
+def _require_classes_for_exports(model: Aggregator, method: str, asked: AggregateOptions) -> None:
+    """Refuse options that only classes have."""
+    from wisecrowd.core.answers import ClassAnswers
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.core.kinds import LABELS
 
-    takes, given = model.takes, asked.reading.type
-    if given not in (None, takes):
-        raise ParameterError(
-            f"{method} takes --type {takes}, and {given} are given; choose another method or type."
-        )
-    if takes != LABELS and (asked.calibrate or asked.exports.places()):
+    if issubclass(model._kind().answers, ClassAnswers):
+        return
+    if asked.calibrate or asked.exports.places():
         raise ParameterError(
             f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
-            f"{takes}; leave them out."
+            f"{model.takes}; leave them out."
         )
-    return asked.reading if takes == LABELS else replace(asked.reading, type=takes)
 
 
 def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:
@@ -167,7 +175,7 @@ def _write(
 
 def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
     soft_columns = model._kind().answers.soft_columns(vars(model)) if soft else {}
-    return {**model.task_columns(), **soft_columns}
+    return {**model.main_columns(), **soft_columns}
 
 
 def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:

@@ -14,15 +14,6 @@ from wisecrowd.cli.options import Reading, Running
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.metrics.against_truth import MatchedTruth
-
-
-EXPLANATIONS = (
-    "held-out score: mean log-probability of labels that were hidden from the fit, given by one "
-    "common model of workers; higher is better; ± SE is its standard error over tasks",
-    "near best: the difference from the best score is at most its own standard error",
-    "expected accuracy: mean confidence of the labels, the method's own claim, often too high",
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,12 +46,13 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     (-p epochs=20 applies to all). They are ranked by --test-truth, else by --truth, else by the
     held-out likelihood.
     """
-    from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels, read_truth
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_answers, read_labels
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.comparing import compare_methods, scores_of
+    from wisecrowd.comparing import comparable_methods, compare_methods, scores_of
     from wisecrowd.engines.threads import set_threads
+    from wisecrowd.inference.judges import judge_of
 
     learning, parameters, seed = asked.learning, asked.parameter or [], asked.running.seed or 0
     learning.check(parameters)
@@ -71,34 +63,39 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     table, document = places
     check_outputs([table], [*sources, *asked.reading.key_files], others=filter(None, [document]))
     chosen = _chosen(asked.methods, "aggregation" if learning.features is None else "learning")
-    if learning.features is not None:
+    if chosen is not None and learning.features is not None:
         check_parameters(chosen, parameters)
     with Notes(asked.running.quiet) as notes:
         data = read_labels(files, asked.reading, notes)
+        if chosen is None:
+            chosen = comparable_methods(data)
+        explanations: tuple[str, ...] = ()
         if learning.features is not None:
             problem = read_problem(learning, data, truth, asked.reading, notes)
             rows = run_methods(problem, chosen, parameters, seed, notes)
             known, scores = problem.truth, problem.scores
         else:
-            known = None if truth is None else read_truth(truth, data.tasks, notes)
+            known = None if truth is None else read_answers(truth, data, notes)
             rows = compare_methods(
                 data, known, chosen, seed,
                 lambda name, i, n: working(f"{name} ({i} of {n})", notes, about=name),
             )  # fmt: skip
-            scores = list(scores_of(known))
+            scores = list(scores_of(data, known))
+            explanations = judge_of(data).explanations
         manifest = describe_run(
             context, sources, method="compare", seed=seed,
             parameters={"methods": chosen, **({"all": parameters} if parameters else {})},
         )  # fmt: skip
-        _show(rows, scores, known, places, asked.as_json, manifest, notes)
+        _show(rows, scores, explanations, known, places, asked.as_json, manifest, notes)
 
 
-def _chosen(methods: str | None, kind: str) -> list[str]:
+def _chosen(methods: str | None, kind: str) -> list[str] | None:
+    """Return the named methods, all learners, or None: all methods for the data."""
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.registry import get_method, kebab_case, method_names
 
     if methods is None:
-        return method_names(kind)
+        return method_names(kind) if kind == "learning" else None
     names = [name.strip() for name in methods.split(",") if name.strip()]
     if not names:
         raise ParameterError("--methods names no method; leave it out to compare all.")
@@ -108,7 +105,8 @@ def _chosen(methods: str | None, kind: str) -> list[str]:
 def _show(
     rows: list[dict[str, Any]],
     scores: list[str],
-    truth: MatchedTruth | None,
+    explanations: tuple[str, ...],
+    truth: Any,
     places: tuple[str | None, str | None],
     as_json: bool,
     manifest: Any,
@@ -126,16 +124,19 @@ def _show(
             if reason:
                 notes(reason)
         if as_json:
-            found = {"n_scored": None if truth is None else len(truth.rows), "seed": manifest.seed}
+            n_scored = None if truth is None else len(getattr(truth, "rows", truth))
+            found = {"n_scored": n_scored, "seed": manifest.seed}
             if reason:
                 found |= {"recommended": name, "reason": reason}
             found["methods"] = rows
             give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     if output is None and not as_json:
-        _print_table(rows, scores, reason)
+        _print_table(rows, scores, explanations, reason)
 
 
-def _print_table(rows: list[dict[str, Any]], scores: list[str], reason: str) -> None:
+def _print_table(
+    rows: list[dict[str, Any]], scores: list[str], explanations: tuple[str, ...], reason: str
+) -> None:
     from wisecrowd.cli.outputs import print_text
     from wisecrowd.cli.scores import HEADINGS
     from wisecrowd.cli.terminal import indented, terminal_width, text_table
@@ -149,7 +150,7 @@ def _print_table(rows: list[dict[str, Any]], scores: list[str], reason: str) -> 
     ]
     print_text(text_table(header, ran) + "\n")
     if reason:
-        lines = [line for text in (reason, *EXPLANATIONS) for line in indented(text, 0)]
+        lines = [line for text in (reason, *explanations) for line in indented(text, 0)]
         print_text("\n" + "\n".join(lines) + "\n")
     missing = [[row["method"], row["reason"]] for row in rows if "reason" in row]
     if missing:

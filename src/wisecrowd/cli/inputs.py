@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import typer
 
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.annotations import Annotations
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.storage.manifest import Manifest
 
@@ -174,6 +175,16 @@ def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTru
             "count"
         )
     return truth
+
+
+def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
+    """Read the truth in the form that the judge of the data's kind takes."""
+    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.inference.judges import judge_of
+
+    if isinstance(data, CrowdLabels):
+        return read_truth(file, data.tasks, notes)
+    return judge_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

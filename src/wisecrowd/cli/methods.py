@@ -11,20 +11,29 @@ from wisecrowd.cli import options
 Learning = Annotated[
     bool, typer.Option("--learning", help="List the methods that train a classifier on features.")
 ]
+Type = Annotated[
+    str | None,
+    typer.Option(
+        "--type", metavar="TYPE", help="Only methods for labels, ordered, numbers or pairs."
+    ),
+]
 Long = Annotated[bool, typer.Option("--long", help="Add when to use each method, and its paper.")]
 
 
 def methods(
-    learning: Learning = False, long: Long = False, as_json: options.PrintJson = False
+    learning: Learning = False,
+    type: Type = None,
+    long: Long = False,
+    as_json: options.PrintJson = False,
 ) -> None:
-    """List the methods, one line each: name and summary."""
+    """List the methods, one line each: name and summary, below the type of labels they take."""
     from dataclasses import asdict
 
     from wisecrowd.cli.outputs import print_json, print_text
     from wisecrowd.cli.terminal import terminal_width
     from wisecrowd.core.registry import methods as all_methods
 
-    found = all_methods("learning" if learning else "aggregation")
+    found = all_methods("learning" if learning else "aggregation", type=type)
     if as_json:
         print_json({"methods": [asdict(method) for method in found]})
         return
@@ -36,9 +45,13 @@ def methods(
         print_text("\n".join(blocks))
         return
     width = terminal_width()
-    longest = max(len(method.name) for method in found)
-    lines = [f"{method.name:<{longest}}  {method.summary}" for method in found]
-    print_text("".join(f"{_cut(line, width)}\n" for line in lines))
+    longest = max((len(method.name) for method in found), default=0)
+    lines = [_cut(f"{method.name:<{longest}}  {method.summary}", width) for method in found]
+    kinds = [method.type for method in found]
+    for number, kind in enumerate(kinds):
+        if type is None and kind not in kinds[:number]:
+            lines[number] = f"{chr(10) if number else ''}[{kind}]\n{lines[number]}"
+    print_text("".join(f"{line}\n" for line in lines))
 
 
 def _cut(line: str, width: int | None) -> str:

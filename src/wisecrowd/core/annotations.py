@@ -135,6 +135,16 @@ class Annotations:
         return {part.name: part.usual or (part.name,) for part in cls.payload}
 
     @classmethod
+    def asked_columns(cls, named: Mapping[str, str | None]) -> dict[str, str | None]:
+        """Return the columns to look for, by role; ``label`` names the part with the answers."""
+        roles = cls.roles()
+        answer = cls.label_role or next(iter(roles))
+        given = {role: name for role, name in named.items() if role != "label"}
+        label = named.get("label")
+        start: dict[str, str | None] = {"task": None, "worker": None, **dict.fromkeys(roles)}
+        return start | given | ({} if label is None else {answer: label})
+
+    @classmethod
     def reading_options(cls, **options: Any) -> dict[str, Any]:
         """Return the options of ``wisecrowd.read`` that ``from_arrays`` takes; refuse the others.
 

@@ -101,7 +101,9 @@ class _Table:
             return None, None
         repeated = np.flatnonzero(np.append(same, False) | np.append(False, same))
         if policy == "keep":
-            return self._arrange(repeated, ("weight", "timestamp"), by_label=True), None
+            styles = [role for role in self.extra if role.startswith("style:")]
+            by = ("weight", "timestamp", *styles)
+            return self._arrange(repeated, by, by_label=True), None
         first, second = self.rows(np.flatnonzero(same)[0] + np.arange(2))
         if policy == "error":
             pair = self.places.rows(np.array([first, second]))

@@ -17,6 +17,8 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+TWO_SIDED_95 = 1.959963984540054  # quantile .975 of the standard normal
+ELO_MEAN, ELO_PER_LOGIT = 1000.0, 400 / np.log(10)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,10 @@ class ItemAnswers(Answers):
     component : (n_items,) int64
         Number of the connected part of the comparisons, the largest first. Scores of different
         parts are comparable through the prior only.
+    tied_with_best : (n_items,) bool
+        Whether the 95% interval of the difference to the highest score contains 0.
+    covariance : (n_items, n_items) float64, optional
+        Covariance of the scores; None with very many items.
     """
 
     scores: Floats
@@ -46,6 +52,8 @@ class ItemAnswers(Answers):
     rank_high: Ints
     p_best: Floats
     component: Ints
+    tied_with_best: NDArray[np.bool_]
+    covariance: Floats | None = None
 
     shown: ClassVar[tuple[str, ...]] = ("score", "low", "high", "rank")
     saves: ClassVar[Mapping[str, Saved]] = {
@@ -57,24 +65,29 @@ class ItemAnswers(Answers):
         "rank_high_": SavedArray("A", "count"),
         "p_best_": SavedArray("A", "probability"),
         "component_": SavedArray("A", "count"),
+        "tied_with_best_": SavedArray("A", "flag"),
+        "covariance_": SavedArray("A A", optional=True),
         "worker_accuracy_": SavedArray("J", "probability", optional=True),
         "worker_accuracy_error_": SavedArray("J", "amount", optional=True),
+        "reliability_": SavedArray("J", "probability", optional=True),
         "discrimination_": SavedArray("J", optional=True),
         "side_": SavedArray("J", optional=True),
         "tie_threshold_": SavedArray("J", optional=True),
     }
     _NAMES: ClassVar[tuple[str, ...]] = (
         "scores", "low", "high", "rank", "rank_low", "rank_high", "p_best", "component",
+        "tied_with_best",
     )  # fmt: skip
 
     @classmethod
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers of the fit, which are about all items, whatever the tasks."""
-        return cls(*(learned[f"{name}_"] for name in cls._NAMES))
+        return cls(*(learned[f"{name}_"] for name in cls._NAMES), learned.get("covariance_"))
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return scores, intervals, ranks and components."""
-        return {f"{name}_": getattr(self, name) for name in self._NAMES}
+        found = {f"{name}_": getattr(self, name) for name in self._NAMES}
+        return found if self.covariance is None else found | {"covariance_": self.covariance}
 
     def score(self, truth: Any, data: Any, known: Learned) -> float:
         """Return Kendall's τ between the scores and the true scores of items."""
@@ -94,6 +107,16 @@ class ItemAnswers(Answers):
         }  # fmt: skip
 
     @classmethod
+    def item_columns(cls, learned: Learned) -> Columns:
+        """Return the main table with P(best), the tie with the best item, and Elo points."""
+        return {
+            **cls.main_columns(learned),
+            "p_best": learned["p_best_"],
+            "tied_with_best": learned["tied_with_best_"],
+            "elo": ELO_MEAN + ELO_PER_LOGIT * learned["scores_"],
+        }
+
+    @classmethod
     def task_columns(cls, learned: Learned) -> Columns:
         """Return nothing: the answers are about items."""
         return {}
@@ -101,12 +124,20 @@ class ItemAnswers(Answers):
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
         """Return accuracy, discrimination, side and tie threshold, if the method has them."""
+        columns: Columns = {}
+        if "worker_accuracy_" in learned:
+            accuracy, error = learned["worker_accuracy_"], learned["worker_accuracy_error_"]
+            columns = {
+                "accuracy": accuracy, "standard_error": error,
+                "accuracy_low": np.clip(accuracy - TWO_SIDED_95 * error, 0, 1),
+                "accuracy_high": np.clip(accuracy + TWO_SIDED_95 * error, 0, 1),
+            }  # fmt: skip
         names = {
-            "accuracy": "worker_accuracy_", "standard_error": "worker_accuracy_error_",
-            "discrimination": "discrimination_", "side": "side_",
+            "reliability": "reliability_", "discrimination": "discrimination_", "side": "side_",
             "tie_threshold": "tie_threshold_",
         }  # fmt: skip
-        return {column: learned[name] for column, name in names.items() if name in learned}
+        own = {column: learned[name] for column, name in names.items() if name in learned}
+        return columns | own
 
     @classmethod
     def counts(cls, learned: Learned) -> dict[str, int]:

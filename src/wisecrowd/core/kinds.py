@@ -93,6 +93,8 @@ class Kind:
         like numbers or texts are refused.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
+    judge : "module:class"
+        How ``compare`` scores the methods of this kind.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
     """
@@ -107,6 +109,7 @@ class Kind:
     start: Callable[[Any, Any], Any] = no_start
     checked: bool = False
     declared: bool = False
+    judge: str = "wisecrowd.inference.judges:ClassJudge"
     symmetries: tuple[Symmetry, ...] = ()
 
     def gate(self, data: Any) -> Any:
@@ -205,6 +208,7 @@ KINDS: dict[str, Kind] = {
         default_method="thresholds",
         prior=class_prior,
         start=as_start,
+        checked=True,
         declared=True,
         example="wisecrowd.testing.crowds:small_grades",
         symmetries=(

@@ -12,6 +12,7 @@ from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.validation import (
     check_columns,
     check_lengths,
@@ -83,11 +84,14 @@ def annotations_from_arrays(
 
 def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
     """Return a column of finite numbers; missing values are an error."""
-    numbers = as_numbers(values, role, places)
+    classes = option("type", "labels")
+    numbers = as_numbers(
+        values, role, places, f"correct it, or give {classes} if the labels are classes"
+    )
     missing = np.isnan(numbers)
     if missing.any():
         raise DataError(
-            f"The {places.column(role)} column is empty in {places.where(missing)}; fill it in or "
-            "remove the row."
+            f"The {places.column(role)} column is empty or NaN in {places.where(missing)}; fill it "
+            "in or remove the row."
         )
     return numbers

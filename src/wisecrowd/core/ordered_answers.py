@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.answers import ClassAnswers, Columns, Learned
+from wisecrowd.core.gold import as_truth
 from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
@@ -40,6 +41,11 @@ class OrderedAnswers(ClassAnswers):
         "spread_": SavedArray("J", "amount", optional=True),
     }
 
+    @classmethod
+    def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
+        """Return the posterior of some tasks of the fit, with its decision rule."""
+        return cls(learned["probas_"][rows], learned.get("decide", "median"))
+
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return labels by the decision, posterior, confidence, ties and the mean grade."""
         codes, ties = decided(self.probas, known["class_totals_"], self.decide)
@@ -51,12 +57,24 @@ class OrderedAnswers(ClassAnswers):
             "grade_": mean_grade(self.probas),
         }
 
+    def score(self, truth: Any, data: Any, known: Learned) -> float:
+        """Return the accuracy of the decisions on the tasks whose class is known."""
+        codes = as_truth(truth, data)
+        chosen, _ = decided(self.probas, known["class_totals_"], self.decide)
+        return float(np.mean(chosen[codes >= 0] == codes[codes >= 0]))
+
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return accuracy, bias and spread, if the method has them."""
+        """Return accuracy, bias, spread and the rates at each cut, if the method has them."""
         columns = super().worker_columns(learned) if "worker_accuracy_" in learned else {}
         names = {"bias": "bias_", "spread": "spread_"}
-        return columns | {c: learned[name] for c, name in names.items() if name in learned}
+        columns |= {c: learned[name] for c, name in names.items() if name in learned}
+        rates = [name for name in ("sensitivity", "specificity") if f"{name}_" in learned]
+        below = learned["classes_"][:-1].tolist()
+        columns |= {name: learned[f"{name}_"].mean(axis=1) for name in rates if below}
+        for k, grade in enumerate(below):
+            columns |= {f"{name}_above_{grade}": learned[f"{name}_"][:, k] for name in rates}
+        return columns
 
 
 def mean_grade(probas: Any) -> NDArray[np.float64]:

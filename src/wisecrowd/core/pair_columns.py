@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from wisecrowd.core.ids.encoding import Encoded
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.outcomes import LEFT, as_outcomes
-from wisecrowd.core.pairs import NOBODY, RELATIONS, CrowdPairs, item_codes, pair_tasks
+from wisecrowd.core.pairs import NOBODY, RELATIONS, STYLE, CrowdPairs, item_codes, pair_tasks
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import (
     check_columns,
@@ -36,6 +37,7 @@ def pairs_from_columns(
     outcome: Any = None,
     items: Any = None,
     relation: str = "prefers",
+    style: Mapping[str, Any] | None = None,
     tasks: Any = None,
     workers: Any = None,
     weight: Any = None,
@@ -50,6 +52,9 @@ def pairs_from_columns(
     places = places or Places({})
     check_choice("relation", relation, RELATIONS)
     check_columns(duplicates, columns)
+    if style is not None and not isinstance(style, Mapping):
+        raise ParameterError("style is not a mapping; give {name: one number per vote}.")
+    columns |= {f"{STYLE}{name}": values for name, values in sorted((style or {}).items())}
     for role, column in (("left", left), ("right", right)):
         if column is None:
             raise ParameterError(f"{container.__name__} need the column {role}; give it.")
@@ -76,10 +81,12 @@ def pairs_from_columns(
     # The order of repeats does not depend on the order of the rows.
     votes = (one.astype(np.int64) * len(item_ids) + two) * 3 + codes
     distinct, vote = np.unique(votes, return_inverse=True)
+    measures = measured_columns({**columns, "weight": weight}, places)
+    _require_style(measures, places)
     table = arrange(
         (task_codes, worker_codes, vote.astype(np.int32)),
         (len(task_ids), len(worker_ids), len(distinct)), None,
-        measured_columns({**columns, "weight": weight}, places),
+        measures,
         "keep" if duplicates == "auto" else duplicates, places,
     )  # fmt: skip
     votes = distinct[table.label]
@@ -107,3 +114,13 @@ def _require_chosen(places: Places) -> None:
             f"No column holds the outcome of the comparison of {places.column('left')} and "
             f"{places.column('right')}; call it label, or name the columns chosen and rejected."
         )
+
+
+def _require_style(measures: Mapping[str, Any], places: Places) -> None:
+    """Refuse covariates that are missing in some rows."""
+    for name, values in measures.items():
+        if name.startswith(STYLE) and not np.isfinite(values).all():
+            raise DataError(
+                f"The covariate {name.removeprefix(STYLE)} is missing in "
+                f"{places.where(~np.isfinite(values))}; fill it in or leave it out of style."
+            )

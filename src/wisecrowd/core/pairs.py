@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -19,6 +19,7 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 RELATIONS = ("prefers", "same")
 NOBODY = "unknown"  # the worker of votes without a worker column
+STYLE = "style:"  # prefix of the columns with covariates of votes
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -98,7 +99,8 @@ class CrowdPairs(Annotations):
             outcomes, left items are the chosen ones.
         **options
             ``items``: all ids, including those without votes. ``relation``: the question that was
-            asked. ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``,
+            asked. ``style``: covariates of the votes, a mapping from name to (n_annotations,)
+            numbers, each the left item's value minus the right one's. ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``,
             ``question``, ``worker_kind`` and ``duplicates`` are described in
             :meth:`CrowdLabels.from_arrays`. By default every vote counts, also a repeated one.
         """
@@ -106,6 +108,23 @@ class CrowdPairs(Annotations):
 
         given = dict(zip(("left", "right", "outcome"), values, strict=False))
         return pairs_from_columns(cls, task, worker, **given, **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Self:
+        """Build from a frame with one row per vote; options name the columns.
+
+        ``style`` lists the columns with covariates, each the left item's value minus the right
+        one's.
+        """
+        names = options.pop("style", None)
+        if names is None:
+            return super().from_frame(frame, **options)
+        style = {}
+        for name in [names] if isinstance(names, str) else names:
+            if name not in (frame if isinstance(frame, Mapping) else frame.columns):
+                raise DataError(f"There is no column {name!r} for style; correct the name.")
+            style[name] = frame[name]
+        return super().from_frame(frame, style=style, **options)
 
     @classmethod
     def coerce(cls, data: Any, *, type: str | None = None) -> Self:
@@ -136,6 +155,35 @@ class CrowdPairs(Annotations):
         """(n_annotations,) weight of each vote, 1 if none is given."""
         return np.ones(self.n_annotations) if self.weight is None else self.weight
 
+    @property
+    def style(self) -> dict[str, Floats]:
+        """Covariates of the votes by name, left minus right, (n_annotations,) each."""
+        found = [name for name in self.columns if name.startswith(STYLE)]
+        return {name.removeprefix(STYLE): self.columns[name] for name in found}
+
+    def style_table(self, n_covariates: int | None = None) -> Floats:
+        """Return the covariates (n_annotations, n_covariates), sorted by name.
+
+        Parameters
+        ----------
+        n_covariates : int, optional
+            The number that is needed; by default at least one.
+        """
+        style = self.style
+        if (n_covariates is None and not style) or (n_covariates not in (None, len(style))):
+            needed = "" if n_covariates is None else f" {n_covariates}"
+            raise DataError(
+                f"The votes have {len(style) or 'no'} style covariates and the method needs"
+                f"{needed or ' some'}; give style={{name: numbers}} with the votes."
+            )
+        return np.stack([style[name] for name in sorted(style)], axis=1)
+
+    def in_fitted_ids(self, fitted: Any, *, stacklevel: int = 3) -> Self:
+        """Express votes in the ids of a fit, with their covariates; see the base class."""
+        known = super().in_fitted_ids(fitted, stacklevel=stacklevel + 1)
+        kept = {name: x for name, x in self.columns.items() if name.startswith(STYLE)}
+        return known if known is self or not kept else replace(known, columns=kept)
+
     def attributes(self) -> dict[str, Any]:
         """Return the ids and counts that a fit publishes; see ``saves``."""
         return super().attributes() | {"comparisons_per_item_": self.comparisons_per_item}
@@ -155,10 +203,11 @@ class CrowdPairs(Annotations):
         >>> votes.items[votes.left].tolist(), votes.outcome.tolist()
         (['y'], [1])
         """
-        from dataclasses import replace
-
         turned = np.array([RIGHT, LEFT, TIE], dtype=np.int8)
-        return replace(self, left=self.right, right=self.left, outcome=turned[self.outcome])
+        columns = {k: -x if k.startswith(STYLE) else x for k, x in self.columns.items()}
+        return replace(
+            self, left=self.right, right=self.left, outcome=turned[self.outcome], columns=columns
+        )
 
 
 def item_codes(left: Any, right: Any, items: Any, places: Any) -> tuple[Codes, Codes, Vocabulary]:

@@ -26,6 +26,7 @@ class MethodInfo:
     name : its command-line name, such as "dawid-skene"
     cls : the class's name
     summary, use, reference : from the docstring: first line, when to use it, the paper
+    type : the type of labels that it takes
     """
 
     name: str
@@ -33,6 +34,7 @@ class MethodInfo:
     summary: str
     use: str
     reference: str
+    type: str = LABELS
 
 
 # The literature writes these as one word in mixed case.
@@ -145,10 +147,15 @@ def methods(kind: str = "aggregation", *, type: str | None = None) -> list[Metho
     """
     if kind not in PACKAGES:
         raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(PACKAGES)}.")
-    return [_describe(*location) for location in _modules(kind, type).items()]
+    wanted = list(all_kinds()) if type is None else [get_kind(type).name]
+    return [
+        _describe(class_name, module, one)
+        for one in wanted
+        for class_name, module in _modules(kind, one).items()
+    ]
 
 
-def _describe(class_name: str, module: str) -> MethodInfo:
+def _describe(class_name: str, module: str, type: str) -> MethodInfo:
     text = _docstring(module, class_name)
     use = re.search(r"(Use it when .*?\.)(\s|$)", text, re.DOTALL)
     reference = re.search(r"References\n-+\n(.*?)(\n\n|$)", text, re.DOTALL)
@@ -158,6 +165,7 @@ def _describe(class_name: str, module: str) -> MethodInfo:
         text.splitlines()[0] if text else "",
         _one_line(use.group(1)) if use else "",
         _one_line(reference.group(1)) if reference else "",
+        type,
     )
 
 

@@ -42,6 +42,12 @@ class TaskPrior:
             return np.broadcast_to(self.rows[0], (n_tasks, self.rows.shape[1]))
         return self.rows[self.index]
 
+    def probabilities(self, n_tasks: int) -> NDArray[np.float64]:
+        """Return the prior of every task as probabilities, (n_tasks, n_classes)."""
+        rows = self.dense(n_tasks)
+        table = np.exp(rows - rows.max(axis=1, keepdims=True))
+        return np.asarray(table / table.sum(axis=1, keepdims=True))
+
 
 def class_prior(task_prior: Any, gold: Any, labels: CrowdLabels) -> TaskPrior:
     """Combine a class prior or a classifier's output with gold into the prior of each task."""

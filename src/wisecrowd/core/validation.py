@@ -7,6 +7,7 @@ from 1, without the header) and the remedy.
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Set
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -42,7 +43,8 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
 
     A 2-D array or list of lists is a tasks × workers matrix; a tuple of three arrays is task,
     worker, label. An array of long rows, one (task, worker, label) each, is refused.
-    ``type="labels"`` declares that all labels are classes.
+    ``type="labels"`` declares that all labels are classes. ``type="ordered"`` declares that classes
+    are ordered; those of CrowdLabels without an order must be numbers.
 
     Examples
     --------
@@ -50,7 +52,7 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
     CrowdLabels(2 tasks, 2 workers, 2 classes, 4 annotations)
     """
     if isinstance(data, CrowdLabels):
-        return data
+        return _in_order(data) if type == ORDERED and not data.ordered else data
     if isinstance(data, Annotations):
         raise other_kind(data, CrowdLabels)
     if isinstance(data, tuple) and len(data) == 3:
@@ -68,6 +70,12 @@ def as_crowd_labels(data: Any, *, type: str | None = None) -> CrowdLabels:
     if isinstance(data, str) or hasattr(data, "__fspath__"):
         raise DataError(f"{str(data)!r} is a path; read it first with wisecrowd.read(path).")
     return labels_from_frame(data, type=type)
+
+
+def _in_order(labels: CrowdLabels) -> CrowdLabels:
+    """Return labels whose classes are numbers with the classes in order."""
+    codes, classes = in_numeric_order(labels.label, labels.classes)
+    return replace(labels, label=codes, classes=classes, ordered=True)
 
 
 def _rank(rows: Any) -> int:

@@ -40,23 +40,28 @@ def as_weights(values: Any, places: Places) -> Floats:
     return weights
 
 
-def as_numbers(values: Any, role: str, places: Places) -> Floats:
-    """Return a column of numbers, or of text such as ``$0.05``, as floats; NaN where missing."""
-    return _finite(_numbers(values, role, places), role, places)
+EMPTY = "correct it or leave it empty"
 
 
-def _finite(numbers: Floats, role: str, places: Places) -> Floats:
+def as_numbers(values: Any, role: str, places: Places, remedy: str = EMPTY) -> Floats:
+    """Return a column of numbers, or of text such as ``$0.05``, as floats; NaN where missing.
+
+    ``remedy`` is what an error tells the user to do.
+    """
+    return _finite(_numbers(values, role, places, remedy), role, places, remedy)
+
+
+def _finite(numbers: Floats, role: str, places: Places, remedy: str = EMPTY) -> Floats:
     """Refuse infinite numbers; an infinite time would always be the last repeat."""
     bad = np.isinf(numbers)
     if bad.any():
         raise DataError(
-            f"The {places.column(role)} column is infinite in {places.where(bad)}; correct it or "
-            "leave it empty."
+            f"The {places.column(role)} column is infinite in {places.where(bad)}; {remedy}."
         )
     return numbers
 
 
-def _numbers(values: Any, role: str, places: Places) -> Floats:
+def _numbers(values: Any, role: str, places: Places, remedy: str = EMPTY) -> Floats:
     import pyarrow as pa
 
     array = _one_array(values, places.column(role))
@@ -70,10 +75,10 @@ def _numbers(values: Any, role: str, places: Places) -> Floats:
                 f"The {places.column(role)} column has values of type {array.type}; it must hold "
                 "numbers."
             ) from None
-    return _parse_text(array, role, places)
+    return _parse_text(array, role, places, remedy)
 
 
-def _parse_text(array: Any, role: str, places: Places) -> Floats:
+def _parse_text(array: Any, role: str, places: Places, remedy: str) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -86,7 +91,7 @@ def _parse_text(array: Any, role: str, places: Places) -> Floats:
     row = int(np.argmax(bad))
     raise DataError(
         f"The {places.column(role)} column holds {array[row].as_py()!r}, which is not a number, in "
-        f"{places.where(bad)}; correct it or leave it empty."
+        f"{places.where(bad)}; {remedy}."
     )
 
 

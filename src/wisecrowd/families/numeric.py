@@ -256,9 +256,7 @@ def _log_prior(prior: NumberPrior, data: CrowdNumbers, name: str) -> NumberPrior
     if gold is not None:
         rows = np.flatnonzero(~np.isnan(gold))
         gold = gold.copy()
-        gold[rows] = logarithms(
-            gold[rows], lambda i: f"gold of task {data.tasks[rows[i]]!r}", name
-        )
+        gold[rows] = logarithms(gold[rows], lambda i: f"gold of task {data.tasks[rows[i]]!r}", name)
     return NumberPrior(mean, variance, gold)
 
 
@@ -393,5 +391,3 @@ def worker_residuals(data: CrowdNumbers, estimates: Floats) -> dict[str, Floats]
     rest = (away - bias[data.worker]) ** 2
     noise = np.sqrt(np.bincount(data.worker, weight * rest, data.n_workers) / count)
     return {"bias": bias, "noise": noise}
-
-

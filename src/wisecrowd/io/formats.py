@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from wisecrowd.core.class_evidence import kind_of_columns
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, Kind, get_kind
+from wisecrowd.core.kinds import LABELS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -74,6 +75,8 @@ class Request:
         Which workers are read.
     kind : Kind
         The kind of labels; its container names the columns that hold them.
+    undeclared : bool
+        Whether the columns of the first table may choose the kind.
     """
 
     asked: Mapping[str, str | None]
@@ -87,6 +90,7 @@ class Request:
     restored: dict[str, Counter[str]] = field(default_factory=dict)
     selection: Selection = field(default_factory=Selection)
     kind: Kind = field(default_factory=lambda: get_kind(LABELS))
+    undeclared: bool = False
 
     @property
     def id_roles(self) -> tuple[str, ...]:
@@ -114,11 +118,16 @@ class Request:
             Whether the header is a line of text, which may be missing.
         """
         require_columns(source.name, len(header))
+        if self.undeclared and self.first is None:
+            self._follow_columns(header)
         if not self.asked:
             found, note = {name: name for name in header}, None
         else:
             try:
-                found, note = find_columns(header, self.asked, self.kind.container.roles())
+                container = self.kind.container
+                found, note = find_columns(
+                    header, self.asked, container.roles(), container.optional_roles
+                )
             except DataError as error:
                 why = None
                 if sample is not None:
@@ -133,6 +142,15 @@ class Request:
                 f"{_listed(self.found)}; files that are read together need the same columns."
             )
         return found
+
+    def _follow_columns(self, header: list[str]) -> None:
+        """Take the kind that the columns declare, such as pairs for left and right."""
+        declared = kind_of_columns(header)
+        if declared is None or declared[0] not in all_kinds():
+            return
+        self.kind = get_kind(declared[0])
+        self.asked = self.kind.container.asked_columns(self.asked)
+        self.note(f"{' and '.join(declared[1])} make these {declared[0]}")
 
     def note(self, sentence: str | None) -> None:
         """Keep a sentence for the user, once."""

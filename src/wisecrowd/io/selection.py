@@ -52,6 +52,8 @@ class Selection:
 
     def rows(self, values: Mapping[str, Any]) -> tuple[NDArray[np.bool_], list[str]]:
         """Return a mask of the rows to keep, and sentences about the other rows."""
+        if "worker" not in values:  # votes whose workers are not known
+            return np.ones(len(next(iter(values.values()))), dtype=bool), []
         worker: Encoded = values["worker"]
         kept, notes = self._by_kind(worker, values.get("worker_kind"))
         if self.exclude:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
-from wisecrowd.core.kinds import LABELS, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
@@ -76,9 +76,11 @@ def read(
     duplicates : {"auto", "last", "keep", "error"}
         What to do if a worker labelled a task more than once: "auto" lets the last label count,
         with a warning, but refuses many such repeats with different labels.
-    type : {"labels"}, optional
+    type : {"labels", "ordered", "numbers", "pairs"}, optional
         The kind of the labels. "labels" declares that every value is a class; without it, and
-        without ``classes``, labels that look like numbers or texts are refused.
+        without ``classes``, labels that look like numbers or texts are refused. "ordered" declares
+        an order: that of ``classes``, or of numbers. A table with the columns left and right, or
+        the like, is one of pairs.
     encoding : str
         Of text files.
     header : bool
@@ -97,11 +99,11 @@ def read(
         Ids of workers to leave out, or glob patterns such as "model:*".
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
-        ``question``, ``worker_kind``.
+        ``question``, ``worker_kind``; of pairs also ``left`` and ``right``.
 
     Returns
     -------
-    CrowdLabels
+    CrowdLabels, CrowdNumbers or CrowdPairs
         Ids from text files are text, exactly as written; ``notes`` says what was recognised.
 
     Raises
@@ -119,18 +121,26 @@ def read(
     (CrowdLabels(1 tasks, 2 workers, 2 classes, 2 annotations), ['007'],
      ("columns recognised: task = 'item'",))
     """
-    kind = get_kind(LABELS if type is None else type)
-    roles = kind.container.roles()
-    check_roles(others, roles)
-    asked = {"task": task, "worker": worker, **dict.fromkeys(roles), next(iter(roles)): label}
+    given = {name: column for name, column in others.items() if column is not None}
+    kind = get_kind(type or (PAIRS if {"left", "right"} & set(given) else LABELS))
+    check_roles(given, kind.container.roles())
     request = Request(
-        asked | others, encoding, layout=Layout.of(header, columns, wide, worker_columns),
-        selection=Selection.of(kinds, exclude_workers), kind=kind,
-    )  # fmt: skip
+        kind.container.asked_columns({"task": task, "worker": worker, "label": label, **given}),
+        encoding,
+        layout=Layout.of(header, columns, wide, worker_columns),
+        selection=Selection.of(kinds, exclude_workers),
+        kind=kind,
+        undeclared=type is None and classes is None and not (wide or worker_columns),
+    )
     columns_read = read_columns(find_sources(path), format, request)
+    kind = request.kind
     options = kind.container.reading_options(classes=classes, abstain=abstain, type=type)
     data: Any = kind.container.from_arrays(
-        **columns_read, **options, tasks=tasks, workers=workers, duplicates=duplicates
+        **{**dict.fromkeys(("task", "worker")), **columns_read},
+        **options,
+        tasks=tasks,
+        workers=workers,
+        duplicates=duplicates,
     )
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
 
@@ -147,11 +157,16 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
     if ends[-1] == 0:
         raise _no_rows(sources, request)
     for role in ("task", "worker", *request.kind.container.roles()):
-        if isinstance(values[role], Encoded):
+        if isinstance(values.get(role), Encoded):
             request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
     # Exports have records without a label, so row numbers would not be those of the file.
     noun = "judgement" if request.inventory.formats else "row"
     row_names = _row_names(sources, ends, noun)
+    if "worker" not in values and request.selection.exclude:
+        raise DataError(
+            f"{sources[0].name} has no column of workers to exclude from; leave out "
+            + for_reader("exclude_workers.", "--exclude-workers.")
+        )
     kept, said = request.selection.rows(values)
     for sentence in said:
         request.note(sentence)

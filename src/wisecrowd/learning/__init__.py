@@ -11,6 +11,7 @@ from wisecrowd.core.exceptions import MissingDependencyError
 LOCATIONS = {
     "TwoStage": "two_stage",
     "Raykar": "raykar",
+    "CrowdKernel": "crowd_kernel",
     "AggNet": "agg_net",
     "MBEM": "mbem",
     "CCEM": "ccem",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from wisecrowd.learning.ccem import CCEM as CCEM
     from wisecrowd.learning.coinnet import COINNet as COINNet
     from wisecrowd.learning.conal import CoNAL as CoNAL
+    from wisecrowd.learning.crowd_kernel import CrowdKernel as CrowdKernel
     from wisecrowd.learning.crowd_layer import CrowdLayer as CrowdLayer
     from wisecrowd.learning.deep_bp import DeepBP as DeepBP
     from wisecrowd.learning.deep_mf import DeepMF as DeepMF

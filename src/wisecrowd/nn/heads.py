@@ -34,17 +34,26 @@ class ConfusionHead(nn.Module):
         """Number of tables."""
         return int(self.logits.shape[0])
 
-    def log(self) -> Tensor:
-        """Return (J, K, L) log-probabilities."""
-        raise TypeError(f"{type(self).__name__} must define log.")
-
     def table(self) -> Tensor:
         """Return the (J, K, L) confusion matrices."""
         return self.log().exp()
 
+    def log_of(self, logits: Tensor) -> Tensor:
+        """Return (..., K, L) log-probabilities of some of the free parameters."""
+        raise TypeError(f"{type(self).__name__} must define log_of.")
+
+    def log(self) -> Tensor:
+        """Return (J, K, L) log-probabilities."""
+        return self.log_of(self.logits)
+
     def rows(self, worker: Tensor, label: Tensor) -> Tensor:
         r"""Return (E, K): :math:`\log \theta_{j_e}[k, l_e]` for each annotation."""
-        return gather_rows(self.log(), worker, label)
+        if len(worker) >= self.n_workers:
+            return gather_rows(self.log(), worker, label)
+        # Fewer annotations than workers: only the tables of these are normalised.
+        own = self.log_of(self.logits.index_select(0, worker))  # (E, K, L)
+        index = label[:, None, None].expand(-1, own.shape[1], 1)
+        return own.gather(2, index).squeeze(2)
 
 
 def gather_rows(log_table: Tensor, worker: Tensor, label: Tensor) -> Tensor:
@@ -82,9 +91,9 @@ class SoftmaxConfusion(ConfusionHead):
             start = _checked(table).clamp_min(SMALLEST).log()
         self.logits = nn.Parameter(start)
 
-    def log(self) -> Tensor:
-        """Return (J, K, L) log-probabilities."""
-        return functional.log_softmax(self.logits, dim=-1)
+    def log_of(self, logits: Tensor) -> Tensor:
+        """Return (..., K, L) log-probabilities of some of the free parameters."""
+        return functional.log_softmax(logits, dim=-1)
 
 
 class SoftplusConfusion(ConfusionHead):
@@ -118,9 +127,9 @@ class SoftplusConfusion(ConfusionHead):
             start = positive + torch.log(-torch.expm1(-positive))  # inverse of softplus
         self.logits = nn.Parameter(start)
 
-    def log(self) -> Tensor:
-        """Return (J, K, L) log-probabilities."""
-        return log_softplus_rows(self.logits)
+    def log_of(self, logits: Tensor) -> Tensor:
+        """Return (..., K, L) log-probabilities of some of the free parameters."""
+        return log_softplus_rows(logits)
 
 
 def log_softplus_rows(logits: Tensor) -> Tensor:

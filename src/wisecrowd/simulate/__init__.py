@@ -16,6 +16,7 @@ from wisecrowd.simulate.diverse import DiverseWorkers
 from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
 from wisecrowd.simulate.folder import write
 from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
+from wisecrowd.simulate.graded_responses import SimulatedGrades, graded_responses
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
@@ -43,5 +44,6 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty", "population", "write",
+    "SimulatedGrades", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
+    "graded_responses", "population", "write",
 ]  # fmt: skip

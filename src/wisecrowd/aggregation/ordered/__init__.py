@@ -3,4 +3,7 @@
 from __future__ import annotations
 
 # Class name → module. Adding a method is one file and one line here.
-LOCATIONS: dict[str, str] = {}
+LOCATIONS: dict[str, str] = {
+    "Thresholds": "thresholds",
+    "OrdinalLatent": "ordinal_latent",
+}

@@ -3,4 +3,6 @@
 from __future__ import annotations
 
 # Class name → module. Adding a method is one file and one line here.
-LOCATIONS: dict[str, str] = {}
+LOCATIONS: dict[str, str] = {
+    "BradleyTerry": "bradley_terry",
+}

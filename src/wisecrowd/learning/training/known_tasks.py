@@ -8,15 +8,17 @@ fit therefore stores what identifies its tasks, so that predictions on them repe
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
-from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Training
+
+if TYPE_CHECKING:  # the data of a network need torch
+    from wisecrowd.learning.training.crowd_data import CrowdData
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -55,7 +57,7 @@ def _mixed(value: Bits) -> Bits:
     return value ^ (value >> np.uint64(31))
 
 
-def remember(data: CrowdData, log_probas: Floats) -> dict[str, NDArray[Any]]:
+def remember(data: CrowdData | Training, log_probas: Floats) -> dict[str, NDArray[Any]]:
     """Return what identifies the training tasks.
 
     These are ``task_key`` (N,), 0 for tasks with gold, whose labels do not explain their class,

@@ -1,0 +1,236 @@
+"""Thresholds: one two-class problem per cut between ordered classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.binary_reduction import (
+    BinaryReduction,
+    as_dense,
+    expected_accuracy,
+    two_classes,
+)
+from wisecrowd.families.ordered_method import OrderedMethod
+from wisecrowd.inference.class_prior import with_class_prior
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Thresholds(OrderedMethod, BinaryReduction):
+    r"""One two-class problem per cut, "above the cut" or not, by any method for classes.
+
+    .. math::
+        S_{ik} = p_k(z_i > k), \qquad
+        \hat S_i = \arg\min_{s_1 \ge \dots \ge s_{K-1}} \sum_k (s_k - S_{ik})^2, \qquad
+        p(z_i = k) = \hat S_{i, k-1} - \hat S_{ik}
+
+    with :math:`p_k` the method's posterior when labels count as above the cut ``k`` or not, and
+    :math:`\hat S_{i0} = 1, \hat S_{iK} = 0`.
+
+    Use it when classes are ordered, such as grades: a label close to the truth then counts for
+    most cuts. Cost: that of the method, times the number of cuts.
+
+    Parameters
+    ----------
+    method : method or its name
+        The two-class method; by default Dawid-Skene, with two error rates per worker and cut. Set
+        its own parameters as ``method__tol`` and so on.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        Prior of the classes; "auto" leaves it to the method, which estimates the share above each
+        cut.
+    decide : {"median", "mode", "mean"}
+        Label of a task: the median of its posterior minimises the mean absolute error, the mode the
+        number of errors, and the rounded mean the squared error.
+
+    Attributes
+    ----------
+    methods_ : list of fitted methods, one per cut
+    sensitivity_, specificity_ : (n_workers, n_classes - 1)
+        Probability that the worker puts a task above a cut if it is above, and not above if it is
+        not.
+    worker_accuracy_ : (n_workers,)
+        Expected share of correct labels under the posterior, 1 / n_classes for workers without
+        labels; with two classes, the method's own estimate.
+    class_prior_ : (n_classes,)
+        Computed from the methods' shares above each cut, if they have them.
+
+    Notes
+    -----
+    The fits are separate, so that :math:`S_{i1} \ge S_{i2} \ge \dots` does not hold for all tasks:
+    with Dawid-Skene it fails for most. Isotonic regression (pool adjacent violators) finds the
+    nearest sequence that does. Gold, task priors and starts are passed on, summed above and below
+    each cut. With two classes this is the method itself. Sensitivities of methods without
+    confusion matrices are expected shares under the posterior, with one pseudo-label of each kind.
+
+    References
+    ----------
+    V. C. Raykar, S. Yu, L. H. Zhao, G. H. Valadez, C. Florin, L. Bogoni and L. Moy (2010). Learning
+    from crowds. Journal of Machine Learning Research 11, 1297-1322.
+
+    E. Frank and M. Hall (2001). A simple approach to ordinal classification. ECML, 145-156.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_matrix(
+    ...     [[1, 1, 2], [2, 2, 1], [3, 3, 3], [3, 2, 3], [1, 1, 1], [2, 2, 2]], classes=[1, 2, 3]
+    ... )
+    >>> Thresholds().fit(replace(labels, ordered=True)).labels_
+    array([1, 2, 3, 3, 1, 2])
+    >>> Thresholds("one-coin").set_params(method__max_iter=7)
+    Thresholds(method=OneCoin(max_iter=7))
+    """
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "sensitivity_": SavedArray("J cuts", "probability"),
+        "specificity_": SavedArray("J cuts", "probability"),
+    }
+    footprint = Footprint(cell=80.0)
+
+    @staticmethod
+    def _n_problems(n_classes: int) -> int:
+        return max(n_classes - 1, 1)
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {**super()._axis_sizes(sizes), "cuts": max(sizes["K"] - 1, 0)}
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _fit(self, problem: Problem) -> Fit:
+        problem = with_class_prior(problem, self.class_prior)
+        labels = problem.data
+        parts = [self._fit_one(cut) for cut in _problems(problem)]
+        results = [result for _, result in parts]
+        rates = _rates(labels, results)
+        extra = {"methods": [fitted for fitted, _ in parts], **rates}
+        if labels.n_classes <= 2:
+            (result,) = results
+            answers = self._answers(as_dense(result.probas))
+            return replace(result, answers=answers, extra={**result.extra, **extra})
+        probas = _between_cuts([result.probas for result in results], problem.prior)
+        accuracy, error = expected_accuracy(labels, probas)
+        return Fit(
+            self._answers(probas),
+            accuracy,
+            error,
+            class_prior=_class_shares([result.class_prior for result in results]),
+            n_iter=max(result.n_iter for result in results),
+            converged=all(result.converged for result in results),
+            findings=tuple(
+                replace(one, explanation=f"Above class {label!r}: {one.explanation}")
+                for label, result in zip(labels.classes[:-1].tolist(), results, strict=True)
+                for one in result.findings
+            ),
+            extra=extra,
+        )
+
+    # --------------------------------------------------------------------------------- predict
+
+    def _predict(self, problem: Problem) -> Any:
+        problem = with_class_prior(problem, self.class_prior)
+        parts = [
+            fitted._predict(cut)
+            for fitted, cut in zip(self.methods_, _problems(problem), strict=True)
+        ]
+        if problem.data.n_classes <= 2:
+            return self._answers(as_dense(parts[0]))
+        return self._answers(_between_cuts(parts, problem.prior))
+
+
+def _problems(problem: Problem) -> list[Problem]:
+    """Return the problem of each cut: class 1 is above it; two classes are one cut already."""
+    K = problem.data.n_classes
+    if K <= 2:
+        return [replace(problem, data=replace(problem.data, ordered=False))]
+    return [two_classes(problem, np.arange(K) > k, ("not above", "above")) for k in range(K - 1)]
+
+
+def _between_cuts(parts: list[Any], prior: TaskPrior) -> Floats:
+    """Return the posterior (N, K) from the posteriors (N, 2) of the K - 1 cuts."""
+    above = nonincreasing_rows(np.stack([as_dense(part)[:, 1] for part in parts], axis=1))
+    n, ends = len(above), np.ones((len(above), 1))
+    probas = np.maximum(-np.diff(above, axis=1, prepend=ends, append=0 * ends), 0.0)
+    # Separate fits may leave probability to a class that the prior of the task rules out.
+    impossible = np.isneginf(prior.rows)
+    if impossible.any():
+        probas[impossible[prior.index if prior.index is not None else np.zeros(n, int)]] = 0.0
+    total = probas.sum(axis=1, keepdims=True)
+    probas = np.where(total > 0, probas, prior.probabilities(n))
+    return np.asarray(probas / probas.sum(axis=1, keepdims=True))
+
+
+def nonincreasing_rows(table: Floats) -> Floats:
+    """Return the nearest rows, by least squares, that do not increase.
+
+    Pool adjacent violators, for all rows at once: columns are added one after the other as blocks
+    of their own, and a block whose mean exceeds that of the block before is merged with it.
+
+    Examples
+    --------
+    >>> nonincreasing_rows(np.array([[0.9, 0.2, 0.4], [0.3, 0.6, 0.9]])).round(3)
+    array([[0.9, 0.3, 0.3],
+           [0.6, 0.6, 0.6]])
+    """
+    result = np.array(table, dtype=np.float64)
+    wrong = np.flatnonzero((np.diff(result, axis=1) > 0).any(axis=1))
+    n, n_columns = len(wrong), result.shape[1]
+    mean, size = np.zeros((n, n_columns)), np.zeros((n, n_columns), dtype=np.int64)
+    last = np.full(n, -1)  # the last block of each row
+    for column in range(n_columns):
+        last += 1
+        mean[np.arange(n), last] = result[wrong, column]
+        size[np.arange(n), last] = 1
+        merging = np.arange(n)
+        while True:
+            merging = merging[last[merging] > 0]
+            b = last[merging]
+            merging = merging[mean[merging, b] > mean[merging, b - 1]]
+            if not len(merging):
+                break
+            b, a = last[merging], last[merging] - 1
+            both = size[merging, a] + size[merging, b]
+            total = size[merging, a] * mean[merging, a] + size[merging, b] * mean[merging, b]
+            mean[merging, a], size[merging, a] = total / both, both
+            size[merging, b] = 0
+            last[merging] = a
+    result[wrong] = np.repeat(mean.ravel(), size.ravel()).reshape(n, n_columns)
+    return result
+
+
+def _class_shares(parts: list[Floats | None]) -> Floats | None:
+    """Return the share of each class (K,), from the shares above each cut."""
+    shares = [part[1] for part in parts if part is not None]
+    if len(shares) < len(parts):
+        return None
+    above = nonincreasing_rows(np.array([shares]))[0]
+    found = np.maximum(-np.diff(above, prepend=1.0, append=0.0), 0.0)
+    return np.asarray(found / found.sum())
+
+
+def _rates(labels: CrowdLabels, results: list[Fit]) -> dict[str, Floats]:
+    """Return sensitivities and specificities, (n_workers, n_cuts) each."""
+    n_cuts = labels.n_classes - 1
+    rates = np.empty((2, labels.n_workers, n_cuts))
+    for k, result in enumerate(results[:n_cuts]):
+        if result.confusion is not None:
+            rates[:, :, k] = result.confusion[:, 1, 1], result.confusion[:, 0, 0]
+            continue
+        weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+        above = as_dense(result.probas)[labels.task, 1]
+        said = labels.label > k
+        for row, share, agrees in ((0, above, said), (1, 1 - above, ~said)):
+            right = np.bincount(labels.worker, weight * share * agrees, labels.n_workers)
+            total = np.bincount(labels.worker, weight * share, labels.n_workers)
+            rates[row, :, k] = (right + 1) / (total + 2)
+    return {"sensitivity": rates[0], "specificity": rates[1]}

@@ -1,0 +1,344 @@
+r"""Uncertainty of item scores: sandwich covariance, ranges of ranks, chance to be the best.
+
+With the negative Hessian :math:`H` of the penalised log-likelihood, the curvature :math:`\Lambda`
+of the prior, and the sums :math:`g_c` of the score vectors of the votes in cluster :math:`c`,
+
+.. math:: V = H^{-1} \Bigl(\sum_c g_c g_c^\top + \Lambda\Bigr) H^{-1}.
+
+:math:`\Lambda` counts the bias towards the prior as error; without it an item with one vote would
+look certain. V is projected on scores with sum zero, because nobody observes their level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.item_answers import ItemAnswers
+from wisecrowd.core.pairs import NOBODY, CrowdPairs
+from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.families.comparisons import Votes, parts
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+Mask = NDArray[np.bool_]
+
+CLUSTERS = ("auto", "workers", "tasks", "votes")
+MOST_DENSE = 5000  # items up to which covariances are dense
+FEW_CLUSTERS = 10  # below, clusters only inflate the covariance of votes
+N_DRAWS = 2000
+FEW_DRAWS = 200  # above MOST_DENSE items
+SINGLE = 400  # items from which draws are in single precision
+SAME = 1e-9  # scores closer than this have the same rank
+NORMAL_95 = 1.959963984540054
+JITTER = 1e-8  # share of the mean variance that makes a projected covariance positive definite
+BLOCK = 1 << 22  # numbers in a block of cluster sums
+
+
+# ------------------------------------------------------------------------------------- clusters
+
+
+@dataclass(frozen=True, eq=False)
+class Clusters:
+    """Clusters of votes, which may depend on each other inside.
+
+    Attributes
+    ----------
+    by : {"workers", "tasks", "votes"}
+    code : (n_votes,) int, optional
+        Cluster of each vote; None if each vote is its own.
+    number : int
+        Number of clusters with votes.
+    finding : Finding, optional
+        What the user should know about the choice.
+    """
+
+    by: str
+    code: Ints | None
+    number: int
+    finding: Finding | None = None
+
+
+def check_clusters(value: Any) -> None:
+    """Require the name of clusters, for the parameter ``cluster``."""
+    check_choice("cluster", value, CLUSTERS)
+
+
+def choose_clusters(data: CrowdPairs, cluster: str) -> Clusters:
+    """Return the clusters of the votes; "auto" means workers if there are at least two."""
+    named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
+    active = int((np.bincount(data.worker, data.weights, data.n_workers) > 0).sum())
+    if cluster == "auto":
+        cluster = "workers" if active >= 2 else "votes"
+        if active < 2 and named:
+            return Clusters("votes", None, data.n_annotations, _one_worker())
+    if cluster == "votes":
+        return Clusters("votes", None, data.n_annotations)
+    if cluster == "workers":
+        few = _few_workers(active) if 2 <= active < FEW_CLUSTERS else None
+        return Clusters("workers", data.worker, active, few)
+    tasks = int((np.bincount(data.task, data.weights, data.n_tasks) > 0).sum())
+    return Clusters("tasks", data.task, tasks)
+
+
+def _one_worker() -> Finding:
+    return Finding(
+        "one-worker", "info", 1.0, (),
+        "All votes are by one worker, so intervals say how sure this worker is and not how much "
+        "workers differ.",
+        "Ask more workers.",
+    )  # fmt: skip
+
+
+def _few_workers(number: int) -> Finding:
+    return Finding(
+        "few-workers", "info", float(number), (),
+        f"There are {number} workers, too few to estimate how much they differ; intervals are those"
+        " of independent votes, widened by the mean effect of workers.",
+        f"Ask {FEW_CLUSTERS} workers or more.",
+    )  # fmt: skip
+
+
+def cluster_meat(left: Ints, right: Ints, pull: Floats, code: Ints, extra: Floats, n: int) -> Any:
+    """Return the sum over clusters of g gᵀ, (n + g, n + g).
+
+    Parameters
+    ----------
+    left, right : (n_votes,) int
+    pull : (n_votes,) derivative of the log-likelihood of each vote in the gap, weighted
+    code : (n_votes,) int
+        Cluster of each vote.
+    extra : (n_votes, g) derivatives in shared parameters, weighted
+    n : int
+        Number of items.
+    """
+    from scipy.linalg.blas import dsyrk
+
+    used, place = np.unique(code, return_inverse=True)
+    width = n + extra.shape[1]
+    meat = np.zeros((width, width), order="F")
+    order = np.argsort(place, kind="stable")
+    ends = np.searchsorted(place[order], np.arange(len(used) + 1))
+    step = max(1, BLOCK // width)
+    for start in range(0, len(used), step):
+        stop = min(start + step, len(used))
+        rows = order[ends[start] : ends[stop]]
+        at = (place[rows] - start) * width
+        size = (stop - start) * width
+        flat = np.bincount(at + left[rows], pull[rows], size)
+        flat -= np.bincount(at + right[rows], pull[rows], size)
+        for k in range(extra.shape[1]):
+            flat += np.bincount(at + n + k, extra[rows, k], size)
+        sums = flat.reshape(-1, width)
+        meat = dsyrk(1.0, sums.T, beta=1.0, c=meat, overwrite_c=True)
+    return np.triu(meat) + np.triu(meat, 1).T
+
+
+# ----------------------------------------------------------------------------------- covariance
+
+
+def laplacian(votes: Votes, weight: Floats) -> Floats:
+    """Return Σ weight (e_l - e_r)(e_l - e_r)ᵀ, (n_items, n_items)."""
+    n = votes.n_items
+    cell = votes.left.astype(np.int64) * n + votes.right
+    one_way = np.bincount(cell, weight, n * n).reshape(n, n)
+    found = -(one_way + one_way.T)
+    found[np.diag_indices(n)] += np.bincount(votes.left, weight, n)
+    found[np.diag_indices(n)] += np.bincount(votes.right, weight, n)
+    return found
+
+
+def sparse_laplacian(votes: Votes, weight: Floats) -> Any:
+    """Return the same as a sparse matrix."""
+    from scipy import sparse
+
+    n = votes.n_items
+    one_way = sparse.csr_matrix((weight, (votes.left, votes.right)), shape=(n, n))
+    degree = np.bincount(votes.left, weight, n) + np.bincount(votes.right, weight, n)
+    return (sparse.diags(degree) - one_way - one_way.T).tocsr()
+
+
+def inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a positive definite matrix; flat directions get a large variance."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+
+    try:
+        return np.asarray(cho_solve(cho_factor(matrix, lower=True), np.eye(len(matrix))))
+    except LinAlgError:
+        values, vectors = eigh(matrix)
+        values = np.maximum(values, 1e-8 * max(float(values[-1]), 1e-300))
+        return np.asarray((vectors / values) @ vectors.T)
+
+
+def sandwich(bread: Floats, meat: Floats) -> Floats:
+    """Return ``bread @ meat @ bread``, exactly symmetric."""
+    found = bread @ meat @ bread
+    return np.asarray((found + found.T) / 2)
+
+
+def projected(covariance: Floats, compared: Mask) -> Floats:
+    """Return the covariance of centred scores; items without comparisons keep their variance."""
+    found = np.zeros_like(covariance)
+    lone = np.flatnonzero(~compared)
+    found[lone, lone] = covariance[lone, lone]
+    inside = covariance if compared.all() else covariance[np.ix_(compared, compared)]
+    mean = inside.mean(axis=1)
+    inside = inside - mean[:, None] - mean[None, :] + mean.mean()
+    if compared.all():
+        return np.asarray(inside)
+    found[np.ix_(compared, compared)] = inside
+    return found
+
+
+def humble(by_votes: Floats, by_clusters: Floats, number: int) -> Floats:
+    """Return the covariance by clusters, never narrower than that by votes.
+
+    An item whose votes all lie in one cluster has cluster sums near zero, because the gradient is
+    zero at the optimum; its variance is that by votes. With few clusters, the covariance by votes
+    is widened by the mean ratio of variances instead.
+    """
+    vote, cluster = np.diag(by_votes), np.diag(by_clusters)
+    if number < FEW_CLUSTERS:
+        ratio = float(cluster.sum() / max(vote.sum(), 1e-300)) * number / max(number - 1, 1)
+        return by_votes * max(1.0, ratio)
+    by_clusters = by_clusters * (number / (number - 1))
+    factor = np.sqrt(np.maximum(1.0, vote / np.maximum(np.diag(by_clusters), 1e-300)))
+    return np.asarray(by_clusters * factor[:, None] * factor[None, :])
+
+
+# ---------------------------------------------------------------------------------------- answers
+
+
+def item_answers(
+    scores: Floats,
+    votes: Votes,
+    *,
+    covariance: Floats | None = None,
+    draws: Floats | None = None,
+    clusters: Clusters | None = None,
+) -> ItemAnswers:
+    """Return scores with intervals, ranks, ranges of ranks and parts.
+
+    Parameters
+    ----------
+    scores : (n_items,) centred
+    votes : Votes
+    covariance : (n_items, n_items), optional
+        Covariance of the scores.
+    draws : (n_draws, n_items), optional
+        Draws of the errors, if there is no covariance.
+    clusters : Clusters, optional
+        With few tens of workers the quantile of Student's t widens the interval.
+    """
+    if draws is None:
+        assert covariance is not None
+        variance = np.maximum(np.diag(covariance), 0.0)
+        draws = error_draws(covariance)
+    else:
+        variance = (draws**2).mean(axis=0)
+    width = NORMAL_95
+    if clusters is not None and clusters.by != "votes" and clusters.number >= FEW_CLUSTERS:
+        width = student_quantile(clusters.number - 1)
+    half = width * np.sqrt(variance)
+    rank = ranks(scores)
+    low, high, p_best = rank_ranges(scores, draws)
+    best = int(np.argmax(scores))
+    shared = 0.0 if covariance is None else covariance[best]
+    spread = np.sqrt(np.maximum(variance + variance[best] - 2 * shared, 0.0))
+    used = votes.counts.sum(axis=1) > 0
+    return ItemAnswers(
+        scores=scores, low=scores - half, high=scores + half,
+        rank=rank, rank_low=np.minimum(rank, low), rank_high=np.maximum(rank, high),
+        p_best=p_best,
+        component=parts(votes.left[used], votes.right[used], votes.n_items),
+        tied_with_best=scores[best] - scores <= width * spread + SAME,
+        covariance=covariance,
+    )  # fmt: skip
+
+
+def student_quantile(freedom: int) -> float:
+    """Return the quantile .975 of Student's t.
+
+    Examples
+    --------
+    >>> round(student_quantile(9), 3)
+    2.262
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, 0.975))
+
+
+def ranks(scores: Floats) -> NDArray[np.int64]:
+    """Return the rank of each score, 1 for the highest; scores closer than 1e-9 share a rank.
+
+    Examples
+    --------
+    >>> ranks(np.array([0.5, 2.0, 0.5, 0.1])).tolist()
+    [2, 1, 2, 4]
+    """
+    order = np.argsort(-scores, kind="stable")
+    fall = -np.diff(scores[order]) > SAME
+    place = np.arange(1, len(scores) + 1)
+    place[1:] = np.maximum.accumulate(np.where(fall, place[1:], 1))
+    found = np.empty(len(scores), dtype=np.int64)
+    found[order] = place
+    return found
+
+
+def error_draws(covariance: Floats) -> NDArray[np.floating[Any]]:
+    """Return draws from N(0, covariance) with a fixed seed, (n_draws, n_items).
+
+    The Cholesky factor moves little when rounding changes the covariance, so the ranges of ranks do
+    not depend on the order of the rows.
+    """
+    from scipy.linalg import cholesky
+
+    n = len(covariance)
+    dtype = np.float32 if n >= SINGLE else np.float64
+    scale = max(float(np.trace(covariance)) / n, 1e-300)
+    factor = cholesky(covariance + JITTER * scale * np.eye(n), lower=True).astype(dtype)
+    z = np.random.default_rng(0).standard_normal((N_DRAWS, n), dtype=dtype)
+    return np.asarray(z @ factor.T)
+
+
+def rank_ranges(
+    scores: Floats, draws: NDArray[np.floating[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats]:
+    """Return the 95% range of the rank of each item and its chance to be the best.
+
+    Parameters
+    ----------
+    scores : (n_items,)
+    draws : (n_draws, n_items)
+        Draws of the errors of the scores.
+    """
+    n_draws, n = draws.shape
+    order = np.argsort(-(scores.astype(draws.dtype) + draws), axis=1)
+    place = np.empty((n_draws, n), dtype=np.int32)
+    place[np.arange(n_draws)[:, None], order] = np.arange(1, n + 1, dtype=np.int32)
+    first, last = int(0.025 * n_draws), int(np.ceil(0.975 * n_draws)) - 1
+    ends = np.partition(np.ascontiguousarray(place.T), (first, last), axis=1)
+    p_best = np.bincount(order[:, 0], minlength=n) / n_draws
+    return ends[:, first].astype(np.int64), ends[:, last].astype(np.int64), p_best
+
+
+def separate_parts(answers: ItemAnswers, items: NDArray[Any]) -> tuple[Finding, ...]:
+    """Return a finding if several parts of two items or more share no comparison."""
+    size = np.bincount(answers.component)
+    several = int((size >= 2).sum())
+    if several < 2:
+        return ()
+    small = tuple(items[answers.component > 0][:10].tolist())
+    return (
+        Finding(
+            "separate-parts", "medium", float(several), small,
+            f"The items fall into {several} parts that nobody compared with each other; scores of "
+            "different parts are comparable through the prior only.",
+            "Collect votes between the parts, or rank each part by itself (column component).",
+        ),
+    )  # fmt: skip

@@ -1,0 +1,338 @@
+r"""Penalised maximum likelihood of votes, for any law of a vote.
+
+A law gives the log-likelihood of the votes of a row, and its derivatives, in the few numbers that
+matter to it: the gap :math:`d = s_l - s_r`, shared parameters (g of them) and the parameters of the
+worker (k of them). Gradient, optimisation by L-BFGS, Hessian and sandwich covariance are the same
+for all laws and stand here.
+
+Worker parameters are profiled out of the covariance of the scores:
+:math:`H_{\beta\beta} - H_{\beta w} H_{ww}^{-1} H_{w\beta}` with :math:`\beta` = (scores, shared).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.item_answers import ItemAnswers
+from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.families.comparisons import Votes, centred, virtual_item
+from wisecrowd.families.item_intervals import (
+    FEW_DRAWS,
+    MOST_DENSE,
+    Clusters,
+    choose_clusters,
+    cluster_meat,
+    humble,
+    inverse,
+    item_answers,
+    laplacian,
+    projected,
+    sandwich,
+    sparse_laplacian,
+)
+from wisecrowd.families.large_covariance import scores_errors
+
+Floats = NDArray[np.float64]
+
+STEP = 1e-5  # of central differences for second derivatives
+MEMORY = 20  # corrections that L-BFGS keeps
+WORKER_BLOCK = 1 << 22  # numbers in a block of mixed derivatives
+
+
+class VoteLaw(Protocol):
+    """The law of a vote; one object per method."""
+
+    def terms(
+        self, gap: Floats, shared: Floats, own: Floats, counts: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the log-likelihood (n_rows,) and its gradient (n_rows, 1 + g + k).
+
+        Parameters
+        ----------
+        gap : (n_rows,)
+        shared : (g,)
+        own : (n_rows, k), parameters of the row's worker
+        counts : (n_rows, 3), weight of the votes for left, right and tie
+        """
+
+    def log_prior(self, shared: Floats, own: Floats) -> tuple[float, Floats, Floats]:
+        """Return the log prior of shared (g,) and worker (J, k) parameters, and its gradients."""
+
+    def item_prior(self, scores: Floats) -> tuple[float, Floats, Floats]:
+        """Return the log prior of the scores, its gradient and minus its second derivative."""
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualItem:
+    """Part of a law: the prior of scores by the virtual item with ``prior`` wins and losses."""
+
+    prior: float
+
+    def item_prior(self, scores: Floats) -> tuple[float, Floats, Floats]:
+        """Return the log prior of the scores, its gradient and minus its second derivative."""
+        return virtual_item(scores, self.prior)
+
+
+class Solution(NamedTuple):
+    """Parameters at the optimum: scores (n_items,), shared (g,), own (J, k), and the way there."""
+
+    scores: Floats
+    shared: Floats
+    own: Floats
+    history: tuple[float, ...]
+    n_iter: int
+    converged: bool
+
+
+# ------------------------------------------------------------------------------------ optimisation
+
+
+def objective(
+    law: VoteLaw, votes: Votes, scores: Floats, shared: Floats, own: Floats
+) -> tuple[float, Floats, Floats, Floats]:
+    """Return the penalised log-likelihood and its gradients in scores, shared and own."""
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    values, slope = law.terms(votes.gap(scores), shared, own[worker], votes.counts)
+    item_value, item_slope, _ = law.item_prior(scores)
+    value, to_shared, to_own = law.log_prior(shared, own)
+    g = len(shared)
+    to_shared = to_shared + slope[:, 1 : 1 + g].sum(axis=0)
+    sums = [np.bincount(worker, slope[:, 1 + g + k], len(own)) for k in range(own.shape[1])]
+    if sums:
+        to_own = to_own + np.stack(sums, axis=1)
+    to_items = votes.item_sums(slope[:, 0]) + item_slope
+    return value + item_value + float(values.sum()), to_items, to_shared, to_own
+
+
+def maximise(
+    law: VoteLaw, votes: Votes, start: tuple[Floats, Floats, Floats], max_iter: int, tol: float
+) -> Solution:
+    """Return the maximum of the penalised log-likelihood near a start (scores, shared, own).
+
+    ``tol`` bounds the largest derivative, per vote of an average item.
+    """
+    n, g = votes.n_items, len(start[1])
+    shape = start[2].shape
+
+    def split(x: Floats) -> tuple[Floats, Floats, Floats]:
+        return x[:n], x[n : n + g], x[n + g :].reshape(shape)
+
+    def loss(x: Floats) -> tuple[float, Floats]:
+        value, *slopes = objective(law, votes, *split(x))
+        return -value, -np.concatenate([slope.ravel() for slope in slopes])
+
+    x0 = np.concatenate([part.ravel() for part in start])
+    x, history, n_iter, converged = lbfgs(loss, x0, max_iter, tol * max(1.0, votes.total / n))
+    scores, shared, own = split(x)
+    return Solution(scores, shared, own, history, n_iter, converged)
+
+
+def lbfgs(
+    loss: Any, start: Floats, max_iter: int, tol: float
+) -> tuple[Floats, tuple[float, ...], int, bool]:
+    """Return the minimum, minus the losses after each iteration, their number, and convergence."""
+    from scipy.optimize import minimize
+
+    history: list[float] = []
+
+    def seen(intermediate_result: Any) -> None:
+        history.append(-float(intermediate_result.fun))
+
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", callback=seen,
+        options={"maxiter": max_iter, "maxfun": 50 * max_iter, "gtol": tol, "ftol": 0.0,
+                 "maxcor": MEMORY},
+    )  # fmt: skip
+    if not history:
+        history.append(-float(found.fun))
+    steepest = float(np.abs(found.jac).max(initial=0.0))
+    # The line search ends in rounding before a strict tolerance is met.
+    converged = steepest <= max(tol, 1e-9 * abs(float(found.fun)))
+    return found.x, tuple(history), max(1, int(found.nit)), bool(converged)
+
+
+# ------------------------------------------------------------------------------------ uncertainty
+
+
+class Curvature(NamedTuple):
+    """Negative Hessian of scores and shared parameters, and derivatives of single votes.
+
+    Attributes
+    ----------
+    bread : (n + g, n + g), inverse of the profiled Hessian
+    prior : (n + g,), curvature of the prior
+    rows : (n_rows, m), derivatives of each row
+    """
+
+    bread: Floats
+    prior: Floats
+    rows: Floats
+
+
+def row_hessian(law: VoteLaw, gap: Floats, shared: Floats, own: Floats, counts: Floats) -> Floats:
+    """Return minus the second derivatives (n_rows, m, m) by central differences of the gradient."""
+    g, k = len(shared), own.shape[1]
+    found = np.empty((len(gap), 1 + g + k, 1 + g + k))
+    for column in range(1 + g + k):
+        ends = []
+        for sign in (1, -1):
+            at = [gap, shared, own]
+            if column == 0:
+                at[0] = gap + sign * STEP
+            elif column <= g:
+                at[1] = shared + sign * STEP * (np.arange(g) == column - 1)
+            else:
+                at[2] = own + sign * STEP * (np.arange(k) == column - 1 - g)
+            ends.append(law.terms(at[0], at[1], at[2], counts)[1])
+        found[:, :, column] = (ends[1] - ends[0]) / (2 * STEP)
+    return (found + found.transpose(0, 2, 1)) / 2
+
+
+def curvature(law: VoteLaw, votes: Votes, at: Solution) -> Curvature:
+    """Return the curvature at the optimum, with worker parameters profiled out."""
+    n, g, k = votes.n_items, len(at.shared), at.own.shape[1]
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    gap, own = votes.gap(at.scores), at.own[worker]
+    rows = row_hessian(law, gap, at.shared, own, votes.counts)
+    hessian = np.zeros((n + g, n + g))
+    hessian[:n, :n] = laplacian(votes, rows[:, 0, 0])
+    prior = np.zeros(n + g)
+    prior[:n] = law.item_prior(at.scores)[2]
+    for b in range(g):
+        hessian[:n, n + b] = hessian[n + b, :n] = votes.item_sums(rows[:, 0, 1 + b])
+        hessian[n + b, n : n + g] = rows[:, 1 + b, 1 : 1 + g].sum(axis=0)
+    shared_prior, own_prior = _prior_curvature(law, at)
+    prior[n:] = shared_prior
+    hessian[np.diag_indices(n + g)] += prior
+    if k:
+        hessian -= _profiled(votes, worker, rows, own_prior, g)
+    slope = law.terms(gap, at.shared, own, votes.counts)[1]
+    return Curvature(inverse((hessian + hessian.T) / 2), np.maximum(prior, 0.0), slope)
+
+
+def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
+    """Return minus the second derivatives of the log prior; it has no mixed ones."""
+    shared, own = np.zeros(len(at.shared)), np.zeros(at.own.shape)
+    for b in range(len(at.shared)):
+        ends = [law.log_prior(at.shared + sign * STEP * (np.arange(len(shared)) == b), at.own)[1][b]
+                for sign in (1, -1)]  # fmt: skip
+        shared[b] = (ends[1] - ends[0]) / (2 * STEP)
+    for c in range(own.shape[1]):
+        ends_own = [
+            law.log_prior(at.shared, at.own + sign * STEP * (np.arange(own.shape[1]) == c))[2][:, c]
+            for sign in (1, -1)
+        ]
+        own[:, c] = (ends_own[1] - ends_own[0]) / (2 * STEP)
+    return shared, own
+
+
+def _profiled(
+    votes: Votes, worker: NDArray[Any], rows: Floats, own_prior: Floats, g: int
+) -> Floats:
+    """Return H_βw H_ww⁻¹ H_wβ, (n + g, n + g), over blocks of workers."""
+    n, (J, k) = votes.n_items, own_prior.shape
+    width = n + g
+    found = np.zeros((width, width))
+    order = np.argsort(worker, kind="stable")
+    ends = np.searchsorted(worker[order], np.arange(J + 1))
+    step = max(1, WORKER_BLOCK // (width * k))
+    for first in range(0, J, step):
+        last = min(first + step, J)
+        e = order[ends[first] : ends[last]]
+        w, size = worker[e] - first, last - first
+        mixed, block = np.zeros((size, k, width)), np.zeros((size, k, k))
+        for c in range(k):
+            at = w.astype(np.int64) * width
+            flat = np.bincount(at + votes.left[e], rows[e, 0, 1 + g + c], size * width)
+            flat -= np.bincount(at + votes.right[e], rows[e, 0, 1 + g + c], size * width)
+            for b in range(g):
+                flat += np.bincount(at + n + b, rows[e, 1 + b, 1 + g + c], size * width)
+            mixed[:, c] = flat.reshape(size, width)
+            for other in range(k):
+                block[:, c, other] = np.bincount(w, rows[e, 1 + g + c, 1 + g + other], size)
+            block[:, c, c] += own_prior[first:last, c]
+        values, vectors = np.linalg.eigh(block)
+        values = np.maximum(values, 1e-8 * np.maximum(values[:, -1:], 1e-12))
+        root = np.einsum("jab,jb,jac->jbc", vectors, values**-0.5, mixed)
+        flat_root = root.reshape(size * k, width)
+        found += flat_root.T @ flat_root
+    return found
+
+
+def vote_meat(law: VoteLaw, votes: Votes, at: Solution, g: int) -> Floats:
+    """Return the sum over votes of g gᵀ, (n + g, n + g); a vote of weight w counts as w votes."""
+    n = votes.n_items
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    meat = np.zeros((n + g, n + g))
+    for outcome in range(3):
+        weight = votes.counts[:, outcome]
+        if not weight.any():
+            continue
+        one = np.zeros_like(votes.counts)
+        one[:, outcome] = 1
+        slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], one)[1]
+        meat[:n, :n] += laplacian(votes, weight * slope[:, 0] ** 2)
+        for b in range(g):
+            meat[:n, n + b] += votes.item_sums(weight * slope[:, 0] * slope[:, 1 + b])
+            meat[n + b, n:] += (weight * slope[:, 1 + b]) @ slope[:, 1 : 1 + g]
+    meat[n:, :n] = meat[:n, n:].T
+    return meat
+
+
+def _squares(law: VoteLaw, votes: Votes, at: Solution) -> Floats:
+    """Return the sum over the votes of each row of the squared derivative in the gap."""
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    found = np.zeros(len(votes.left))
+    for outcome, one in enumerate(np.eye(3)):
+        counts = np.broadcast_to(one, votes.counts.shape)
+        slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], counts)[1][:, 0]
+        found += votes.counts[:, outcome] * slope**2
+    return found
+
+
+def uncertain_scores(
+    law: VoteLaw, votes: Votes, at: Solution, data: CrowdPairs, cluster: str
+) -> tuple[ItemAnswers, Floats, Clusters]:
+    """Return the answers, the standard errors (g,) of shared parameters, and the clusters."""
+    clusters = choose_clusters(data, cluster)
+    scores, n, g = centred(at.scores, votes.compared), votes.n_items, len(at.shared)
+    if n > MOST_DENSE:
+        return _many_items(law, votes, at, clusters, scores)
+    found = curvature(law, votes, at)
+    by_votes = sandwich(found.bread, vote_meat(law, votes, at, g) + np.diag(found.prior))
+    covariance = _project(by_votes, n, votes)
+    errors = np.sqrt(np.maximum(np.diag(by_votes)[n:], 0.0))
+    if clusters.code is not None:
+        meat = cluster_meat(
+            votes.left, votes.right, found.rows[:, 0], clusters.code, found.rows[:, 1 : 1 + g], n
+        )
+        by_clusters = sandwich(found.bread, meat + np.diag(found.prior))
+        covariance = humble(covariance, _project(by_clusters, n, votes), clusters.number)
+        errors = np.maximum(errors, np.sqrt(np.maximum(np.diag(by_clusters)[n:], 0.0)))
+    answers = item_answers(scores, votes, covariance=covariance, clusters=clusters)
+    return answers, errors, clusters
+
+
+def _project(covariance: Floats, n: int, votes: Votes) -> Floats:
+    return projected(covariance[:n, :n], votes.compared)
+
+
+def _many_items(
+    law: VoteLaw, votes: Votes, at: Solution, clusters: Clusters, scores: Floats
+) -> tuple[ItemAnswers, Floats, Clusters]:
+    """Return answers from draws of the errors, with other parameters held at their estimates."""
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    gap, own = votes.gap(at.scores), at.own[worker]
+    rows = row_hessian(law, gap, at.shared, own, votes.counts)
+    slope = law.terms(gap, at.shared, own, votes.counts)[1][:, 0]
+    if clusters.code is None:
+        slope = np.sqrt(_squares(law, votes, at))
+    prior = law.item_prior(at.scores)[2]
+    hessian = sparse_laplacian(votes, np.maximum(rows[:, 0, 0], 0.0))
+    draws = scores_errors(hessian, prior, votes, slope, clusters.code, FEW_DRAWS)
+    answers = item_answers(scores, votes, draws=draws, clusters=clusters)
+    return answers, np.full(len(at.shared), np.nan), clusters

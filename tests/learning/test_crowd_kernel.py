@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.learning.crowd_kernel import (
+    Kernel,
+    KernelRidge,
+    aligned,
+    best_temperature,
+    label_probas_without_own_task,
+)
+from wisecrowd.learning.training.targets import expected_counts
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def crowd(rng, n=120, n_workers=6, n_classes=3, accuracy=0.7):
+    """Return features, labels by four of the workers each, and the true classes."""
+    truth = rng.integers(0, n_classes, n)
+    X = 2.0 * np.eye(n_classes)[truth] + 0.7 * rng.normal(size=(n, n_classes))
+    task = np.repeat(np.arange(n), 4)
+    worker = np.concatenate([rng.choice(n_workers, 4, replace=False) for _ in range(n)])
+    wrong = (truth[task] + rng.integers(1, n_classes, len(task))) % n_classes
+    label = np.where(rng.random(len(task)) < accuracy, truth[task], wrong)
+    return X, CrowdLabels.from_arrays(task, worker, label), truth
+
+
+def test_scores_without_a_row_are_those_of_a_regression_without_it(rng):
+    features, targets = rng.normal(size=(25, 6)), rng.dirichlet(np.ones(3), 25)
+    regression = KernelRidge.of(features)
+    left_out = regression.leave_one_out(targets, 1.7)
+    for row in (0, 7, 24):
+        others = np.arange(25) != row
+        # The same ridge and an intercept that is not penalised, solved from the normal equations.
+        design = np.column_stack([features[others], np.ones(24)])
+        penalty = np.diag([1.7] * 6 + [0.0])
+        weights = np.linalg.solve(design.T @ design + penalty, design.T @ targets[others])
+        expected = np.append(features[row], 1.0) @ weights
+        np.testing.assert_allclose(left_out[row], expected, atol=1e-10)
+
+
+def test_the_regression_solves_the_normal_equations(rng):
+    features, targets = rng.normal(size=(30, 5)), rng.dirichlet(np.ones(2), 30)
+    weights, intercept = KernelRidge.of(features).solve(targets, 0.9)
+    design = np.column_stack([features, np.ones(30)])
+    penalty = np.diag([0.9] * 5 + [0.0])
+    expected = np.linalg.solve(design.T @ design + penalty, design.T @ targets)
+    np.testing.assert_allclose(np.vstack([weights, intercept]), expected, atol=1e-10)
+
+
+def test_products_of_features_are_the_kernel(rng):
+    X = rng.normal(size=(20, 4))
+    kernel = Kernel.of(X, 1000, rng)
+    features = kernel.features(X)
+    np.testing.assert_allclose(features @ features.T, kernel.matrix(X), atol=1e-8)
+    np.testing.assert_allclose(np.diag(kernel.matrix(X)), 1.0)
+
+
+def test_a_worker_is_judged_by_other_tasks(rng):
+    _, labels, _ = crowd(rng, n=15)
+    posterior = rng.dirichlet(np.ones(3), 15)
+    theta = label_probas_without_own_task(posterior, labels)
+    usual = expected_counts(posterior, labels).sum(axis=0) + 0.05
+    usual /= usual.sum(axis=1, keepdims=True)
+    for e in (0, 17, 59):
+        i, j, given = labels.task[e], labels.worker[e], labels.label[e]
+        others = (labels.worker == j) & (labels.task != i)
+        for k in range(3):
+            cell = posterior[labels.task[others & (labels.label == given)], k].sum()
+            row = posterior[labels.task[others], k].sum()
+            expected = (cell + 0.05 + 2 * usual[k, given]) / (row + 0.15 + 2)
+            assert theta[e, k] == pytest.approx(expected, abs=1e-12)
+
+
+def test_one_worker_who_is_always_right_is_kernel_ridge_on_the_truth(rng):
+    X, _, truth = crowd(rng, n=90)
+    labels = CrowdLabels.from_arrays(np.arange(90), np.zeros(90, int), truth)
+    fitted = wc.learning.CrowdKernel(balance=0.0).fit(X, labels)
+    assert (fitted.labels_ == truth).mean() >= 0.95
+    kernel = Kernel.of(X, 1000, rng)
+    regression = KernelRidge.of(kernel.features(X))
+    weights, intercept = regression.solve(np.eye(3)[truth], fitted.ridge_ * regression.unit)
+    plain = kernel.features(X) @ weights + intercept
+    assert (fitted.predict(X) == plain.argmax(axis=1)).mean() >= 0.95
+
+
+def test_constant_features_leave_a_class_prior(rng):
+    _, labels, _ = crowd(rng)
+    fitted = wc.learning.CrowdKernel(balance=0.0).fit(np.zeros((120, 2)), labels)
+    predicted = fitted.predict_proba(np.zeros((3, 2)))
+    np.testing.assert_allclose(predicted, np.tile(predicted[0], (3, 1)))
+    shares = labels.class_totals / labels.class_totals.sum()
+    np.testing.assert_allclose(predicted[0], shares, atol=0.02)
+
+
+def test_alignment_reaches_its_target(rng):
+    log_f = rng.normal(size=(200, 3))
+    target = np.array([0.5, 0.3, 0.2])
+    found = log_f + aligned(log_f, np.log(target))
+    probas = np.exp(found) / np.exp(found).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(probas.mean(axis=0), target, atol=1e-4)
+
+
+def test_the_temperature_maximises_the_probability_of_labels(rng):
+    _, labels, _ = crowd(rng, n=60)
+    scores, theta = rng.normal(size=(60, 3)), rng.uniform(0.1, 0.9, (240, 3))
+    value, temperature = best_temperature(scores, theta, labels)
+
+    def at(a):
+        f = np.exp(a * scores)
+        f /= f.sum(axis=1, keepdims=True)
+        prior = -0.5 * np.log(a / 5.0) ** 2
+        return np.log((f[labels.task] * theta).sum(axis=1)).sum() + prior
+
+    assert value == pytest.approx(at(temperature), abs=1e-9)
+    assert value >= max(at(a) for a in np.geomspace(0.3, 90, 200)) - 1e-6
+
+
+def test_reversed_classes_and_scaled_features_change_nothing_else(rng):
+    X, labels, _ = crowd(rng)
+    plain = wc.learning.CrowdKernel().fit(X, labels).probas_
+    turned = CrowdLabels.from_arrays(labels.task, labels.worker, 2 - labels.label)
+    reversed_ = wc.learning.CrowdKernel().fit(X, turned).probas_[:, ::-1]
+    np.testing.assert_allclose(plain, reversed_, atol=1e-6)
+    np.testing.assert_allclose(
+        plain, wc.learning.CrowdKernel().fit(7 * X, labels).probas_, atol=1e-6
+    )
+
+
+def test_it_beats_the_vote_and_repeats_its_posterior(rng):
+    X, labels, truth = crowd(rng, n=300, accuracy=0.55)
+    fitted = wc.learning.CrowdKernel().fit(X, labels)
+    vote = wc.aggregation.MajorityVote().fit(labels)
+    assert (fitted.labels_ == truth).mean() > (vote.labels_ == truth).mean() + 0.1
+    np.testing.assert_allclose(fitted.predict_proba(X, labels), fitted.probas_, atol=1e-9)
+
+
+def test_landmarks_are_drawn_by_the_seed_above_their_number(rng):
+    X, labels, _ = crowd(rng)
+    fits = [
+        wc.learning.CrowdKernel(n_landmarks=40, random_state=s).fit(X, labels) for s in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(fits[0].probas_, fits[1].probas_)
+    assert np.abs(fits[0].probas_ - fits[2].probas_).max() > 1e-6
+    assert fits[0].landmarks_.shape == (40, 3)
+
+
+def test_what_it_cannot_do_is_refused(rng):
+    X, labels, _ = crowd(rng, n=20)
+    with pytest.raises(ParameterError, match="balance is 2"):
+        wc.learning.CrowdKernel(balance=2).fit(X, labels)
+    with pytest.raises(ParameterError, match="no checkpoints"):
+        wc.learning.CrowdKernel().fit(X, labels, resume=True)
+    with pytest.raises(DataError, match="expecting 3"):
+        wc.learning.CrowdKernel().fit(X, labels).predict(X[:, :2])
