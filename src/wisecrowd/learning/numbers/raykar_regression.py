@@ -146,7 +146,7 @@ class RaykarRegression(CrowdRegressor):
             crowd = self._posterior_of(training, (fitted, variance))
             spread = float(np.std(fitted)) + np.sqrt(floor)
             moved = float(np.abs(fitted - before).max()) / spread if history else np.inf
-            converged = moved <= self.tol
+            converged = bool(moved <= self.tol)
             report(Progress(len(history) + 1, self.max_iter, variance))
             history.append({
                 "iteration": len(history) + 1.0, "residual_variance": variance,

@@ -286,7 +286,7 @@ class _EM:
             share = (membership[self.active].sum(axis=0) + 1) / (self.active.sum() + n_groups)
             membership, objective = self.memberships(weights, share)
             gain = objective - history[-1] if history else np.inf
-            converged = gain <= tol * max(1.0, abs(objective))
+            converged = bool(gain <= tol * max(1.0, abs(objective)))
             history.append(objective)
         order = np.argsort(-share, kind="stable")
         return Mixture(weights[order], share[order], membership[:, order], history, converged)

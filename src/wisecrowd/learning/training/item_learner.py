@@ -18,7 +18,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.features import as_features, as_pair_targets, is_dataset
 from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.item_answers import ItemAnswers, kendall_tau
+from wisecrowd.core.item_answers import kendall_tau
 from wisecrowd.core.outcomes import LEFT, RIGHT
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import as_generator
@@ -273,9 +273,9 @@ class ItemLearner(Estimator):
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return accuracy and reliability of each worker, if the model has them."""
         self._require_fitted()
-        own = {"reliability": self.reliability_} if "reliability_" in vars(self) else {}
-        quality = ItemAnswers.worker_columns(vars(self))
-        return {"worker": self.workers_, "n_labels": self.labels_per_worker_, **quality, **own}
+        names = {"accuracy": "worker_accuracy_", "reliability": "reliability_"}
+        own = {column: vars(self)[name] for column, name in names.items() if name in vars(self)}
+        return {"worker": self.workers_, "n_labels": self.labels_per_worker_, **own}
 
     def prediction_columns(self, X: Any, ids: Any = None) -> dict[str, NDArray[Any]]:
         """Return the table of ``wisecrowd predict``: item and score."""
