@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from wisecrowd.io.platforms.label_studio_predictions import (
         write_predictions as write_predictions,
     )
+    from wisecrowd.io.preference_rows import write_preferences as write_preferences
     from wisecrowd.io.pseudonyms import pseudonymize as pseudonymize
     from wisecrowd.io.soft_labels import write_soft_labels as write_soft_labels
     from wisecrowd.io.tables import read as read
@@ -58,6 +59,7 @@ _NAMES = {
     "set_threads": "wisecrowd.engines.threads:set_threads",
     "show_versions": "wisecrowd.api:show_versions",
     "write_predictions": "wisecrowd.io.platforms.label_studio_predictions:write_predictions",
+    "write_preferences": "wisecrowd.io.preference_rows:write_preferences",
     "write_soft_labels": "wisecrowd.io.soft_labels:write_soft_labels",
 }
 

@@ -56,8 +56,13 @@ def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Ma
     return Manifest.describe(inputs=inputs, command=["wisecrowd", *context.obj], **facts)
 
 
-def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
-    """Read annotations by the options, and note what was detected, dropped or merged."""
+def read_labels(
+    files: list[str], reading: Reading, notes: Notes, default_type: str | None = None
+) -> CrowdLabels:
+    """Read annotations by the options, and note what was detected, dropped or merged.
+
+    ``default_type`` is the type of labels that nothing declares.
+    """
     from wisecrowd.io.tables import read
 
     key = _key_of(reading)
@@ -70,12 +75,15 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             task=reading.task,
             worker=reading.worker,
             label=reading.label,
+            left=reading.left,
+            right=reading.right,
             timestamp=reading.timestamp,
             weight=reading.weight,
             classes=reading.declared_classes,
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
             type=reading.declared_type,
+            default_type=default_type,
             **reading.layout,
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),

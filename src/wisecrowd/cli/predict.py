@@ -1,8 +1,8 @@
-"""``wisecrowd predict``: classes of new tasks, from a saved model and features."""
+"""``wisecrowd predict``: answers for new tasks or items, from a saved model and features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="Folder written by train.")]
 Features = Annotated[
-    str, typer.Argument(metavar="FEATURES", help="Features, one row per task, as for train.")
+    str,
+    typer.Argument(metavar="FEATURES", help="Features, a row per task or item, as for train."),
 ]
 
 
@@ -45,10 +46,11 @@ class PredictOptions:
 def predict(
     context: typer.Context, model: Model, features: Features, asked: PredictOptions
 ) -> None:
-    """Predict the class of every row of the features.
+    """Predict the class, number or score of every row of the features.
 
-    The result has one row per task: task, label, confidence. With --answers, the prediction uses
-    features and labels.
+    The result has one row per task: task, label, confidence for classes; task, value, low, high for
+    numbers; item, score for models of pairs. With --answers, the prediction uses features and
+    labels.
     """
     from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import (
@@ -75,12 +77,20 @@ def predict(
         tasks = table.tasks if asked.ids is None else read_ids(asked.ids)
         crowd = None
         if asked.answers is not None:
-            crowd = read_labels([asked.answers], asked.reading, notes)
-        probas = method.predict_proba(table.X, crowd, tasks=tasks)
-        result = _table(method, probas, tasks, asked.soft)
+            reading = replace(asked.reading, type=_type_of_answers(method, asked))
+            crowd = read_labels([asked.answers], reading, notes)
+        probas = None
+        if hasattr(method, "predict_proba"):
+            probas = method.predict_proba(table.X, crowd, tasks=tasks)
+            result = _table(method, probas, tasks, asked.soft)
+        else:
+            _require_no_classes(method, asked)
+            given = {} if crowd is None else {"labels": crowd}
+            result = method.prediction_columns(table.X, tasks, **given)
         manifest = describe_run(context, sources, method="predict", parameters={"model": model})
         with together():
-            asked.exports.write(_soft_labels(method, probas, result), manifest, notes)
+            if probas is not None:
+                asked.exports.write(_soft_labels(method, probas, result), manifest, notes)
             if target is not None or not asked.as_json:
                 write_result(result, target, manifest, notes, raw=asked.raw_csv)
             if asked.as_json:
@@ -105,13 +115,35 @@ def _load(model: str) -> Any:
     from wisecrowd.core.exceptions import DataError
 
     method = load(model)
-    if not hasattr(method, "_log_probas"):
+    if not hasattr(method, "_log_probas") and not hasattr(method, "prediction_columns"):
         call = "predict_proba" if "probas_" in method._kind().answers.saves else "predict"
         raise DataError(
             f"The model at {model} takes labels and no features; use it in Python: "
             f"wisecrowd.load(FOLDER).{call}(labels)."
         )
     return method
+
+
+def _type_of_answers(method: Any, asked: PredictOptions) -> str | None:
+    """Return the declared type of --answers, which is that of the model; items have none."""
+    from wisecrowd.api import type_for
+    from wisecrowd.core.exceptions import ParameterError
+
+    if getattr(method, "rows_are", "tasks") != "tasks":
+        raise ParameterError("--answers are labels of tasks, and this model scores items.")
+    return type_for(method, asked.reading.declared_type)
+
+
+def _require_no_classes(method: Any, asked: PredictOptions) -> None:
+    """Refuse options that only classes have."""
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.registry import kebab_case
+
+    if asked.soft or asked.exports.places():
+        raise ParameterError(
+            "--soft, --soft-labels and --predictions are for classes, and "
+            f"{kebab_case(type(method).__name__)} predicts {method.takes}; leave them out."
+        )
 
 
 def _soft_labels(method: Any, probas: Any, table: dict[str, Any]) -> SoftLabels:

@@ -1,8 +1,8 @@
-"""``wisecrowd train``: a classifier for new data from features and raw annotations."""
+"""``wisecrowd train``: a predictor for new data from features and raw annotations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,18 +10,19 @@ import typer
 from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
+from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.labels import CrowdLabels
-    from wisecrowd.learning.training.crowd_classifier import CrowdClassifier
+    from wisecrowd.core.annotations import Annotations
     from wisecrowd.storage.manifest import Manifest
 
+PARTS = ("classes", "items")  # vocabularies that the summary lists
 Features = Annotated[
     str,
     typer.Argument(
         metavar="FEATURES",
-        help="Features, one row per task: .npy, or a table of numbers with a task column.",
+        help="Features, a row per task or item: .npy, or a table of numbers with their ids.",
     ),
 ]
 
@@ -34,9 +35,12 @@ class TrainOptions:
         str, typer.Option("-o", "--output", metavar="FOLDER", help="Output folder for the model.")
     ]
     method: Annotated[
-        str,
-        typer.Option("-m", "--method", metavar="NAME", help="See `wisecrowd methods --learning`."),
-    ] = "agg-net"
+        str | None,
+        typer.Option(
+            "-m", "--method", metavar="NAME",
+            help="See `wisecrowd methods --learning` (default: agg-net for classes).",
+        ),
+    ] = None  # fmt: skip
     parameter: options.Parameters = None
     epochs: Annotated[int | None, typer.Option("--epochs", min=1, metavar="N")] = None
     ids: options.Ids = None
@@ -64,6 +68,7 @@ class TrainOptions:
     workers: options.Workers = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume interrupted training.")] = False
     gold_columns: options.GoldColumns = None
+    preference_export: PreferenceExport
     reading: Reading
     as_json: options.PrintJson = False
     raw_csv: options.RawCsv = False
@@ -80,56 +85,112 @@ class TrainOptions:
 def train(
     context: typer.Context, features: Features, files: options.Files, asked: TrainOptions
 ) -> None:
-    """Train a classifier on features and the crowd's raw labels.
+    """Train a predictor on features and the crowd's raw labels.
 
+    It predicts classes or, with --type numbers, numbers; of votes on pairs, the score of an item.
     Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps
     the best model so far. --resume continues after a crash and reaches the same weights.
     """
-    from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
+    from wisecrowd.api import type_for
+    from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels
     from wisecrowd.cli.main import INTERRUPTED
     from wisecrowd.cli.outputs import check_outputs, print_json
-    from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.kinds import kind_of
+    from wisecrowd.core.registry import kebab_case
     from wisecrowd.io.feature_files import read_features, read_ids
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
-    sources = [features, *files, *extra]
+    sources = [features, *files, *extra, *asked.preference_export.sources()]
     check_outputs(
-        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output
-    )
-    model: Any = configured_method(asked.method, asked.parameters(), asked.seed, "learning")
+        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
+        others=asked.preference_export.places(),
+    )  # fmt: skip
+    model: Any = _named_learner(asked)
+    reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
+    asked.preference_export.check(None if model is None else model.takes)
     checkpoint = _checkpoint_of(asked.output)
-    if "checkpoint" in model.get_params() and model.checkpoint is None:
-        model.checkpoint = str(checkpoint)
     with Notes(asked.quiet) as notes:
-        labels = read_labels(files, asked.reading, notes)
+        labels = read_labels(files, reading, notes)
+        if model is None:
+            kind = kind_of(labels)
+            model = _default_learner(kind.name, asked)
+            asked.preference_export.check(kind.name)
+        method = kebab_case(type(model).__name__)
+        if "checkpoint" in model.get_params() and model.checkpoint is None:
+            model.checkpoint = str(checkpoint)
         table = read_features(features)
-        tasks = table.tasks if asked.ids is None else read_ids(asked.ids)
-        with working(f"training {asked.method}", notes):
+        ids = table.tasks if asked.ids is None else read_ids(asked.ids)
+        known = _known(model, method, asked, gold, notes)
+        with working(f"training {method}", notes):
             model.fit(
-                table.X, labels, tasks=tasks, resume=asked.resume, gold=read_gold(gold, notes),
-                valid=read_validation(asked.valid, asked.valid_truth, reading=asked.reading),
+                table.X, labels, **{_rows_are(model): ids}, resume=asked.resume, **known
             )  # fmt: skip
-        notes(_outcome(asked.method, model, labels))
+        notes(_outcome(method, model, labels))
         if "checkpoint" in model.get_params():
             model.checkpoint = None  # the location in this run does not matter to the next
         manifest = describe_run(
-            context, sources, method=asked.method, parameters=model.get_params(deep=False),
+            context, sources, method=method, parameters=model.get_params(deep=False),
             seed=model.random_state,
         )  # fmt: skip
-        _write(model, asked, manifest, notes)
+        _write(model, labels, asked, manifest, notes)
         if asked.as_json:
             print_json(_summary(model, labels, manifest, notes.said, asked.output))
         if model.converged_:
             for left in checkpoint.parent.glob(f"{checkpoint.name}*"):
                 left.unlink(missing_ok=True)
-    if not model.converged_:
+    if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
 
 
-def _write(model: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
+def _named_learner(asked: TrainOptions) -> Any:
+    """Return the named method, or the default of a declared type; None if the data decide."""
+    from wisecrowd.cli.parameters import configured_method
+
+    if asked.method is not None:
+        return configured_method(asked.method, asked.parameters(), asked.seed, "learning")
+    declared = asked.reading.declared_type
+    return None if declared is None else _default_learner(declared, asked)
+
+
+def _default_learner(kind: str, asked: TrainOptions) -> Any:
+    """Return the default method of a type of labels."""
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.kinds import get_kind
+
+    name = get_kind(kind).default_learner
+    if name is None:
+        raise ParameterError(
+            f"No method learns from features and {kind} labels; train with --type labels."
+        )
+    return configured_method(name, asked.parameters(), asked.seed, "learning")
+
+
+def _rows_are(model: Any) -> str:
+    """Return the argument of ``fit`` with the ids of the rows: tasks or items."""
+    return str(getattr(model, "rows_are", "tasks"))
+
+
+def _known(model: Any, method: str, asked: TrainOptions, gold: Any, notes: Notes) -> dict[str, Any]:
+    """Return gold and the validation set, for methods that take them."""
+    from wisecrowd.cli.inputs import read_gold
+    from wisecrowd.core.exceptions import ParameterError
+
+    if _rows_are(model) == "tasks":
+        valid = read_validation(asked.valid, asked.valid_truth, reading=asked.reading)
+        return {"gold": read_gold(gold, notes), "valid": valid}
+    if gold is not None or asked.valid is not None or asked.valid_truth is not None:
+        raise ParameterError(
+            f"--gold, --valid and --valid-truth are about tasks, and {method} scores items; leave "
+            "them out."
+        )
+    return {}
+
+
+def _write(model: Any, labels: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) -> None:
     """Write the model and the requested tables."""
     from wisecrowd.cli.outputs import write_result
     from wisecrowd.storage.atomic import together, when_complete
@@ -140,6 +201,7 @@ def _write(model: Any, asked: TrainOptions, manifest: Manifest, notes: Notes) ->
         model.save(asked.output)
         write_manifest(asked.output, manifest)
         when_complete(lambda: notes(f"saved the model in {asked.output}"))
+        asked.preference_export.write(model, labels, manifest, notes)
         for path, table in tables:
             if path is not None:
                 write_result(table, path, manifest, notes, raw=asked.raw_csv)
@@ -178,11 +240,11 @@ def read_validation(
     return table.X[[row for row, _ in rows]], [value for _, value in rows]
 
 
-def _outcome(method: str, model: CrowdClassifier, labels: CrowdLabels) -> str:
-    text = (
-        f"{method}: {len(model.tasks_)} tasks, {labels.n_workers} workers, "
-        f"{labels.n_classes} classes, {labels.n_annotations} labels; {model.n_iter_} "
-    )
+def _outcome(method: str, model: Any, labels: Annotations) -> str:
+    sizes = {name: len(ids) for name, ids in labels.vocabularies().items()}
+    sizes |= {_rows_are(model): len(getattr(model, f"{_rows_are(model)}_"))}
+    listed = ", ".join(f"{size} {name}" for name, size in sizes.items())
+    text = f"{method}: {listed}, {labels.n_annotations} labels; {model.n_iter_} "
     chosen = getattr(model, "selection_", None)
     text += "iterations" if chosen is None else "epochs"
     if chosen in ("crowd", "gold"):
@@ -192,8 +254,8 @@ def _outcome(method: str, model: CrowdClassifier, labels: CrowdLabels) -> str:
 
 
 def _summary(
-    model: CrowdClassifier,
-    labels: CrowdLabels,
+    model: Any,
+    labels: Annotations,
     manifest: Manifest,
     said: list[str],
     output: str,
@@ -206,7 +268,7 @@ def _summary(
         "n_tasks": len(model.tasks_),
         "n_workers": labels.n_workers,
         "n_labels": labels.n_annotations,
-        "classes": labels.classes,
+        **{part: ids for part, ids in labels.vocabularies().items() if part in PARTS},
         "n_iter": model.n_iter_,
         "best_epoch": getattr(model, "best_epoch_", None),
         "finished": model.converged_,

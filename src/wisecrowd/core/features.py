@@ -1,21 +1,25 @@
-"""Validation of features, and the assignment of feature rows to tasks."""
+"""Validation of features, and the assignment of feature rows to tasks or items."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, stable_order
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.validation import as_crowd_labels
 
+Data = TypeVar("Data", bound=Annotations)
 _CHUNK = 65_536  # rows checked at a time, so that the check does not copy the whole array
 
 
@@ -139,12 +143,12 @@ def as_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdLabels:
         return _by_rows(as_crowd_labels(y), n_rows, tasks)
     if tasks is None:
         return labels
-    ids = _as_ids(tasks, n_rows)
+    ids = _as_ids(tasks, n_rows, TASK_ROWS)
     return _recoded(labels, np.arange(n_rows), ids)
 
 
 def _is_one_dimensional(y: Any) -> bool:
-    if isinstance(y, CrowdLabels | tuple) or hasattr(y, "columns") or hasattr(y, "column_names"):
+    if isinstance(y, Annotations | tuple) or hasattr(y, "columns") or hasattr(y, "column_names"):
         return False
     if hasattr(y, "__array__"):
         return np.asarray(y).ndim == 1
@@ -153,7 +157,7 @@ def _is_one_dimensional(y: Any) -> bool:
 
 def _is_array(y: Any) -> bool:
     frames = hasattr(y, "columns") or hasattr(y, "column_names")
-    return hasattr(y, "__array__") and not frames and not isinstance(y, CrowdLabels)
+    return hasattr(y, "__array__") and not frames and not isinstance(y, Annotations)
 
 
 def _one_worker(y: NDArray[Any], n_rows: int) -> CrowdLabels:
@@ -180,51 +184,85 @@ def _one_worker(y: NDArray[Any], n_rows: int) -> CrowdLabels:
     )  # fmt: skip
 
 
-def _by_rows(labels: CrowdLabels, n_rows: int, tasks: Any) -> CrowdLabels:
+def _by_rows(labels: Data, n_rows: int, tasks: Any) -> Data:
     """Assign to each task the row that its id states."""
-    if tasks is not None:
-        ids = _as_ids(tasks, n_rows)
-        found = lookup(labels.tasks, ids)
-        lost = (found < 0) & (labels.labels_per_task > 0)
-        if lost.any():
-            task = labels.tasks[lost].tolist()[0]
-            raise DataError(
-                f"{int(lost.sum())} of {labels.n_tasks} labelled tasks have no features, such as "
-                f"{task!r}{suggestion(task, ids)}; add their rows to X and tasks, or remove their "
-                "labels."
-            )
-        return _recoded(labels, found, ids)
-    if labels.rows is not None:  # labels[rows] with X[rows]: the positions must agree
+    if tasks is None and labels.rows is not None:  # labels[rows] with X[rows]: positions must agree
         if labels.n_tasks != n_rows:
             raise _wrong_counts(n_rows, f"there are {labels.n_tasks} selected tasks")
-        if (_row_numbers(labels) != labels.rows).any():
-            raise _no_row_numbers(labels, n_rows)
+        if (_row_numbers(labels.tasks) != labels.rows).any():
+            raise _no_row_numbers(labels.tasks, n_rows, TASK_ROWS)
         return labels
-    row = _row_numbers(labels)
-    if ((row < 0) | (row >= n_rows)).any():
-        raise _no_row_numbers(labels, n_rows)
-    ids = np.arange(n_rows)
-    if labels.tasks.dtype.kind not in "iu":
-        ids = np.array([str(i) for i in range(n_rows)], dtype=object)
+    row, ids = row_of_ids(labels.tasks, labels.labels_per_task > 0, n_rows, tasks, TASK_ROWS)
     return _recoded(labels, row, ids)
 
 
-def _row_numbers(labels: CrowdLabels) -> NDArray[np.int64]:
-    """Return task ids as integers; -1 where an id is not the canonical text of one."""
-    if labels.tasks.dtype.kind in "iu":
-        return labels.tasks.astype(np.int64)
+class RowWords(NamedTuple):
+    """Words of messages about the rows of X: what they are, and the argument with their ids."""
+
+    one: str
+    many: str
+    used: str  # with annotations
+    fix: str
+
+
+TASK_ROWS = RowWords("task", "tasks", "labelled tasks", "labels")
+ITEM_ROWS = RowWords("item", "items", "compared items", "votes")
+
+
+def row_of_ids(
+    ids: NDArray[Any], used: NDArray[np.bool_], n_rows: int, given: Any, words: RowWords
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the row of each id, -1 for unused ids without one, and the id of each row.
+
+    Parameters
+    ----------
+    ids : (n,)
+        Ids in the annotations.
+    used : (n,)
+        Whether an id has annotations.
+    n_rows : int
+        Number of rows of the features.
+    given : (n_rows,) ids or None
+        The id of each row; without it ids must be row numbers.
+    words : RowWords
+    """
+    if given is not None:
+        known = _as_ids(given, n_rows, words)
+        found = lookup(ids, known)
+        lost = (found < 0) & used
+        if lost.any():
+            first = ids[lost].tolist()[0]
+            raise DataError(
+                f"{int(lost.sum())} of {len(ids)} {words.used} have no features, such as "
+                f"{first!r}{suggestion(first, known)}; add their rows to X and {words.many}, or "
+                f"remove their {words.fix}."
+            )
+        return found, known
+    row = _row_numbers(ids)
+    if ((row < 0) | (row >= n_rows)).any():
+        raise _no_row_numbers(ids, n_rows, words)
+    known = np.arange(n_rows)
+    if ids.dtype.kind not in "iu":
+        known = np.array([str(i) for i in range(n_rows)], dtype=object)
+    return row, known
+
+
+def _row_numbers(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """Return ids as integers; -1 where an id is not the canonical text of one."""
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.int64)
     plain = [
         int(x) if isinstance(x, str) and x.isdecimal() and x.isascii() and str(int(x)) == x else -1
-        for x in labels.tasks.tolist()
+        for x in ids.tolist()
     ]
     return np.array(plain, dtype=np.int64)
 
 
-def _no_row_numbers(labels: CrowdLabels, n_rows: int) -> DataError:
+def _no_row_numbers(ids: NDArray[Any], n_rows: int, words: RowWords) -> DataError:
     return DataError(
-        f"X has {n_rows} rows and y has {labels.n_tasks} tasks ({describe_ids(labels.tasks, 3)}) "
-        f"that are not the row numbers 0 to {n_rows - 1}; say which task each row of X is: "
-        + for_reader("fit(X, y, tasks=ids).", "--ids FILE.")
+        f"X has {n_rows} rows and y has {len(ids)} {words.many} ({describe_ids(ids, 3)}) "
+        f"that are not the row numbers 0 to {n_rows - 1}; say which {words.one} each row of X is: "
+        + for_reader(f"fit(X, y, {words.many}=ids).", "--ids FILE.")
     )
 
 
@@ -235,22 +273,22 @@ def _wrong_counts(n_rows: int, other: str) -> DataError:
     )
 
 
-def _as_ids(tasks: Any, n_rows: int) -> NDArray[Any]:
+def _as_ids(tasks: Any, n_rows: int, words: RowWords) -> NDArray[Any]:
     ids = np.asarray(tasks)
     if ids.dtype.kind in "US":
         ids = ids.astype(object)
     if ids.shape != (n_rows,):
         raise DataError(
-            f"tasks has shape {ids.shape} and X has {n_rows} rows; give one id per row."
+            f"{words.many} has shape {ids.shape} and X has {n_rows} rows; give one id per row."
         )
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         twice = values[counts > 1].tolist()[0]
-        raise DataError(f"tasks names {twice!r} twice; give each row its own id.")
+        raise DataError(f"{words.many} names {twice!r} twice; give each row its own id.")
     return ids
 
 
-def _recoded(labels: CrowdLabels, row: NDArray[Any], ids: NDArray[Any]) -> CrowdLabels:
+def _recoded(labels: Data, row: NDArray[Any], ids: NDArray[Any]) -> Data:
     """Return the annotations with task codes that are rows of the features."""
     task = row[labels.task]
     order = stable_order(task, len(ids))
@@ -261,3 +299,69 @@ def _recoded(labels: CrowdLabels, row: NDArray[Any], ids: NDArray[Any]) -> Crowd
         task_columns={},
         rows=None,
     )
+
+
+# ------------------------------------------------------------------------- numbers and comparisons
+
+
+def as_number_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdNumbers:
+    """Return numbers with one task per row of the features, in that order.
+
+    Parameters
+    ----------
+    y : CrowdNumbers, long frame, (task, worker, value), matrix, or (n_rows,) numbers
+        A tasks × workers matrix has NaN where there is no number. One-dimensional numbers come
+        from one worker.
+    n_rows, tasks
+        As in :func:`as_targets`.
+
+    Examples
+    --------
+    >>> as_number_targets([0.5, 2.0, 1.5], 3)
+    CrowdNumbers(3 tasks, 1 workers, 3 annotations)
+    """
+    if y is None:
+        raise DataError("fit requires y to be passed, but the target y is None.")
+    if not isinstance(y, list) and not _is_array(y):
+        return _by_rows(CrowdNumbers.coerce(y), n_rows, tasks)
+    try:
+        matrix = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"y cannot be read as numbers ({error}); give numbers.") from None
+    if len(matrix) != n_rows:
+        raise _wrong_counts(n_rows, f"y has {len(matrix)} rows")
+    if matrix.ndim == 1 and not np.isfinite(matrix).all():
+        row = int(np.argmin(np.isfinite(matrix)))
+        raise DataError(f"Input y contains NaN or infinity in row {row}: every row needs a number.")
+    matrix = matrix.reshape(n_rows, -1)
+    row, worker = np.nonzero(~np.isnan(matrix))
+    ids = np.arange(n_rows) if tasks is None else _as_ids(tasks, n_rows, TASK_ROWS)
+    numbers = CrowdNumbers.from_arrays(
+        row, worker, matrix[row, worker], tasks=range(n_rows), workers=range(matrix.shape[1])
+    )
+    return _recoded(numbers, np.arange(n_rows), ids)
+
+
+def as_pair_targets(y: Any, n_rows: int, items: Any = None) -> CrowdPairs:
+    """Return comparisons whose item ``a`` is row ``a`` of the features.
+
+    Parameters
+    ----------
+    y : CrowdPairs, frame, or tuple of columns
+    n_rows : int
+        Number of rows of the features.
+    items : (n_rows,) ids, optional
+        The item of each row. Without it the items must be the row numbers.
+
+    Examples
+    --------
+    >>> as_pair_targets((["x", "y"], ["y", "z"], ["left", "tie"]), 3, ["z", "y", "x"]).left.tolist()
+    [2, 1]
+    """
+    if y is None:
+        raise DataError("fit requires y to be passed, but the target y is None.")
+    pairs = CrowdPairs.coerce(y)
+    used = pairs.comparisons_per_item > 0
+    row, ids = row_of_ids(pairs.items, used, n_rows, items, ITEM_ROWS)
+    left, right = (row[code].astype(np.int32) for code in (pairs.left, pairs.right))
+    return replace(pairs, left=left, right=right, items=ids)

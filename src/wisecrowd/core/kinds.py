@@ -91,6 +91,8 @@ class Kind:
     declared : bool
         Whether a method of this kind declares what the labels are; otherwise classes that look
         like numbers or texts are refused.
+    default_learner : str, optional
+        Command-line name of the default method that learns from features.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
     scorer : "module:class"
@@ -111,6 +113,7 @@ class Kind:
     example: str | Callable[[Any, int], Annotations]
     prior: Callable[[Any, Any, Any], Any] = no_prior
     start: Callable[[Any, Any], Any] = no_start
+    default_learner: str | None = None
     checked: bool = False
     declared: bool = False
     scorer: str = "wisecrowd.inference.scorers:ClassScorer"
@@ -196,6 +199,7 @@ KINDS: dict[str, Kind] = {
         answers=ClassAnswers,
         methods="wisecrowd.aggregation",
         default_method="auto",
+        default_learner="agg-net",
         prior=class_prior,
         start=as_start,
         checked=True,
@@ -214,6 +218,7 @@ KINDS: dict[str, Kind] = {
         answers=OrderedAnswers,
         methods="wisecrowd.aggregation.ordered",
         default_method="thresholds",
+        scorer="wisecrowd.inference.scorers:OrderedScorer",
         prior=class_prior,
         start=as_start,
         checked=True,
@@ -234,6 +239,7 @@ KINDS: dict[str, Kind] = {
         methods="wisecrowd.aggregation.numbers",
         default_method="gaussian-em",
         scorer="wisecrowd.inference.scorers:NumberScorer",
+        default_learner="raykar-regression",
         prior=number_prior,
         example="wisecrowd.testing.crowds:small_numbers",
         audit="wisecrowd.audit.plans:NUMBERS",
@@ -250,6 +256,7 @@ KINDS: dict[str, Kind] = {
         methods="wisecrowd.aggregation.pairs",
         default_method="crowd-bt",
         scorer="wisecrowd.inference.scorers:PairScorer",
+        default_learner="preference-net",
         example="wisecrowd.testing.crowds:small_votes",
         audit="wisecrowd.audit.plans:PAIRS",
         report="wisecrowd.reporting.plans:PAIRS",

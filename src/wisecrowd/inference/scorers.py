@@ -29,7 +29,13 @@ from wisecrowd.inference.held_out_labels import (
 from wisecrowd.inference.held_out_numbers import held_out_number_score
 from wisecrowd.inference.held_out_votes import N_FOLDS as VOTE_FOLDS
 from wisecrowd.inference.held_out_votes import held_out_votes
-from wisecrowd.metrics.against_truth import MatchedTruth, label_scores, probability_scores
+from wisecrowd.metrics.against_truth import (
+    ORDERED_SCORES,
+    MatchedTruth,
+    label_scores,
+    ordered_scores,
+    probability_scores,
+)
 from wisecrowd.metrics.numeric import correlation, coverage, mean_absolute_error, r2_score, rmse
 from wisecrowd.metrics.ranking import kendall_tau, pair_accuracy
 
@@ -108,7 +114,7 @@ class ClassScorer:
             **label_scores(truth, model.labels_),
             **probability_scores(truth, model.probas_, model.classes_),
         }
-        return {name: found[name] for name in self.with_truth}
+        return {name: found[name] for name in ClassScorer.with_truth}
 
     def plan(self, data: CrowdLabels) -> ScoringPlan:
         """Return the labels to hide, in folds."""
@@ -126,6 +132,17 @@ class ClassScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the share of tasks with the same label."""
         return float(np.mean(one.labels_ == other.labels_))
+
+
+class OrderedScorer(ClassScorer):
+    """Scores of methods on ordered classes: errors count by their distance, too."""
+
+    with_truth: ClassVar[tuple[str, ...]] = (*ClassScorer.with_truth, *ORDERED_SCORES)
+
+    def score(self, model: Any, truth: MatchedTruth) -> dict[str, float]:
+        """Return the scores of labels, probabilities and distances."""
+        found = super().score(model, truth)
+        return found | ordered_scores(truth, model.labels_, model.classes_)
 
 
 class NumberScorer:

@@ -18,6 +18,8 @@ from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_frame
 from wisecrowd.storage.arrays import read_array
 
+ID_COLUMNS = ("task", "task_id", "item", "item_id", "id")
+
 
 class FeatureTable(NamedTuple):
     """Features by row and, where the file says so, the task of each row."""
@@ -56,10 +58,10 @@ def read_features(path: str | os.PathLike[str]) -> FeatureTable:
     names = list(frame.column_names)
     if all(map(is_number, names)) and not is_counted(names):
         raise DataError(f"{first_row_is_data(names, os.fspath(path))}.")
-    if any(name.lower() in ("task", "task_id", "id") for name in names):
-        found, _ = find_columns(names, {"task": None})
-        ids = _texts(frame[found["task"]].to_pylist())
-        names.remove(found["task"])
+    own = next((name for name in names if name.lower() in ID_COLUMNS), None)
+    if own is not None:
+        ids = _texts(frame[own].to_pylist())
+        names.remove(own)
     if not names:
         raise DataError(f"{os.fspath(path)} has no column of features besides the task.")
     return FeatureTable(np.column_stack([_numbers(frame, name, path) for name in names]), ids)

@@ -23,6 +23,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("noise_levels", "fast"): "wisecrowd.kernels.noise_levels.fast",
+    ("noise_levels", "reference"): "wisecrowd.kernels.noise_levels.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",

@@ -30,6 +30,10 @@ LOCATIONS = {
     "DeepMF": "deep_mf",
     "DeepBP": "deep_bp",
     "BayesDGC": "bayes_dgc",
+    "RaykarRegression": "numbers.raykar_regression",
+    "CrowdLayerRegression": "numbers.crowd_layer_regression",
+    "PreferenceNet": "pairs.preference_net",
+    "RewardMixture": "pairs.reward_mixture",
 }
 
 if TYPE_CHECKING:
@@ -47,6 +51,12 @@ if TYPE_CHECKING:
     from wisecrowd.learning.instance_confusion import InstanceConfusion as InstanceConfusion
     from wisecrowd.learning.max_mig import MaxMIG as MaxMIG
     from wisecrowd.learning.mbem import MBEM as MBEM
+    from wisecrowd.learning.numbers.crowd_layer_regression import (
+        CrowdLayerRegression as CrowdLayerRegression,
+    )
+    from wisecrowd.learning.numbers.raykar_regression import RaykarRegression as RaykarRegression
+    from wisecrowd.learning.pairs.preference_net import PreferenceNet as PreferenceNet
+    from wisecrowd.learning.pairs.reward_mixture import RewardMixture as RewardMixture
     from wisecrowd.learning.raykar import Raykar as Raykar
     from wisecrowd.learning.single_confusion import SingleConfusion as SingleConfusion
     from wisecrowd.learning.soft_bootstrap import SoftBootstrap as SoftBootstrap

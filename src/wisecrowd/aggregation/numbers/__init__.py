@@ -11,5 +11,6 @@ LOCATIONS: dict[str, str] = {
     "StudentEM": "student_em",
     "NumericCRH": "numeric_crh",
     "CATD": "catd",
+    "NoiseLevels": "noise_levels",
     "CovarianceRegression": "covariance_regression",
 }

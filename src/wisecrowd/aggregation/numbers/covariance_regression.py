@@ -159,9 +159,7 @@ class CovarianceRegression(NumberAggregator):
         floor = least_variance(data)
         variance = self.truth_variance or max(typical_covariance(pairs), floor)
         size = max(float(np.diag(pairs.table).max(initial=0.0)), floor)
-        alpha, n_iter, converged = additive_fit(
-            pairs, variance / 2, self.max_iter, self.tol * size
-        )
+        alpha, n_iter, converged = additive_fit(pairs, variance / 2, self.max_iter, self.tol * size)
         rho = alpha + variance / 2
         table = _completed(pairs, alpha, variance)
         learned = {

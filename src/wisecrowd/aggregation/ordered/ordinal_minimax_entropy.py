@@ -77,6 +77,8 @@ class OrdinalMinimaxEntropy(OrderedMethod, MinimaxMethod):
     array([1, 2, 3, 3, 1, 2])
     """
 
+    max_iter: int = 1000
+
     saves: ClassVar[dict[str, Saved]] = {
         "cut_logits_": SavedArray("J cuts 2 2"),
         "task_cut_logits_": SavedArray(

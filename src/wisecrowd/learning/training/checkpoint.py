@@ -15,7 +15,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
 from wisecrowd.storage.atomic import atomic_write
 
@@ -34,7 +34,7 @@ class Resumed:
 def save_checkpoint(
     path: str | os.PathLike[str],
     fingerprint: str,
-    model: CrowdModel,
+    model: NetworkModel,
     optimizer: torch.optim.Optimizer,
     state: TrainingState,
     best: dict[str, Tensor],
@@ -64,7 +64,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], fingerprint: str, model: CrowdModel, options: TrainerOptions
+    path: str | os.PathLike[str], fingerprint: str, model: NetworkModel, options: TrainerOptions
 ) -> Resumed | None:
     """Restore a model and the random state from a checkpoint; None if there is no file.
 

@@ -70,16 +70,16 @@ class CrowdData:
     Attributes
     ----------
     features : Features
-    labels : CrowdLabels
+    labels : CrowdLabels or CrowdNumbers
         Task ``i`` is row ``i`` of the features.
     gold : (N,)
-        Known classes, -1 where unknown.
+        Known classes, -1 where unknown, or known numbers, NaN where unknown.
     whole : CrowdData
         The data that this is a part of; itself if it is complete.
     """
 
     def __init__(
-        self, X: Any, labels: CrowdLabels, gold: NDArray[Any], *, device: Any = "cpu",
+        self, X: Any, labels: Any, gold: NDArray[Any], *, device: Any = "cpu",
         label_weight: NDArray[np.float64] | None = None,
     ) -> None:  # fmt: skip
         self.features = X if isinstance(X, Features) else Features(X)
@@ -87,8 +87,8 @@ class CrowdData:
         self.whole = self
         self._indptr = torch.from_numpy(np.array(labels.indptr))
         self._worker = torch.from_numpy(labels.worker.astype(np.int64))
-        self._label = torch.from_numpy(labels.label.astype(np.int64))
-        self._gold = torch.from_numpy(gold.astype(np.int64)) if (gold >= 0).any() else None
+        self._label = _as_tensor(getattr(labels, labels.payload[0].name))
+        self._gold = _as_tensor(gold) if is_known(gold).any() else None
         self._label_weight, weight = label_weight, labels.weight
         if label_weight is not None:
             weight = label_weight[labels.label] * (1.0 if weight is None else weight)
@@ -104,7 +104,7 @@ class CrowdData:
         if known.all():
             return self
         labels = self.labels.select_annotations(known[self.labels.task])
-        gold = np.where(known, self.gold, -1)
+        gold = np.where(known, self.gold, np.array(-1 if self.gold.dtype.kind == "i" else np.nan))
         part = CrowdData(
             self.features, labels, gold, device=self.device, label_weight=self._label_weight
         )
@@ -129,6 +129,13 @@ class CrowdData:
             None if self._task_weight is None else self._task_weight.index_select(0, rows),
         ).to(self.device)
 
+    def arrays(self) -> Iterator[NDArray[Any]]:
+        """Return everything but the features, for the fingerprint of a checkpoint."""
+        labels = self.labels
+        yield from (labels.task, labels.worker, getattr(labels, labels.payload[0].name))
+        yield np.zeros(0) if labels.weight is None else labels.weight
+        yield self.gold
+
     def counts(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) weights of the annotations of a batch, before classes are balanced."""
         if self.labels.weight is None or batch.edge is None:
@@ -140,6 +147,17 @@ class CrowdData:
         """Split rows into batches of nearly equal size."""
         for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
             yield self.batch(part)
+
+
+def is_known(gold: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a class (-1: unknown) or a number (NaN: unknown) is known."""
+    return np.asarray(gold >= 0 if gold.dtype.kind in "iu" else ~np.isnan(gold))
+
+
+def _as_tensor(values: NDArray[Any]) -> Tensor:
+    """Return codes as int64, numbers in single precision."""
+    codes = values.dtype.kind in "iu"
+    return torch.from_numpy(values.astype(np.int64 if codes else np.float32))
 
 
 def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[np.float64]:

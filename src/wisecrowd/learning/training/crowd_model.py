@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead, gather_rows
@@ -21,16 +22,11 @@ from wisecrowd.nn.penalties import mean_trace
 from wisecrowd.nn.trunks import logits_and_features
 
 
-class CrowdModel(nn.Module):
+class CrowdModel(NetworkModel):
     """A network from features to logits, and a loss over annotations.
 
-    A method defines ``crowd_loss``. Everything that changes during training is a parameter or a
-    buffer, so that checkpoints contain it.
+    A method defines ``crowd_loss``.
     """
-
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
 
     def log_probas(self, x: Tensor) -> Tensor:
         """Return (B, K): log f(x)."""
@@ -44,9 +40,6 @@ class CrowdModel(nn.Module):
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the loss of a batch, given log f(x) of its tasks, (B, K)."""
         raise TypeError(f"{type(self).__name__} must define crowd_loss.")
-
-    def begin_epoch(self, epoch: int, data: CrowdData) -> None:
-        """Prepare an epoch, for example by the E-step of an EM method."""
 
     def confusion(self) -> Tensor | None:
         """Return the (J, K, K) confusion matrices, if the model has them."""
@@ -70,11 +63,6 @@ class CrowdModel(nn.Module):
 
     def scale_evidence(self, scale: float) -> None:
         """Scale the workers' evidence; most models ignore this."""
-
-    def crowd_parameters(self) -> list[nn.Parameter]:
-        """Return the parameters outside the network: own learning rate, no weight decay."""
-        own = {id(p) for p in self.network.parameters()}
-        return [p for p in self.parameters() if id(p) not in own]
 
 
 def with_gold_loss(loss: Tensor, log_probas: Tensor, batch: CrowdBatch) -> Tensor:

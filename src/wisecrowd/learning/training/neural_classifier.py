@@ -2,68 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save as to_bytes
 from torch import Tensor, nn
 
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.findings import Finding
-from wisecrowd.core.messages.option_spelling import for_reader
-from wisecrowd.core.parameter_checks import (
-    MOST_ITERATIONS,
-    as_generator,
-    check_choice,
-    check_flag,
-    check_integer,
-    check_number,
-    is_auto,
-)
-from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
-from wisecrowd.learning.training.checkpoint import load_checkpoint, save_checkpoint
+from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
-from wisecrowd.learning.training.epoch_selection import crowd_score, gold_score, held_out
-from wisecrowd.learning.training.network_files import FILE, network_from
-from wisecrowd.learning.training.torch_random import own_random_numbers
-from wisecrowd.learning.training.trainer import (
-    OPTIMIZERS,
-    SCHEDULES,
-    TrainerOptions,
-    TrainingState,
-    train,
+from wisecrowd.learning.training.epoch_selection import crowd_score, gold_score
+from wisecrowd.learning.training.network_files import network_from
+from wisecrowd.learning.training.network_training import (
+    NetworkTraining,
+    Run,
+    choose_device,
+    require_outputs,
+    require_shape,
+    standardize,
 )
-from wisecrowd.nn.backbones import Standardize, make_backbone
+from wisecrowd.learning.training.network_training import as_array as as_array
+from wisecrowd.nn.backbones import make_backbone
 
 Floats = NDArray[np.float64]
-SELECTIONS = ("auto", "last", "crowd", "gold")
 BALANCES = ("none", "weights", "sampling")
-FINISHED = ("", "patience")  # reasons to stop that need no warning
-RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
-_SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """A trained model, the data it has seen, and how it went."""
-
-    model: CrowdModel
-    seen: CrowdData
-    state: TrainingState
-    history: list[dict[str, float]]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NeuralClassifier(CrowdClassifier):
+class NeuralClassifier(NetworkTraining, CrowdClassifier):
     """Base class of the methods that train a network; a method defines ``_build``.
 
     Parameters
@@ -100,28 +70,7 @@ class NeuralClassifier(CrowdClassifier):
     random_state : int
     """
 
-    module: Any = "mlp"
-    epochs: int = 60
-    batch_size: int = 64
-    lr: float = 1e-3
-    crowd_lr: float = 1e-2
-    weight_decay: float = 1e-4
-    optimizer: str = "adam"
-    schedule: str = "constant"
-    clip_gradient: float | None = None
     balance: str = "none"
-    selection: str = "auto"
-    valid_fraction: float = 0.1
-    patience: int | None = None
-    refit: bool = True
-    checkpoint: Any = None
-    device: str = "auto"
-
-    saves: ClassVar[dict[str, Saved]] = {
-        "best_epoch_": COUNT,
-        "selection_": SavedValue(lambda value: value in SELECTIONS, "a way to choose an epoch"),
-        "input_shape_": SIZES,
-    }
 
     # ------------------------------------------------------------------- overridden by the methods
 
@@ -140,21 +89,7 @@ class NeuralClassifier(CrowdClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
-        check_integer("batch_size", self.batch_size, 1)
-        for name in ("lr", "crowd_lr"):
-            check_number(name, getattr(self, name), 1e-12)
-        check_number("weight_decay", self.weight_decay, 0.0)
-        check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        check_choice("schedule", self.schedule, SCHEDULES)
-        check_choice("selection", self.selection, SELECTIONS)
         check_choice("balance", self.balance, BALANCES)
-        check_number("valid_fraction", self.valid_fraction, 1e-6, 0.9)
-        check_flag("refit", self.refit)
-        if self.clip_gradient is not None:
-            check_number("clip_gradient", self.clip_gradient, 1e-12)
-        if self.patience is not None:
-            check_integer("patience", self.patience, 1)
 
     # ---------------------------------------------------------------------------------------- fit
 
@@ -162,126 +97,51 @@ class NeuralClassifier(CrowdClassifier):
         selection = self._selection(training)
         device = choose_device(self.device)
         labels = training.labels
-        self._require_resumable(training)
+        self._require_resumable(training.resume)
         weight = _inverse_frequency(labels.class_totals) if self.balance == "weights" else None
         data = CrowdData(training.X, labels, training.gold, device=device, label_weight=weight)
-        cuda = [torch.cuda.current_device()] if device.type == "cuda" else []
-        with own_random_numbers(cuda):
-            torch.manual_seed(int(as_generator(self.random_state).integers(2**31)))
-            run = self._train(_with_features(training, data), data, selection)
+        with self._own_generator(device):
+            useful = torch.from_numpy(self._useful_rows(training))
+            run = self._train(_with_features(training, data), data, useful, selection)
             learned = self._learned(run.model, run.seen)
-        model, state = run.model, run.state
-        network = model.network.eval().to("cpu")
+        network = run.model.network.eval().to("cpu")
+        outcome = self._outcome_of(run, selection, data.features.shape)
         known = {field.name for field in fields(Learned)}
         result = {key: value for key, value in learned.items() if key in known}
-        extra = {key: value for key, value in learned.items() if key not in known}
-        extra |= {
-            "best_epoch": state.best_epoch,
-            "selection": selection,
-            "input_shape": data.features.shape,
-        }
+        outcome["extra"] |= {key: value for key, value in learned.items() if key not in known}
+        outcome["findings"] += result.pop("findings", ())
         return Learned(
             log_probas_of(network, data.features),
-            n_iter=state.epoch,
-            converged=not state.interrupted and state.stopped in FINISHED,
-            history=tuple(run.history),
-            findings=(*_findings(state), *result.pop("findings", ())),
-            extra=extra,
             private={"network": network, **result.pop("private", {})},
+            **outcome,
             **result,
         )
 
-    def _require_resumable(self, training: Training) -> None:
-        if training.resume and self.checkpoint is None:
-            raise ParameterError("There is nothing to resume from; set checkpoint to its file.")
-        if training.resume and not isinstance(self.random_state, int | np.integer):
-            raise ParameterError(
-                f"random_state is {self.random_state!r}; give the integer that the interrupted fit "
-                "had, so that it goes on with the same draws."
-            )
-
-    def _selection(self, training: Training) -> str:
-        if self.selection == "gold" and training.valid is None:
-            how = for_reader("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
-            raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
-        if self.selection != "auto":
-            return self.selection
-        return "last" if training.valid is None else "gold"
-
-    def _train(self, training: Training, data: CrowdData, selection: str) -> _Run:
-        """Train once, or a second time to include the held-out tasks."""
-        useful = torch.from_numpy(self._useful_rows(training))
-        if selection != "crowd":
-            return self._run(data, useful, training, self.epochs, selection == "gold")
-        rows, valid = held_out(useful, self.valid_fraction)
-        chosen = self._run(data, rows, training, self.epochs, True, valid)
+    def _again(
+        self, chosen: Run, data: CrowdData, useful: Tensor, training: Any, valid: Tensor
+    ) -> Run:
         scale = chosen.model.evidence_scale(data, valid)
-        run = self._again(chosen, data, useful, training)
+        run = super()._again(chosen, data, useful, training, valid)
         run.model.scale_evidence(scale)
         return run
-
-    def _again(self, chosen: _Run, data: CrowdData, useful: Tensor, training: Training) -> _Run:
-        """Train on all tasks up to the selected epoch, if ``refit`` asks for it."""
-        done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
-        if not self.refit or not done or not chosen.state.best_epoch:
-            return chosen
-        again = self._run(data, useful, training, chosen.state.best_epoch, False, None, ".refit")
-        if again.state.interrupted:  # the selected model is complete, this one is not
-            return replace(chosen, state=replace(chosen.state, interrupted=True))
-        return replace(again, history=chosen.history)
 
     def _useful_rows(self, training: Training) -> NDArray[np.int64]:
         useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
         return np.flatnonzero(useful | self.uses_unlabelled)
 
-    def _run(
-        self, data: CrowdData, rows: Tensor, training: Training, epochs: int, judged: bool,
-        valid: Tensor | None = None, suffix: str = "",
-    ) -> _Run:  # fmt: skip
-        """Train a new model on some rows, or resume from a checkpoint."""
-        seen, options = data.only(rows), self._options(epochs)
-        network = self._make_network(
-            data.features.shape, data.labels.n_classes, data.labels.n_workers
-        )
-        _standardize(network, data.features)
-        _require_logits(network, data.features, data.labels.n_classes)
-        model = self._build(network, seen).to(data.device)
-        path, key = f"{self.checkpoint}{suffix}", ""
-        if self.checkpoint is not None:
-            key = self._fingerprint(data) + suffix
-        resumed = load_checkpoint(path, key, model, options) if training.resume else None
+    def _new_model(self, data: CrowdData, seen: CrowdData) -> CrowdModel:
+        n_classes = data.labels.n_classes
+        network = self._make_network(data.features.shape, n_classes, data.labels.n_workers)
+        standardize(network, data.features)
+        require_outputs(network, data.features, n_classes, "one logit per class")
+        return self._build(network, seen)
 
-        def score() -> float:
-            if valid is not None:
-                return crowd_score(model, data, rows, valid)
-            known: Any = training.valid  # given whenever gold selects the epoch
-            return gold_score(model, known[0], known[1], data.device)
-
-        saved = -math.inf
-
-        def after_epoch(state: TrainingState, optimizer: Any, best: dict[str, Tensor]) -> None:
-            nonlocal saved
-            over = state.epoch == epochs or state.stopped
-            if self.checkpoint is not None and (over or time.monotonic() > saved + RARELY):
-                save_checkpoint(path, key, model, optimizer, state, best)
-                saved = time.monotonic()
-
-        state = train(
-            model, seen, rows, options,
-            score=score if judged else None,
-            state=resumed.state if resumed else None,
-            optimizer=resumed.optimizer if resumed else None,
-            best=resumed.best if resumed else None,
-            after_epoch=after_epoch,
-            sample=self._sampler(data, rows),
-        )  # fmt: skip
-        return _Run(model, seen, state, state.history)
-
-    def _options(self, epochs: int) -> TrainerOptions:
-        return TrainerOptions(
-            epochs, self.batch_size, self.lr, self.crowd_lr, self.weight_decay, self.optimizer,
-            self.schedule, self.clip_gradient, self.patience, self.epochs,
-        )  # fmt: skip
+    def _score(
+        self, model: CrowdModel, data: CrowdData, rows: Tensor, valid: Tensor | None, known: Any
+    ) -> float:
+        if valid is not None:
+            return crowd_score(model, data, rows, valid)
+        return gold_score(model, known[0], known[1], data.device)
 
     def _sampler(self, data: CrowdData, rows: Tensor) -> Callable[[], Tensor] | None:
         if self.balance != "sampling":
@@ -294,27 +154,7 @@ class NeuralClassifier(CrowdClassifier):
         odds = torch.from_numpy(np.where(mean > 0, mean, 1.0))
         return lambda: rows[torch.multinomial(odds, len(rows), replacement=True)]
 
-    def _fingerprint(self, data: CrowdData) -> str:
-        """Return a hash of method, parameters and data, which identifies a checkpoint."""
-        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
-        if callable(self.module) and not isinstance(self.module, nn.Module):
-            parameters["module"] = getattr(self.module, "__qualname__", type(self.module))
-        text = f"{type(self).__name__} {sorted(parameters.items())!r} {data.features.shape}"
-        digest = hashlib.sha256(text.encode())
-        labels, tensor = data.labels, data.features.tensor
-        weight = np.zeros(0) if labels.weight is None else labels.weight
-        for part in (labels.task, labels.worker, labels.label, weight, data.gold):
-            digest.update(np.ascontiguousarray(part).data)
-        if tensor is not None:
-            digest.update(tensor.numpy().reshape(-1).data)
-        return digest.hexdigest()[:16]
-
     # ------------------------------------------------------------------------------- afterwards
-
-    def _network_files(self) -> dict[str, bytes]:
-        """Return the weights of the network as the content of a file."""
-        weights = {k: v.contiguous() for k, v in self._network.state_dict().items()}
-        return {FILE: to_bytes(weights)}
 
     def _set_network(self, files: dict[str, bytes]) -> None:
         """Rebuild the network with the weights of a file."""
@@ -324,36 +164,8 @@ class NeuralClassifier(CrowdClassifier):
 
     def _log_probas(self, X: Any) -> Floats:
         features = Features(X)
-        _require_shape(features, tuple(self.input_shape_), "X has")
+        require_shape(features, tuple(self.input_shape_), "X has")
         return log_probas_of(self._network, features)
-
-
-def as_array(tensor: Tensor) -> Floats:
-    """Return a float64 array with a copy of the values of a tensor."""
-    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64)
-
-
-def choose_device(device: str) -> torch.device:
-    """Return the device of a name; "auto" is a GPU if available."""
-    if is_auto(device):
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
-        reason = str(error).splitlines()[0]
-        raise ParameterError(f"device is {device!r}, which torch cannot use: {reason}.") from None
-    return chosen
-
-
-def _standardize(network: nn.Module, features: Features) -> None:
-    layers = [layer for layer in network.modules() if isinstance(layer, Standardize)]
-    if layers:
-        sample = features.tensor
-        if sample is None:
-            sample = features[torch.arange(min(len(features), _SAMPLE))]
-        for layer in layers:
-            layer.fit(sample.flatten(1))
 
 
 def _with_features(training: Training, data: CrowdData) -> Training:
@@ -362,37 +174,8 @@ def _with_features(training: Training, data: CrowdData) -> Training:
         return training
     X, codes = training.valid
     features = Features(X)
-    _require_shape(features, data.features.shape, "The validation set has")
+    require_shape(features, data.features.shape, "The validation set has")
     return replace(training, valid=(features, codes))
-
-
-def _require_shape(features: Features, expected: tuple[int, ...], who: str) -> None:
-    if features.shape != expected:
-        raise DataError(
-            f"{who} features of shape {features.shape} per task, and those of the fit are "
-            f"{expected}; give features of the same shape."
-        )
-
-
-def _require_logits(network: nn.Module, features: Features, n_classes: int) -> None:
-    """Require that a module takes these features and returns one logit per class."""
-    rows = torch.arange(min(len(features), 2))
-    x = features[rows]
-    network.eval()
-    try:
-        with torch.no_grad():
-            shape = tuple(network(x).shape)
-    except (RuntimeError, ValueError, IndexError) as error:
-        reason = str(error).splitlines()[0]
-        raise ParameterError(
-            f"The module cannot take features of shape {features.shape} ({reason}); give one that "
-            "fits, or a function of (shape, n_classes) that makes it."
-        ) from error
-    if shape != (len(rows), n_classes):
-        raise ParameterError(
-            f"The module's output for {len(rows)} tasks has shape {shape}; it must have one logit "
-            f"per class, {(len(rows), n_classes)}."
-        )
 
 
 def _inverse_frequency(class_totals: Floats) -> Floats:
@@ -401,15 +184,3 @@ def _inverse_frequency(class_totals: Floats) -> Floats:
     weight = np.zeros(len(class_totals))
     weight[used] = class_totals.sum() / (used.sum() * class_totals[used])
     return weight
-
-
-def _findings(state: TrainingState) -> tuple[Finding, ...]:
-    if state.interrupted:
-        text = (
-            f"Training was interrupted after epoch {state.epoch}; the best model so far, that of "
-            f"epoch {state.best_epoch}, was kept."
-        )
-        return (Finding("interrupted-training", "medium", float(state.epoch), (), text, ""),)
-    if state.stopped in FINISHED:
-        return ()
-    return (Finding("diverged-training", "high", float(state.epoch), (), state.stopped, ""),)

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.network_model import NetworkModel
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
@@ -54,8 +53,8 @@ class TrainingState:
 
 
 def train(
-    model: CrowdModel,
-    data: CrowdData,
+    model: NetworkModel,
+    data: Any,
     rows: Tensor,
     options: TrainerOptions,
     *,
@@ -94,6 +93,7 @@ def train(
             model.begin_epoch(state.epoch, data)
             drawn = rows[torch.randperm(len(rows))] if sample is None else sample()
             loss = _epoch(model, data, drawn, options, optimizer, state)
+            model.end_epoch(data)
             state.stopped = _diverged(model, state, loss)
             if state.stopped:
                 break
@@ -112,8 +112,8 @@ def train(
 
 
 def _epoch(
-    model: CrowdModel,
-    data: CrowdData,
+    model: NetworkModel,
+    data: Any,
     rows: Tensor,
     options: TrainerOptions,
     optimizer: torch.optim.Optimizer,
@@ -141,7 +141,7 @@ def _epoch(
     return total / max(len(rows), 1)
 
 
-def _diverged(model: CrowdModel, state: TrainingState, loss: float) -> str:
+def _diverged(model: NetworkModel, state: TrainingState, loss: float) -> str:
     """Return a message with a remedy if training has diverged, otherwise an empty string."""
     size = _largest(model)
     if not math.isfinite(loss) or loss > TOO_MUCH * max(1.0, abs(state.first_loss)):
@@ -163,7 +163,7 @@ def _largest(model: nn.Module) -> float:
 
 
 def _judge(
-    model: CrowdModel,
+    model: NetworkModel,
     state: TrainingState,
     options: TrainerOptions,
     loss: float,
@@ -182,7 +182,7 @@ def _judge(
     state.history.append(record)
 
 
-def make_optimizer(model: CrowdModel, options: TrainerOptions) -> torch.optim.Optimizer:
+def make_optimizer(model: NetworkModel, options: TrainerOptions) -> torch.optim.Optimizer:
     """Return an optimiser with two groups: the network and the worker parameters."""
     crowd = model.crowd_parameters()
     of_crowd = {id(p) for p in crowd}

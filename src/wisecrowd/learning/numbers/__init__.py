@@ -1,0 +1,1 @@
+"""Learning regressions from features and the numbers of a crowd."""

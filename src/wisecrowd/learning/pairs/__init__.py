@@ -1,0 +1,1 @@
+"""Learning rewards from comparisons of items with features."""

@@ -1,0 +1,321 @@
+"""NetworkTraining: parameters and steps of every method that trains a network."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import (
+    MOST_ITERATIONS,
+    as_generator,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_number,
+    is_auto,
+)
+from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
+from wisecrowd.learning.training.checkpoint import load_checkpoint, save_checkpoint
+from wisecrowd.learning.training.crowd_data import Features
+from wisecrowd.learning.training.epoch_selection import held_out
+from wisecrowd.learning.training.network_files import FILE
+from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.torch_random import own_random_numbers
+from wisecrowd.learning.training.trainer import (
+    OPTIMIZERS,
+    SCHEDULES,
+    TrainerOptions,
+    TrainingState,
+    train,
+)
+from wisecrowd.nn.backbones import Standardize
+
+Floats = NDArray[np.float64]
+SELECTIONS = ("auto", "last", "crowd", "gold")
+FINISHED = ("", "patience")  # reasons to stop that need no warning
+RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
+_SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained model, the data it has seen, and how it went."""
+
+    model: Any
+    seen: Any
+    state: TrainingState
+    history: list[dict[str, float]]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NetworkTraining(Estimator):
+    """The part of a learner that trains a network; ``NeuralClassifier`` lists the parameters.
+
+    A base class for a kind of labels defines ``_new_model`` and ``_score``, and calls ``_train``
+    inside ``_own_generator``. Data are objects with ``features``, ``device``, ``batches(rows,
+    size)``, ``only(rows)`` and ``arrays()``.
+    """
+
+    random_state: int | None = 0
+    module: Any = "mlp"
+    epochs: int = 60
+    batch_size: int = 64
+    lr: float = 1e-3
+    crowd_lr: float = 1e-2
+    weight_decay: float = 1e-4
+    optimizer: str = "adam"
+    schedule: str = "constant"
+    clip_gradient: float | None = None
+    selection: str = "auto"
+    valid_fraction: float = 0.1
+    patience: int | None = None
+    refit: bool = True
+    checkpoint: Any = None
+    device: str = "auto"
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "best_epoch_": COUNT,
+        "selection_": SavedValue(lambda value: value in SELECTIONS, "a way to choose an epoch"),
+        "input_shape_": SIZES,
+    }
+
+    # -------------------------------------------------------- overridden by a base class per kind
+
+    def _new_model(self, data: Any, seen: Any) -> NetworkModel:
+        """Return the model to train, around a new network; ``seen`` is a part of the data."""
+        raise TypeError(f"{type(self).__name__} must define _new_model.")
+
+    def _score(
+        self, model: Any, data: Any, rows: Tensor, valid: Tensor | None, known: Any
+    ) -> float:
+        """Return the score of an epoch, on held-out rows or on a known validation set."""
+        raise TypeError(f"{type(self).__name__} must define _score.")
+
+    def _sampler(self, data: Any, rows: Tensor) -> Callable[[], Tensor] | None:
+        """Return a function that draws the rows of an epoch; None means all, shuffled."""
+        return None
+
+    def _validate_parameters(self) -> None:
+        as_generator(self.random_state)
+        check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
+        check_integer("batch_size", self.batch_size, 1)
+        for name in ("lr", "crowd_lr"):
+            check_number(name, getattr(self, name), 1e-12)
+        check_number("weight_decay", self.weight_decay, 0.0)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("selection", self.selection, SELECTIONS)
+        check_number("valid_fraction", self.valid_fraction, 1e-6, 0.9)
+        check_flag("refit", self.refit)
+        if self.clip_gradient is not None:
+            check_number("clip_gradient", self.clip_gradient, 1e-12)
+        if self.patience is not None:
+            check_integer("patience", self.patience, 1)
+
+    # ------------------------------------------------------------------------------------ training
+
+    @contextmanager
+    def _own_generator(self, device: torch.device) -> Iterator[None]:
+        """Seed torch's generator by ``random_state``, and restore it afterwards."""
+        cuda = [torch.cuda.current_device()] if device.type == "cuda" else []
+        with own_random_numbers(cuda):
+            torch.manual_seed(int(as_generator(self.random_state).integers(2**31)))
+            yield
+
+    def _require_resumable(self, resume: bool) -> None:
+        if resume and self.checkpoint is None:
+            raise ParameterError("There is nothing to resume from; set checkpoint to its file.")
+        if resume and not isinstance(self.random_state, int | np.integer):
+            raise ParameterError(
+                f"random_state is {self.random_state!r}; give the integer that the interrupted fit "
+                "had, so that it goes on with the same draws."
+            )
+
+    def _selection(self, training: Any) -> str:
+        if self.selection == "gold" and training.valid is None:
+            how = for_reader("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
+            raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
+        if self.selection != "auto":
+            return self.selection
+        return "last" if training.valid is None else "gold"
+
+    def _train(self, training: Any, data: Any, useful: Tensor, selection: str) -> Run:
+        """Train on the useful rows once, or a second time to include the held-out ones."""
+        if selection != "crowd":
+            return self._run(data, useful, training, self.epochs, selection == "gold")
+        rows, valid = held_out(useful, self.valid_fraction)
+        chosen = self._run(data, rows, training, self.epochs, True, valid)
+        return self._again(chosen, data, useful, training, valid)
+
+    def _again(self, chosen: Run, data: Any, useful: Tensor, training: Any, valid: Tensor) -> Run:
+        """Train on all rows up to the selected epoch, if ``refit`` asks for it."""
+        done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
+        if not self.refit or not done or not chosen.state.best_epoch:
+            return chosen
+        again = self._run(data, useful, training, chosen.state.best_epoch, False, None, ".refit")
+        if again.state.interrupted:  # the selected model is complete, this one is not
+            return replace(chosen, state=replace(chosen.state, interrupted=True))
+        return replace(again, history=chosen.history)
+
+    def _run(
+        self, data: Any, rows: Tensor, training: Any, epochs: int, judged: bool,
+        valid: Tensor | None = None, suffix: str = "",
+    ) -> Run:  # fmt: skip
+        """Train a new model on some rows, or resume from a checkpoint."""
+        seen, options = data.only(rows), self._options(epochs)
+        model = self._new_model(data, seen).to(data.device)
+        path, key = f"{self.checkpoint}{suffix}", ""
+        if self.checkpoint is not None:
+            key = self._fingerprint(data) + suffix
+        resumed = load_checkpoint(path, key, model, options) if training.resume else None
+
+        def score() -> float:
+            return self._score(model, data, rows, valid, training.valid)
+
+        saved = -math.inf
+
+        def after_epoch(state: TrainingState, optimizer: Any, best: dict[str, Tensor]) -> None:
+            nonlocal saved
+            over = state.epoch == epochs or state.stopped
+            if self.checkpoint is not None and (over or time.monotonic() > saved + RARELY):
+                save_checkpoint(path, key, model, optimizer, state, best)
+                saved = time.monotonic()
+
+        state = train(
+            model, seen, rows, options,
+            score=score if judged else None,
+            state=resumed.state if resumed else None,
+            optimizer=resumed.optimizer if resumed else None,
+            best=resumed.best if resumed else None,
+            after_epoch=after_epoch,
+            sample=self._sampler(data, rows),
+        )  # fmt: skip
+        return Run(model, seen, state, state.history)
+
+    def _options(self, epochs: int) -> TrainerOptions:
+        return TrainerOptions(
+            epochs, self.batch_size, self.lr, self.crowd_lr, self.weight_decay, self.optimizer,
+            self.schedule, self.clip_gradient, self.patience, self.epochs,
+        )  # fmt: skip
+
+    def _fingerprint(self, data: Any) -> str:
+        """Return a hash of method, parameters and data, which identifies a checkpoint."""
+        parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
+        if callable(self.module) and not isinstance(self.module, nn.Module):
+            parameters["module"] = getattr(self.module, "__qualname__", type(self.module))
+        text = f"{type(self).__name__} {sorted(parameters.items())!r} {data.features.shape}"
+        digest = hashlib.sha256(text.encode())
+        for part in data.arrays():
+            digest.update(np.ascontiguousarray(part).data)
+        tensor = data.features.tensor
+        if tensor is not None:
+            digest.update(tensor.numpy().reshape(-1).data)
+        return digest.hexdigest()[:16]
+
+    # ---------------------------------------------------------------------------------- afterwards
+
+    def _outcome_of(self, run: Run, selection: str, shape: tuple[int, ...]) -> dict[str, Any]:
+        """Return what every trained network publishes, by the names of ``Learned``."""
+        state = run.state
+        return {
+            "n_iter": state.epoch,
+            "converged": not state.interrupted and state.stopped in FINISHED,
+            "history": tuple(run.history),
+            "findings": findings_of(state),
+            "extra": {
+                "best_epoch": state.best_epoch, "selection": selection, "input_shape": shape,
+            },
+        }  # fmt: skip
+
+    def _network_files(self) -> dict[str, bytes]:
+        """Return the weights of the network as the content of a file."""
+        network: nn.Module = vars(self)["_network"]
+        weights = {k: v.contiguous() for k, v in network.state_dict().items()}
+        return {FILE: to_bytes(weights)}
+
+
+def as_array(tensor: Tensor) -> Floats:
+    """Return a float64 array with a copy of the values of a tensor."""
+    return np.array(tensor.detach().cpu().numpy(), dtype=np.float64)
+
+
+def choose_device(device: str) -> torch.device:
+    """Return the device of a name; "auto" is a GPU if available."""
+    if is_auto(device):
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError, TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(f"device is {device!r}, which torch cannot use: {reason}.") from None
+    return chosen
+
+
+def standardize(network: nn.Module, features: Features) -> None:
+    """Fit the ``Standardize`` layers of a network to the features."""
+    layers = [layer for layer in network.modules() if isinstance(layer, Standardize)]
+    if layers:
+        sample = features.tensor
+        if sample is None:
+            sample = features[torch.arange(min(len(features), _SAMPLE))]
+        for layer in layers:
+            layer.fit(sample.flatten(1))
+
+
+def require_shape(features: Features, expected: tuple[int, ...], who: str) -> None:
+    """Require features of the shape of the fit."""
+    if features.shape != expected:
+        raise DataError(
+            f"{who} features of shape {features.shape} per task, and those of the fit are "
+            f"{expected}; give features of the same shape."
+        )
+
+
+def require_outputs(network: nn.Module, features: Features, n_outputs: int, what: str) -> None:
+    """Require that a module takes these features and returns so many outputs per row."""
+    rows = torch.arange(min(len(features), 2))
+    x = features[rows]
+    network.eval()
+    try:
+        with torch.no_grad():
+            shape = tuple(network(x).shape)
+    except (RuntimeError, ValueError, IndexError) as error:
+        reason = str(error).splitlines()[0]
+        raise ParameterError(
+            f"The module cannot take features of shape {features.shape} ({reason}); give one that "
+            "fits, or a function of (shape, n_classes) that makes it."
+        ) from error
+    if shape != (len(rows), n_outputs):
+        raise ParameterError(
+            f"The module's output for {len(rows)} tasks has shape {shape}; it must have {what}, "
+            f"{(len(rows), n_outputs)}."
+        )
+
+
+def findings_of(state: TrainingState) -> tuple[Finding, ...]:
+    """Return findings about training that was interrupted or diverged."""
+    if state.interrupted:
+        text = (
+            f"Training was interrupted after epoch {state.epoch}; the best model so far, that of "
+            f"epoch {state.best_epoch}, was kept."
+        )
+        return (Finding("interrupted-training", "medium", float(state.epoch), (), text, ""),)
+    if state.stopped in FINISHED:
+        return ()
+    return (Finding("diverged-training", "high", float(state.epoch), (), state.stopped, ""),)
