@@ -109,8 +109,8 @@ def _unfitted(method: str | Aggregator | None, kind: Any) -> Aggregator:
         )
     if made.takes != kind.name:
         raise ParameterError(
-            f"{kebab_case(type(made).__name__)} takes {made.takes}, and these are {kind.name}; give "
-            f"a method such as {kind.default_method}."
+            f"{kebab_case(type(made).__name__)} takes {made.takes}, and these are {kind.name}; "
+            f"give a method such as {kind.default_method}."
         )
     return made
 

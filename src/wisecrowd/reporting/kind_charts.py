@@ -1,4 +1,4 @@
-"""Charts of numbers and pairs: bias and noise of workers, scores and reliabilities with intervals."""
+"""Charts of numbers, pairs and ordered classes: estimates with their intervals."""
 
 from __future__ import annotations
 
@@ -91,9 +91,8 @@ def _cross(
         low, high = max(row["bias_low"], ends[0]), min(row["bias_high"], ends[1])
         found += path_of([(x(low), y(row["noise"])), (x(high), y(row["noise"]))])
     if row["noise_low"] is not None and row["noise_high"] is not None:
-        found += path_of(
-            [(x(row["bias"]), y(row["noise_low"])), (x(row["bias"]), y(min(row["noise_high"], top)))]
-        )
+        across, high = x(row["bias"]), min(row["noise_high"], top)
+        found += path_of([(across, y(row["noise_low"])), (across, y(high))])
     return found
 
 
