@@ -12,7 +12,7 @@ from wisecrowd.audit.held_out_answers import held_out_scores
 from wisecrowd.audit.plans import load, plan_of
 from wisecrowd.audit.pruning import Pruned
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.messages.descriptions import describe_ids
@@ -52,21 +52,34 @@ class RemovalEffect:
         )
 
 
-def effect_of_removal(data: Annotations, removed: Mask, method: Any = None) -> RemovalEffect:
-    """Return what the removal of workers (n_workers,) changes for the default method of the kind.
+def effect_of_removal(
+    data: Annotations, removed: Mask, *, scored: Mask | None = None, other: Any = None
+) -> RemovalEffect:
+    """Return what the removal of workers changes for the default method of the kind.
 
-    Only labels of the remaining workers are held out and scored: colluders predict each other.
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    removed : (n_workers,) bool
+    scored : (n_annotations,) bool, optional
+        Labels that may be held out; by default those of the remaining workers, because colluders
+        predict each other.
+    other : unfitted method, optional
+        Method to use after the removal, instead of the default one.
     """
-    name = kind_of(data).default_method
-    made = get_method(name)() if method is None else method
+    made = get_method(kind_of(data).default_method)()
     keep = ~removed
+    unknown = RemovalEffect(float("nan"), float("nan"))
     if keep.sum() < FEWEST:
-        return RemovalEffect(float("nan"), float("nan"))
-    scored = keep[data.worker]
-    before = held_out_scores(data, made, scored)
-    after = held_out_scores(data, made, scored, visible_workers=keep)
+        return unknown
+    chosen = keep[data.worker] if scored is None else scored
+    try:
+        before = held_out_scores(data, made, chosen, covered_by=keep)
+        after = held_out_scores(data, other or made, chosen, visible_workers=keep, covered_by=keep)
+    except WisecrowdError:
+        return unknown
     if before is None or after is None:
-        return RemovalEffect(float("nan"), float("nan"))
+        return unknown
     change = after - before
     error = float(np.std(change, ddof=1) / np.sqrt(len(change))) if len(change) > 1 else np.inf
     return RemovalEffect(float(change.mean()), error)

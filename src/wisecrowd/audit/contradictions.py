@@ -78,7 +78,7 @@ class ContradictionReport(Part):
             ids = self.workers[self.inconsistent]
             found.append(Finding(
                 "inconsistent-workers", "low", float(len(ids)), tuple(ids.tolist()),
-                f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) reverse "
+                f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) reversed "
                 "their own votes on the same pair more often than the scores explain; the score is "
                 "their number.",
                 "Use crowd-bt, which gives them less weight.",

@@ -29,6 +29,7 @@ def held_out_scores(
     method: Any,
     scored: Mask | None = None,
     visible_workers: Mask | None = None,
+    covered_by: Mask | None = None,
 ) -> Floats | None:
     """Return the log-density of each scored annotation, None if none can be held out.
 
@@ -41,6 +42,8 @@ def held_out_scores(
         Annotations to score; by default all whose task (item) stays visible.
     visible_workers : (n_workers,) bool, optional
         Workers whose labels the method may use. The judge uses the labels of the scored workers.
+    covered_by : (n_workers,) bool, optional
+        A number is scored if one of these workers has a visible label of its task.
     """
     fold = _folds(data)
     wanted = np.ones(data.n_annotations, dtype=bool) if scored is None else scored
@@ -54,7 +57,7 @@ def held_out_scores(
             continue
         answers = method._fit_without_checks(data.select_annotations(usable))
         found[hidden] = judge(data, answers, ~hidden & wanted, hidden)
-    covered = _covered(data, fold, wanted, visible_workers)[fold < n_folds]
+    covered = _covered(data, fold, wanted, covered_by)[fold < n_folds]
     known = found[fold < n_folds]
     keep = covered & np.isfinite(known)
     return known[keep] if keep.any() else None
@@ -68,12 +71,12 @@ def _folds(data: Annotations) -> NDArray[np.int64]:
 
 
 def _covered(
-    data: Annotations, fold: NDArray[np.int64], wanted: Mask, visible_workers: Mask | None
+    data: Annotations, fold: NDArray[np.int64], wanted: Mask, covered_by: Mask | None
 ) -> Mask:
-    """Return the annotations whose task keeps a visible label of a visible worker."""
+    """Return the annotations whose task keeps a visible label of one of the workers."""
     if isinstance(data, CrowdPairs):
         return wanted
-    kept = np.ones(data.n_workers, dtype=bool) if visible_workers is None else visible_workers
+    kept = np.ones(data.n_workers, dtype=bool) if covered_by is None else covered_by
     counts = np.zeros((data.n_tasks, N_FOLDS))
     use = kept[data.worker]
     np.add.at(counts, (data.task[use], fold[use]), 1.0)

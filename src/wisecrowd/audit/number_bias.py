@@ -86,14 +86,11 @@ class BiasReport(Part):
         return Finding(
             name, severity, float(size[worst] / self.typical_spread), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {share:.0%} of "
-            f"all labels) {self._did(ids)} than the others on the same tasks; the largest bias is "
-            f"{self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times the typical "
+            f"all labels) gave higher or lower labels than the others on the same tasks; the "
+            f"largest bias is {self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times the typical "
             "spread, which is the score.",
             self._remedy(severity),
         )  # fmt: skip
-
-    def _did(self, ids: NDArray[Any]) -> str:
-        return "gives higher or lower labels" if len(ids) == 1 else "give higher or lower labels"
 
     def _amount(self, j: int) -> str:
         b, low, high = self.bias[j], self.low[j], self.high[j]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.audit.answer_pruning import RemovalEffect, effect_of_removal
 from wisecrowd.audit.number_view import NumberView, group_ranks, number_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.pruning import PruningEffect
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import for_reader
@@ -63,7 +64,9 @@ class NumberSpammerReport(Part):
     noisy: Mask
     spread: Floats
     typical: float
-    _pruning: RemovalEffect | None = None
+    _pruning: RemovalEffect | PruningEffect | None = None
+    _advice: str = "gaussian-em, which gives them little weight"
+    _command: str = "wisecrowd audit FILE --type numbers --prune-to CLEAN.csv"
 
     @property
     def accused(self) -> Mask:
@@ -103,10 +106,9 @@ class NumberSpammerReport(Part):
         if rest.any():
             found.append(Finding(
                 "noisy-workers", "low", self._share(rest), self._ids(rest),
-                f"{self._count(rest)} differ from the others by more than three times as much as a "
-                "typical worker does.",
-                "Use gaussian-em, which gives them little weight, or student-em if only some of "
-                "their numbers are far off.",
+                f"{self._count(rest)} differed from the others by more than three times as much as "
+                "a typical worker.",
+                f"Use {self._advice}; student-em is for numbers of which only some are far off.",
             ))  # fmt: skip
         return found
 
@@ -132,18 +134,13 @@ class NumberSpammerReport(Part):
         )
 
     def _remedy(self) -> str:
-        how = for_reader(
-            'wisecrowd.audit.clean(data, ["spammers"])',
-            "wisecrowd audit FILE --type numbers --prune-to CLEAN.csv",
-        )
+        how = for_reader('wisecrowd.audit.clean(data, ["spammers"])', self._command)
+        method = self._advice.partition(",")[0]
         if self._pruning is None:
-            return f"Prune them ({how}), or use gaussian-em, which gives them little weight."
+            return f"Prune them ({how}), or use {self._advice}."
         if self._pruning.helps:
-            return f"Prune them ({how}): for gaussian-em, {self._pruning}."
-        return (
-            f"Use gaussian-em, which gives them little weight: {self._pruning}. Do not give them "
-            "more tasks."
-        )
+            return f"Prune them ({how}): for {method}, {self._pruning}."
+        return f"Use {self._advice}: {self._pruning}. Do not give them more tasks."
 
 
 def find_number_spammers(
@@ -183,10 +180,18 @@ def find_number_spammers(
     >>> report.workers[report.unrelated]
     array([7])
     """
+    view = number_view(data) if view is None else view
+    report = spammer_report(view, level)
+    if pruning and report.accused.any():
+        return replace(report, _pruning=effect_of_removal(data, report.accused))
+    return report
+
+
+def spammer_report(view: NumberView, level: float) -> NumberSpammerReport:
+    """Return the spammers in a view of numbers or grades."""
     from scipy.special import ndtr, ndtri
 
     check_number("level", level, 0.0, 1.0)
-    view = number_view(data) if view is None else view
     n, r = view.n, _rank_correlation(view)
     if (n > 3).sum() < 2:
         raise NotApplicable(
@@ -207,13 +212,11 @@ def find_number_spammers(
     backwards = benjamini_hochberg(np.where(n > 3, ndtr(z), 1.0)) <= level
     constant = _constant(view)
     unrelated = testable & (np.abs(z) <= critical) & (most <= np.sqrt(LITTLE) * typical)
-    accused = unrelated | constant | (backwards & testable)
     return NumberSpammerReport(
-        workers=data.workers, n_labels=n, correlation=r, low=np.tanh(centre - WIDTH * half),
+        workers=view.data.workers, n_labels=n, correlation=r, low=np.tanh(centre - WIDTH * half),
         high=np.tanh(centre + WIDTH * half), testable=testable, unrelated=unrelated & ~constant,
         reversed=backwards & testable, constant=constant, noisy=_noisy(view), spread=view.spread,
         typical=typical,
-        _pruning=effect_of_removal(data, accused) if pruning and accused.any() else None,
     )  # fmt: skip
 
 

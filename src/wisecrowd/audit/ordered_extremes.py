@@ -68,7 +68,7 @@ class ExtremesReport(Part):
         ids, worst = self.workers[order], int(order[0])
         return Finding(
             name, "low", float(apart[worst]), tuple(ids.tolist()),
-            f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) use the lowest "
+            f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) used the lowest "
             f"and highest class {how} often than the others on the same tasks, at most "
             f"{self.share[worst]:.0%} against {self.expected[worst]:.0%}; the score is the "
             "difference.",

@@ -61,7 +61,7 @@ class ConnectivityReport(Part):
             ids = self.items[bare]
             found.append(Finding(
                 "items-without-votes", "low", float(bare.mean()), tuple(ids.tolist()),
-                f"{len(ids)} item{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) have no votes"
+                f"{len(ids)} item{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) got no votes"
                 "; the score is their share.",
                 "Collect votes on them; their rank is not known.",
             ))  # fmt: skip

@@ -92,11 +92,8 @@ class SideReport(Part):
             ))  # fmt: skip
         rest = self.one_sided & ~self.clicker
         if rest.any():
-            found.append(
-                self._finding(
-                    "one-sided-workers", rest, "prefer one side by log-odds of more than 1", False
-                )
-            )
+            did = "preferred one side by log-odds of more than 1"
+            found.append(self._finding("one-sided-workers", rest, did, False))
         return found
 
     def _finding(self, name: str, who: Mask, did: str, bad: bool) -> Finding:

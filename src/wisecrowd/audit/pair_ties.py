@@ -56,7 +56,8 @@ class TieReport(Part):
             found.append(Finding(
                 "tie-clickers", severity, share, tuple(ids.tolist()),
                 f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {share:.1%} "
-                f"of all votes, which is the score) call {ALWAYS:.0%} or more of their votes ties.",
+                f"of all votes, which is the score) called {ALWAYS:.0%} or more of their votes "
+                "ties.",
                 "Do not give them more tasks; worker-ties estimates how each worker uses ties.",
             ))  # fmt: skip
         if self.share > MANY:

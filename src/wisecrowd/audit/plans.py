@@ -59,6 +59,7 @@ CLASSES = AuditPlan(
 ORDERED = AuditPlan(
     parts={
         **{name: part for name, part in CLASSES.parts.items() if name != "accuracy"},
+        "spammers": "wisecrowd.audit.ordered_spammers:find_ordered_spammers",
         "fit": "wisecrowd.audit.ordered_fit:check_ordered_fit",
         "agreement": "wisecrowd.audit.ordered_agreement:measure_ordered_agreement",
         "bias": "wisecrowd.audit.ordered_bias:find_biased_graders",

@@ -190,6 +190,10 @@ def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds"
 
 
 def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
+    if workers is None and labels.ordered:
+        from wisecrowd.audit.ordered_spammers import find_ordered_spammers
+
+        return find_ordered_spammers(labels, pruning=False).accused
     if workers is None:
         from wisecrowd.audit.spammers import find_spammers
 

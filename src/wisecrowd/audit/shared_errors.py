@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.audit.answer_pruning import effect_of_removal
 from wisecrowd.audit.number_view import NumberView, number_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.annotations import Annotations
@@ -21,6 +22,7 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.registry import get_method
 from wisecrowd.families.dependence import benjamini_hochberg
 
 Floats = NDArray[np.float64]
@@ -65,7 +67,7 @@ class SharedErrorReport(Part):
     groups: list[list[Any]]
     group_of: Ints
     _share: tuple[float, ...] = ()
-    _dense: bool = False
+    _remedy: str = ""
 
     def tables(self) -> dict[str, Table]:
         """Return the tested pairs, closest first."""
@@ -91,10 +93,8 @@ class SharedErrorReport(Part):
             f"{len(group)} workers ({describe_ids(ids)}; {share:.0%} of all labels) share errors: "
             f"their squared differences are {close:.0%} of what independent workers would have; "
             "the score is one less this share.",
-            "Count them as fewer than that many opinions: methods that weight workers by "
-            "agreement, such as gaussian-em, trust such a group too much. "
-            + ("Use covariance-regression, or keep" if self._dense else "Keep")
-            + " one worker of the group.",
+            f"Count them as fewer opinions than workers: methods that weight workers by agreement, "
+            f"such as gaussian-em, may trust them too much. {self._remedy}",
         )  # fmt: skip
 
 
@@ -115,6 +115,7 @@ def find_shared_errors(
     min_shared: int = 10,
     level: float = 0.01,
     view: NumberView | None = None,
+    pruning: bool = True,
 ) -> SharedErrorReport:
     r"""Find groups of workers who share errors, such as copies or models of one family.
 
@@ -123,6 +124,18 @@ def find_shared_errors(
     :math:`\nu D_{jl}/(a_j + a_l)` has a chi-square distribution, with degrees of freedom
     :math:`\nu` lowered by the observed kurtosis of the differences. A pair is dependent if the
     false discovery rate is at most ``level`` and the ratio is below .7.
+
+    Parameters
+    ----------
+    data : CrowdNumbers
+    min_shared : int
+        Common tasks of a pair that is tested.
+    level : float
+        False discovery rate.
+    view : NumberView, optional
+        View of the same data; by default it is computed.
+    pruning : bool
+        Whether to measure remedies on held-out labels of the workers outside of the groups.
 
     Examples
     --------
@@ -160,8 +173,32 @@ def find_shared_errors(
         tuple(
             float(data.labels_per_worker[group_of == g].sum() / total) for g in range(len(groups))
         ),
-        _is_dense(data, pairs),
+        _measured_remedy(data, group_of, _is_dense(data, pairs)) if pruning and groups else "",
     )  # fmt: skip
+
+
+def _measured_remedy(data: CrowdNumbers, group_of: Ints, dense: bool) -> str:
+    """Return the remedies that predict the held-out labels of the other workers better."""
+    outside = group_of < 0
+    if outside.sum() < 2:
+        return "Collect labels by other workers."
+    first = np.unique(group_of, return_index=True)[1]
+    spare = ~outside
+    spare[first[group_of[first] >= 0]] = False  # one worker of each group stays
+    scored = outside[data.worker]
+    found = []
+    effect = effect_of_removal(data, spare, scored=scored)
+    if effect.helps:
+        found.append(f"Keep one worker of each group: for gaussian-em, {effect}.")
+    if dense:
+        method = get_method("covariance-regression")()
+        effect = effect_of_removal(data, np.zeros_like(spare), scored=scored, other=method)
+        if effect.helps:
+            found.append(
+                "Use covariance-regression: against gaussian-em, it changes the log-probability of "
+                f"such labels by {effect.score_change:+.4f} ± {effect.score_error:.4f}."
+            )
+    return " ".join(found) or "Collect labels by other workers; no remedy was better on these data."
 
 
 def _is_dense(data: Annotations, pairs: _Pairs) -> bool:
