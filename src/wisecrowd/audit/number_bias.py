@@ -87,8 +87,8 @@ class BiasReport(Part):
             name, severity, float(size[worst] / self.typical_spread), tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {share:.0%} of "
             f"all labels) gave higher or lower labels than the others on the same tasks; the "
-            f"largest bias is {self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times the typical "
-            "spread, which is the score.",
+            f"largest bias is {self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times "
+            "the typical spread, which is the score.",
             self._remedy(severity),
         )  # fmt: skip
 

@@ -163,6 +163,8 @@ def group_ranks(group: Ints, value: Floats) -> Floats:
     >>> group_ranks(np.array([0, 0, 0, 1]), np.array([5.0, 2.0, 5.0, 1.0]))
     array([2.5, 1. , 2.5, 1. ])
     """
+    if not len(value):
+        return np.zeros(0)
     order = np.lexsort((value, group))
     sorted_group, sorted_value = group[order], value[order]
     new_group = np.r_[True, sorted_group[1:] != sorted_group[:-1]]
