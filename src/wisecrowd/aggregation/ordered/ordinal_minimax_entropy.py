@@ -115,4 +115,4 @@ def cut_basis(n_classes: int) -> Floats:
     above = np.arange(n_classes) > np.arange(n_classes - 1)[:, None]  # (cuts, K)
     sides = np.stack([~above, above], axis=1).astype(np.float64)  # (cuts, 2, K)
     pairs = np.einsum("sak,sbl->sabkl", sides, sides)
-    return pairs.reshape(4 * (n_classes - 1), n_classes, n_classes)
+    return np.asarray(pairs.reshape(4 * (n_classes - 1), n_classes, n_classes))
