@@ -80,3 +80,13 @@ def test_infinite_task_penalty_has_no_task_logits():
     assert not hasattr(model, "task_cut_logits_")
     assert np.isfinite(model.probas_).all()
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
+
+
+def test_few_labels_per_worker_are_a_finding():
+    graph = simulate.PerTask(5)
+    few = simulate.graded_responses(60, 30, graph, n_classes=4).labels
+    with pytest.warns(match="labels on average"):
+        model = OrdinalMinimaxEntropy(max_iter=5).fit(few)
+    assert "sparse-workers" in {one.id for one in model.findings_}
+    many = OrdinalMinimaxEntropy(max_iter=5).fit(crowd().labels)
+    assert "sparse-workers" not in {one.id for one in many.findings_}
