@@ -261,6 +261,23 @@ def test_real_exports_give_the_same_judgements(real, question):
 
 
 @pytest.mark.data
+@pytest.mark.parametrize(
+    ("question", "columns", "options", "size"),
+    [
+        ("amount", ["value"], {}, 81),
+        ("quality", ["label"], {}, 81),
+        ("pair", ["left", "right", "outcome"], {"left": "a", "right": "b"}, 82),
+        ("order", ["left", "right", "outcome"], {}, 3 * 82),
+    ],
+)
+def test_real_exports_give_the_same_data_of_other_kinds(real, question, columns, options, size):
+    expected = judgements(read(real / "export.json", label=question, **options), *columns)
+    assert len(expected) == size
+    for name in FORMATS[1:]:
+        assert judgements(read(real / name, label=question, **options), *columns) == expected
+
+
+@pytest.mark.data
 def test_real_exports_name_what_cannot_be_told(real):
     doubt = {"certain", "regionnote"}  # of one region each, so a flat export has them as choices
     nested = {question.name for question in inspect(real / "export.json").questions}

@@ -78,7 +78,7 @@ def _of_two(options: list[Any], accepted: list[Any]) -> Vote | None:
     """Return the choice of one of two options as a comparison."""
     if len(options) != 2 or len(accepted) != 1 or accepted[0] not in options:
         return None
-    return Vote(*options, ("left", "right")[options.index(accepted[0])])
+    return Vote(options[0], options[1], ("left", "right")[options.index(accepted[0])])
 
 
 def _systems(record: dict[str, Any]) -> dict[str, str] | None:
