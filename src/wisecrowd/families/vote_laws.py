@@ -33,7 +33,6 @@ from wisecrowd.families.item_intervals import (
     inverse,
     item_answers,
     laplacian,
-    projected,
     sandwich,
     separate_parts,
     sparse_laplacian,
@@ -43,6 +42,7 @@ from wisecrowd.families.large_covariance import scores_errors
 Floats = NDArray[np.float64]
 
 STEP = 1e-5  # of central differences for second derivatives
+LEAST_SQUARE = 0.02  # of a derivative, so that a lucky start does not stretch a parameter
 MEMORY = 20  # corrections that L-BFGS keeps
 WORKER_BLOCK = 1 << 22  # numbers in a block of mixed derivatives
 
@@ -136,14 +136,39 @@ def maximise(
     def split(x: Floats) -> tuple[Floats, Floats, Floats]:
         return x[:n], x[n : n + g], x[n + g :].reshape(shape)
 
-    def loss(x: Floats) -> tuple[float, Floats]:
-        value, *slopes = (evaluate or general)(*split(x))
-        return -value, -np.concatenate([slope.ravel() for slope in slopes])
+    scale = _scale(law, votes, start)
 
-    x0 = np.concatenate([part.ravel() for part in start])
-    x, history, n_iter, converged = lbfgs(loss, x0, max_iter, tol * max(1.0, votes.total / n))
-    scores, shared, own = split(x)
+    def loss(x: Floats) -> tuple[float, Floats]:
+        value, *slopes = (evaluate or general)(*split(x / scale))
+        return -value, -np.concatenate([slope.ravel() for slope in slopes]) / scale
+
+    x0 = scale * np.concatenate([part.ravel() for part in start])
+    gradient_tol = tol * np.sqrt(max(1.0, votes.total / n))
+    x, history, n_iter, converged = lbfgs(loss, x0, max_iter, gradient_tol)
+    scores, shared, own = split(x / scale)
     return Solution(scores, shared, own, history, n_iter, converged)
+
+
+def _scale(law: VoteLaw, votes: Votes, start: tuple[Floats, Floats, Floats]) -> Floats:
+    """Return units in which the curvature of all parameters is about one, which saves iterations.
+
+    The curvature is that of the prior plus the sum of squared derivatives of the votes.
+    """
+    at = Solution(*start, (), 0, False)
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    share = votes.counts / np.maximum(votes.counts.sum(axis=1, keepdims=True), 1e-300)
+    slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], share)[1]
+    square = np.maximum(slope**2, LEAST_SQUARE) * votes.counts.sum(axis=1)[:, None]
+    n, g = votes.n_items, len(at.shared)
+    items = np.bincount(votes.left, square[:, 0], n) + np.bincount(votes.right, square[:, 0], n)
+    shared_prior, own_prior = _prior_curvature(law, at)
+    own = [np.bincount(worker, square[:, 1 + g + k], len(at.own)) for k in range(at.own.shape[1])]
+    parts = [
+        items + law.item_prior(at.scores)[2],
+        square[:, 1 : 1 + g].sum(axis=0) + shared_prior,
+        (np.stack(own, axis=1) if own else np.zeros(at.own.shape)).ravel() + own_prior.ravel(),
+    ]
+    return np.sqrt(np.maximum(np.concatenate(parts), 1e-6))
 
 
 def lbfgs(
@@ -249,7 +274,7 @@ def _profiled(
     votes: Votes, worker: NDArray[Any], rows: Floats, own_prior: Floats, g: int
 ) -> Floats:
     """Return H_βw H_ww⁻¹ H_wβ, (n + g, n + g), over blocks of workers."""
-    n, (J, k) = votes.n_items, own_prior.shape
+    n, J, k = votes.n_items, len(own_prior), own_prior.shape[1]
     width = n + g
     found = np.zeros((width, width))
     order = np.argsort(worker, kind="stable")
@@ -278,22 +303,24 @@ def _profiled(
     return found
 
 
-def vote_meat(law: VoteLaw, votes: Votes, at: Solution, g: int) -> Floats:
-    """Return the sum over votes of g gᵀ, (n + g, n + g); a vote of weight w counts as w votes."""
+def vote_meat(votes: Votes, slope: Floats, g: int) -> Floats:
+    """Return the sum over votes of g gᵀ, (n + g, n + g); a vote of weight w counts as w votes.
+
+    Parameters
+    ----------
+    votes : Votes
+        One row per vote, so that each row has one outcome.
+    slope : (n_rows, m)
+        Derivatives of the weighted log-likelihood of each row.
+    g : int
+    """
     n = votes.n_items
-    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    weight = np.maximum(votes.counts.sum(axis=1), 1e-300)
     meat = np.zeros((n + g, n + g))
-    for outcome in range(3):
-        weight = votes.counts[:, outcome]
-        if not weight.any():
-            continue
-        one = np.zeros_like(votes.counts)
-        one[:, outcome] = 1
-        slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], one)[1]
-        meat[:n, :n] += laplacian(votes, weight * slope[:, 0] ** 2)
-        for b in range(g):
-            meat[:n, n + b] += votes.item_sums(weight * slope[:, 0] * slope[:, 1 + b])
-            meat[n + b, n:] += (weight * slope[:, 1 + b]) @ slope[:, 1 : 1 + g]
+    meat[:n, :n] = laplacian(votes, slope[:, 0] ** 2 / weight)
+    for b in range(g):
+        meat[:n, n + b] = votes.item_sums(slope[:, 0] * slope[:, 1 + b] / weight)
+        meat[n + b, n:] = (slope[:, 1 + b] / weight) @ slope[:, 1 : 1 + g]
     meat[n:, :n] = meat[:n, n:].T
     return meat
 
@@ -318,22 +345,25 @@ def uncertain_scores(
     if n > MOST_DENSE:
         return _many_items(law, votes, at, clusters, scores)
     found = curvature(law, votes, at)
-    by_votes = sandwich(found.bread, vote_meat(law, votes, at, g) + np.diag(found.prior))
-    covariance = _project(by_votes, n, votes)
-    errors = np.sqrt(np.maximum(np.diag(by_votes)[n:], 0.0))
+    meat = vote_meat(votes, found.rows, g) + np.diag(found.prior)
+    covariance = sandwich(found.bread, meat, votes.compared)
+    errors = _shared_errors(found.bread, meat, n)
     if clusters.code is not None:
         meat = cluster_meat(
             votes.left, votes.right, found.rows[:, 0], clusters.code, found.rows[:, 1 : 1 + g], n
         )
-        by_clusters = sandwich(found.bread, meat + np.diag(found.prior))
-        covariance = humble(covariance, _project(by_clusters, n, votes), clusters.number)
-        errors = np.maximum(errors, np.sqrt(np.maximum(np.diag(by_clusters)[n:], 0.0)))
+        meat += np.diag(found.prior)
+        by_clusters = sandwich(found.bread, meat, votes.compared)
+        covariance = humble(covariance, by_clusters, clusters.number)
+        errors = np.maximum(errors, _shared_errors(found.bread, meat, n))
     answers = item_answers(scores, votes, covariance=covariance, clusters=clusters)
     return answers, errors, clusters
 
 
-def _project(covariance: Floats, n: int, votes: Votes) -> Floats:
-    return projected(covariance[:n, :n], votes.compared)
+def _shared_errors(bread: Floats, meat: Floats, n: int) -> Floats:
+    """Return the standard errors of the parameters behind the scores."""
+    rows = bread[n:]
+    return np.sqrt(np.maximum(np.einsum("ab,bc,ac->a", rows, meat, rows), 0.0))
 
 
 def _many_items(

@@ -27,6 +27,6 @@ __all__ = [
     "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
     "confusion_total_variation", "expected_calibration_error", "fleiss_kappa",
     "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss", "macro_f1",
-    "match_classes", "pair_accuracy", "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss",
-    "worker_rank_correlation",
+    "match_classes", "pair_accuracy", "top_k_accuracy", "top_k_f1", "vote_accuracy",
+    "vote_log_loss", "worker_rank_correlation",
 ]  # fmt: skip
