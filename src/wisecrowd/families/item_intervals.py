@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import NOBODY, CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice
@@ -119,11 +120,13 @@ def cluster_meat(left: Ints, right: Ints, pull: Floats, code: Ints, extra: Float
     """
     from scipy.linalg.blas import dsyrk
 
-    used, place = np.unique(code, return_inverse=True)
+    count = np.bincount(code)
+    used = np.flatnonzero(count)
+    place = (np.cumsum(count > 0) - 1)[code]
     width = n + extra.shape[1]
     meat = np.zeros((width, width), order="F")
-    order = np.argsort(place, kind="stable")
-    ends = np.searchsorted(place[order], np.arange(len(used) + 1))
+    order = stable_order(place, len(used))
+    ends = np.append(0, np.cumsum(count[used]))
     step = max(1, BLOCK // width)
     for start in range(0, len(used), step):
         stop = min(start + step, len(used))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.result import Fit
@@ -206,11 +207,13 @@ class Curvature(NamedTuple):
     bread : (n + g, n + g), inverse of the profiled Hessian
     prior : (n + g,), curvature of the prior
     rows : (n_rows, m), derivatives of each row
+    meat : (n + g, n + g), sum over votes of g gᵀ, profiled in the same way
     """
 
     bread: Floats
     prior: Floats
     rows: Floats
+    meat: Floats
 
 
 def row_hessian(law: VoteLaw, gap: Floats, shared: Floats, own: Floats, counts: Floats) -> Floats:
@@ -248,10 +251,14 @@ def curvature(law: VoteLaw, votes: Votes, at: Solution) -> Curvature:
     shared_prior, own_prior = _prior_curvature(law, at)
     prior[n:] = shared_prior
     hessian[np.diag_indices(n + g)] += prior
-    if k:
-        hessian -= _profiled(votes, worker, rows, own_prior, g)
     slope = law.terms(gap, at.shared, own, votes.counts)[1]
-    return Curvature(inverse((hessian + hessian.T) / 2), np.maximum(prior, 0.0), slope)
+    meat = vote_meat(votes, slope, g)
+    if k:
+        lost, added = _profiled(votes, worker, rows, slope, own_prior, g)
+        hessian -= lost
+        meat += added
+    bread = inverse((hessian + hessian.T) / 2)
+    return Curvature(bread, np.maximum(prior, 0.0), slope, meat)
 
 
 def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
@@ -270,37 +277,78 @@ def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
     return shared, own
 
 
-def _profiled(
-    votes: Votes, worker: NDArray[Any], rows: Floats, own_prior: Floats, g: int
-) -> Floats:
-    """Return H_βw H_ww⁻¹ H_wβ, (n + g, n + g), over blocks of workers."""
-    n, J, k = votes.n_items, len(own_prior), own_prior.shape[1]
+class WorkerSums(NamedTuple):
+    """Sums over the votes of each worker in a block.
+
+    Attributes
+    ----------
+    mixed : (size, k, n + g), of worker parameters with scores and shared ones
+    block : (size, k, k), of worker parameters with each other
+    """
+
+    mixed: Floats
+    block: Floats
+
+
+def _worker_sums(
+    votes: Votes, e: NDArray[Any], w: NDArray[Any], size: int, products: Any, g: int, k: int
+) -> WorkerSums:
+    """Return sums of products of derivatives; ``products(a, b)`` gives those of two columns."""
+    n = votes.n_items
     width = n + g
-    found = np.zeros((width, width))
-    order = np.argsort(worker, kind="stable")
-    ends = np.searchsorted(worker[order], np.arange(J + 1))
+    mixed, block = np.zeros((size, k, width)), np.zeros((size, k, k))
+    at = w.astype(np.int64) * width
+    for c in range(k):
+        values = products(0, 1 + g + c)[e]
+        flat = np.bincount(at + votes.left[e], values, size * width)
+        flat -= np.bincount(at + votes.right[e], values, size * width)
+        for b in range(g):
+            flat += np.bincount(at + n + b, products(1 + b, 1 + g + c)[e], size * width)
+        mixed[:, c] = flat.reshape(size, width)
+        for other in range(k):
+            block[:, c, other] = np.bincount(w, products(1 + g + c, 1 + g + other)[e], size)
+    return WorkerSums(mixed, block)
+
+
+def _profiled(
+    votes: Votes,
+    worker: NDArray[Any],
+    rows: Floats,
+    slope: Floats,
+    own_prior: Floats,
+    g: int,
+) -> tuple[Floats, Floats]:
+    """Return what worker parameters take from the Hessian and add to the meat of votes.
+
+    With A = H_βw H_ww⁻¹ these are A H_wβ, and A M_ww Aᵀ - A M_wβ - M_βw Aᵀ, where M are the sums of
+    products of first derivatives; both (n + g, n + g), over blocks of workers.
+    """
+    J, k = len(own_prior), own_prior.shape[1]
+    width = votes.n_items + g
+    weight = np.maximum(votes.counts.sum(axis=1), 1e-300)
+    lost, added = np.zeros((width, width)), np.zeros((width, width))
+    order = stable_order(worker, J)
+    ends = np.append(0, np.cumsum(np.bincount(worker, minlength=J)))
     step = max(1, WORKER_BLOCK // (width * k))
     for first in range(0, J, step):
         last = min(first + step, J)
         e = order[ends[first] : ends[last]]
         w, size = worker[e] - first, last - first
-        mixed, block = np.zeros((size, k, width)), np.zeros((size, k, k))
-        for c in range(k):
-            at = w.astype(np.int64) * width
-            flat = np.bincount(at + votes.left[e], rows[e, 0, 1 + g + c], size * width)
-            flat -= np.bincount(at + votes.right[e], rows[e, 0, 1 + g + c], size * width)
-            for b in range(g):
-                flat += np.bincount(at + n + b, rows[e, 1 + b, 1 + g + c], size * width)
-            mixed[:, c] = flat.reshape(size, width)
-            for other in range(k):
-                block[:, c, other] = np.bincount(w, rows[e, 1 + g + c, 1 + g + other], size)
-            block[:, c, c] += own_prior[first:last, c]
+        second = _worker_sums(votes, e, w, size, lambda a, b: rows[:, a, b], g, k)
+        squares = _worker_sums(
+            votes, e, w, size, lambda a, b: slope[:, a] * slope[:, b] / weight, g, k
+        )
+        block = second.block
+        block[:, np.arange(k), np.arange(k)] += own_prior[first:last]
         values, vectors = np.linalg.eigh(block)
         values = np.maximum(values, 1e-8 * np.maximum(values[:, -1:], 1e-12))
-        root = np.einsum("jab,jb,jac->jbc", vectors, values**-0.5, mixed)
-        flat_root = root.reshape(size * k, width)
-        found += flat_root.T @ flat_root
-    return found
+        inverted = np.einsum("jab,jb,jcb->jac", vectors, 1 / values, vectors)
+        A = np.einsum("jab,jbc->jac", inverted, second.mixed).reshape(size * k, width)
+        lost += A.T @ second.mixed.reshape(size * k, width)
+        inner = np.einsum("jab,jbc->jac", squares.block, A.reshape(size, k, width))
+        half = A.T @ (0.5 * inner - squares.mixed).reshape(size * k, width)
+        added += half + half.T
+    return lost, added
 
 
 def vote_meat(votes: Votes, slope: Floats, g: int) -> Floats:
@@ -345,7 +393,7 @@ def uncertain_scores(
     if n > MOST_DENSE:
         return _many_items(law, votes, at, clusters, scores)
     found = curvature(law, votes, at)
-    meat = vote_meat(votes, found.rows, g) + np.diag(found.prior)
+    meat = found.meat + np.diag(found.prior)
     covariance = sandwich(found.bread, meat, votes.compared)
     errors = _shared_errors(found.bread, meat, n)
     if clusters.code is not None:
