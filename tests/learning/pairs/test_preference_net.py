@@ -74,7 +74,7 @@ def test_it_reaches_the_optimum_of_its_objective(crowd, loss):
 
     start = np.concatenate([np.zeros(5), np.full(n if loss == "per-worker" else 0, 2.2)])
     best = minimize(objective, start, method="L-BFGS-B")
-    exact = {"weight_decay": 0.0, "batch_size": 3000, "epochs": 500, "lr": 0.05}
+    exact = {"weight_decay": 0.0, "batch_size": 3000, "epochs": 800, "lr": 0.2, "crowd_lr": 0.2}
     fit = PreferenceNet(loss=loss, **exact).fit(X, votes, items=range(len(X)))
     np.testing.assert_allclose(weights(fit) * scale, best.x[:5], atol=0.01)
     if loss == "per-worker":

@@ -56,7 +56,7 @@ def test_one_group_stays_one():
 def test_one_group_is_plain_preference_learning():
     X, votes, _, _ = two_groups(1, n_minority=0)
     one = RewardMixture(n_groups=1, l2=1e-6).fit(X, votes, items=range(len(X)))
-    options = {"batch_size": 2500, "epochs": 500, "lr": 0.05, "weight_decay": 0.0}
+    options = {"batch_size": 2500, "epochs": 800, "lr": 0.3, "weight_decay": 0.0}
     net = PreferenceNet(loss="plain", **options).fit(X, votes, items=range(len(X)))
     np.testing.assert_allclose(one.group_scores_[:, 0], net.scores_, atol=0.05)
 

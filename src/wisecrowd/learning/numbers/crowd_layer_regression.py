@@ -47,8 +47,8 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
 
     Scales start at 1 and biases at 0. After every epoch their means over annotations are set to
     1 and 0 again, and the network's output takes over what they lose. Numbers are standardised for
-    training (without a shift for kind "S"). Noise and the variance around the regression are estimated afterwards, so that
-    predictions can use labels.
+    training (without a shift for kind "S"). Noise and the variance around the regression are
+    estimated afterwards, so that predictions can use labels.
 
     Use it when tasks have features that a network must learn from, such as images. Prefer
     RaykarRegression for vectors: this loss weighs all workers alike. Cost per epoch: that of the
