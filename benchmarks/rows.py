@@ -19,6 +19,10 @@ class Row:
     measured: str
     met: bool | None = None  # None: reported, no bar
 
+    def __post_init__(self) -> None:
+        if self.met is not None:  # a comparison of numpy's numbers is not a bool to JSON
+            object.__setattr__(self, "met", bool(self.met))
+
     def line(self) -> str:
         mark = {True: "yes", False: "NO", None: "–"}[self.met]
         return f"| {self.what} | {self.bar} | {self.measured} | {mark} |"

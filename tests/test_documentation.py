@@ -128,7 +128,7 @@ def test_commands_have_their_options(page, capsys):
 @every_page
 def test_links_lead_somewhere(page):
     """Files that are there, or pages of methods, which are made when the site is built."""
-    made = {f"methods/{name}.md" for kind in PACKAGES for name in method_names(kind)}
+    made = {f"methods/{name}.md" for kind in PACKAGES for name in method_names(kind, None)}
     made |= {"methods/index.md", "methods/shared-parameters.md"}
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         target = Path(os.path.normpath(page.parent / link))

@@ -36,6 +36,7 @@ JUDGED = (
 A_POINT = 0.01
 # Number of classes, share of the first one, and the workers' accuracy.
 SINGLE = ((2, 0.5, 1.0), (2, 0.8, 1.0), (4, 0.25, 0.8), (3, 0.9, 1.0), (2, 0.95, 0.8))
+VOTE = "majority-vote"
 HDS = "hierarchical-dawid-skene"
 
 
@@ -139,17 +140,25 @@ def _judge_real_crowds(scores, theirs, quality, below) -> list[Row]:
 
 
 def quizzes(n_draws: int = 40) -> list[Row]:
-    rng = np.random.default_rng(5)
-    right = []
-    for _ in range(n_draws):
-        truth = rng.integers(0, 5, 25)
-        answers = rng.integers(0, 5, (25, 30))
-        answers[:, :5] = truth[:, None]
-        labels = wc.CrowdLabels.from_matrix(answers, classes=range(5))
-        right.append([np.mean(fit(m, labels).labels_ == truth) for m in ("auto", "majority-vote")])
-    auto, vote = np.mean(right, axis=0)
     what = "quizzes: 25 questions, 5 options, 5 experts among 30 workers, 25 guess"
-    return [Row(what, "≥ .95", f"{auto:.3f} (vote {vote:.3f})", auto >= 0.95)]
+    found = []
+    for known in (1.0, 0.9, 0.8, 0.7):  # share of the questions that an expert knows
+        rng = np.random.default_rng(5)
+        right = []
+        for _ in range(n_draws):
+            truth = rng.integers(0, 5, 25)
+            answers = rng.integers(0, 5, (25, 30))
+            expert = np.where(rng.random((25, 5)) < known, truth[:, None], answers[:, :5])
+            answers[:, :5] = expert
+            labels = wc.CrowdLabels.from_matrix(answers, classes=range(5))
+            right.append([np.mean(fit(m, labels).labels_ == truth) for m in ("auto", VOTE)])
+        auto, vote = np.mean(right, axis=0)
+        told, text = f"experts know {known:.0%}", f"{auto:.3f} (vote {vote:.3f})"
+        if known == 1:
+            found.append(Row(f"{what}; {told}", "≥ .95", text, auto >= 0.95))
+        else:
+            found.append(Row(f"{what}; {told}", "reported", text))
+    return found
 
 
 def tiny_crowds(n_draws: int = 500) -> list[Row]:
@@ -220,8 +229,9 @@ def cost() -> list[Row]:
         what = f"{HDS} against dawid-skene, one pass, 10^6 labels, K = {n_classes}"
         rows.append(Row(what, "≤ 8×", f"{hds / ds:.1f}× ({hds:.4f} s)", hds <= 8 * ds))  # fmt: skip
     labels, _ = random_crowd(100_000, 4)
-    seconds = cpu_seconds(lambda: fit("auto", labels))
-    rows.append(Row("auto, 10^5 labels, K = 4", "≤ 5 CPU s", f"{seconds:.2f} s", seconds <= 5))
+    first, seconds = (cpu_seconds(lambda: fit("auto", labels)) for _ in range(2))
+    text = f"{seconds:.2f} s; {first:.2f} s for the first fit, which compiles kernels"
+    rows.append(Row("auto, 10^5 labels, K = 4", "≤ 5 CPU s", text, seconds <= 5))
     labels, _ = random_crowd(10_000_000, 4, n_workers=10_000)
     auto, plain = (cpu_seconds(lambda m=m: fit(m, labels)) for m in ("auto", "dawid-skene"))
     rows.append(Row("auto against dawid-skene, 10^7 labels, K = 4", "≤ 15×",

@@ -22,7 +22,7 @@ from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.registry import get_method, kebab_case, method_names
 from wisecrowd.inference.held_out_labels import HeldOutScore, paired_difference
-from wisecrowd.inference.judges import Judge, judge_of
+from wisecrowd.inference.scorers import Scorer, scorer_of
 
 FLAGS = ("near_best", "recommended")
 SHORT = 1.0  # CPU seconds; shorter fits are timed again
@@ -102,7 +102,7 @@ def compare(
         worker_columns=worker_columns, type=type,
     )  # fmt: skip
     asked = frame_library(library, labels.frame_library)
-    known = judge_of(labels).match(truth, labels)
+    known = scorer_of(labels).match(truth, labels)
     rows = compare_methods(labels, known, chosen, random_state, _named_warnings)
     return as_frame(comparison_table(rows, scores_of(labels, known)), asked)
 
@@ -120,7 +120,7 @@ def compare_methods(
     ----------
     labels : CrowdLabels, CrowdNumbers or CrowdPairs
     truth : object or None
-        The truth as the kind's judge returns it (``match``).
+        The truth as the kind's scorer returns it (``match``).
     methods : sequence or None
         Names or methods; None means all that take this kind of labels.
     seed : int
@@ -129,19 +129,19 @@ def compare_methods(
         Context manager around the fit of each method, such as a progress bar.
     """
     chosen = comparable_methods(labels) if methods is None else list(methods)
-    judge = judge_of(labels)
-    plan = judge.plan(labels) if truth is None else None
+    scorer = scorer_of(labels)
+    plan = scorer.plan(labels) if truth is None else None
     rows = []
     for number, method in enumerate(chosen, start=1):
         name = method_name(method)
         try:
             with around(name, number, len(chosen)):
-                scores = _fit_and_score(method, labels, judge, truth, plan, seed)
+                scores = _fit_and_score(method, labels, scorer, truth, plan, seed)
                 rows.append({"method": name, **scores})
         except WisecrowdError as error:
             rows.append({"method": name, "reason": str(error)})
     if truth is None:
-        _add_agreement(rows, judge)
+        _add_agreement(rows, scorer)
     first = scores_of(labels, truth)[0]
     rows.sort(key=lambda row: _rank(row, first))
     if truth is None:
@@ -200,11 +200,11 @@ def comparable_methods(labels: Annotations) -> list[str]:
 
 def scores_of(labels: Annotations, truth: Any) -> tuple[str, ...]:
     """Return the columns of the scores; the first determines the ranking."""
-    judge = judge_of(labels)
+    scorer = scorer_of(labels)
     if truth is not None:
-        return judge.with_truth
+        return scorer.with_truth
     return (
-        "held_out_score", "standard_error", "near_best", "recommended", *judge.claims, "agreement",
+        "held_out_score", "standard_error", "near_best", "recommended", *scorer.claims, "agreement",
     )  # fmt: skip
 
 
@@ -262,14 +262,14 @@ def _timed_fit(
 
 
 def _fit_and_score(
-    method: str | Aggregator, labels: Annotations, judge: Judge, truth: Any, plan: Any, seed: int
+    method: str | Aggregator, labels: Annotations, scorer: Scorer, truth: Any, plan: Any, seed: int
 ) -> Row:
     model, seconds = _timed_fit(method, labels, seed)
     row: Row = {"cpu_seconds": seconds, "model": model}
     if truth is not None:
-        return {**judge.score(model, truth), **row}
-    row |= judge.claim(model, labels)
-    held_out = None if plan is None else _held_out(method, judge, plan, seed)
+        return {**scorer.score(model, truth), **row}
+    row |= scorer.claim(model, labels)
+    held_out = None if plan is None else _held_out(method, scorer, plan, seed)
     if held_out is None:
         return {"held_out_score": None, "standard_error": None, **row}
     error = held_out.standard_error
@@ -281,7 +281,9 @@ def _fit_and_score(
     }
 
 
-def _held_out(method: str | Aggregator, judge: Judge, plan: Any, seed: int) -> HeldOutScore | None:
+def _held_out(
+    method: str | Aggregator, scorer: Scorer, plan: Any, seed: int
+) -> HeldOutScore | None:
     """Return the score on hidden labels; None, with a warning, if the method cannot have one."""
 
     def fit(visible: Annotations) -> Aggregator:
@@ -292,7 +294,7 @@ def _held_out(method: str | Aggregator, judge: Judge, plan: Any, seed: int) -> H
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", WisecrowdWarning)  # the fit to all labels warns
-            return judge.score_held_out(fit, plan)
+            return scorer.score_held_out(fit, plan)
     except WisecrowdError as error:
         warnings.warn(
             f"There is no held-out score, because a fit without some labels failed: {error}",
@@ -302,12 +304,12 @@ def _held_out(method: str | Aggregator, judge: Judge, plan: Any, seed: int) -> H
         return None
 
 
-def _add_agreement(rows: list[Row], judge: Judge) -> None:
+def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
     """Add to each fitted method its mean agreement with the other methods."""
     fitted = [row for row in rows if "model" in row]
     for row in fitted:
         others = [other["model"] for other in fitted if other is not row]
-        shares = [judge.agreement(row["model"], other) for other in others]
+        shares = [scorer.agreement(row["model"], other) for other in others]
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 

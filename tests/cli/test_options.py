@@ -13,7 +13,8 @@ from wisecrowd.cli.options import Reading, names_of
 from wisecrowd.core.exceptions import ParameterError
 
 GIVEN = Reading(
-    task="t", worker="w", label="l", timestamp="s", weight="g", no_header=True, columns="t,w,l",
+    task="t", worker="w", label="l", left="a", right="b", timestamp="s", weight="g",
+    no_header=True, columns="t,w,l",
     wide=True, worker_columns="ann,bob", format="csv", encoding="latin-1", classes="a,b",
     abstain=["?", "-"], duplicates="last", type="labels", kinds="human",
     exclude_workers=["m*", "x"],
@@ -44,7 +45,7 @@ def test_every_option_of_reading_reaches_the_reader(cli, table, tmp_path, monkey
     }.get(command, [answers])
     seen = []
 
-    def reach(files, reading, notes):
+    def reach(files, reading, notes, **more):
         seen.append(reading)
         raise ReachedError
 

@@ -206,7 +206,7 @@ def test_many_blocks_give_the_same_posterior_and_likelihood(monkeypatch):
 def test_too_many_parameters_are_refused_with_figures():
     task = np.arange(1000, dtype=np.int32)
     labels = CrowdLabels(task, task, task, task, np.arange(100_000), np.arange(1000))
-    with pytest.raises(DataError, match=r"100000 workers and 1000 classes .*TB.* use one-coin"):
+    with pytest.raises(DataError, match=r"100000 workers, 1000 classes .*TB.* use one-coin"):
         DawidSkene().fit(labels)
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.copy_reference import (
     LEAST_RATE,
     Annotations,
@@ -33,6 +34,34 @@ def test_a_suspected_group_is_one_unit_per_task():
     assert len(data.unit_task) == 300 * 10
     np.testing.assert_allclose(np.bincount(data.unit, data.share), 1.0)
     np.testing.assert_array_equal(data.unit_task[data.unit], data.task)
+
+
+def test_repeated_labels_are_one_label_of_their_weight():
+    labels = copied(2).labels
+    times = np.random.default_rng(0).integers(1, 4, labels.n_annotations)
+    columns = labels.task, labels.worker, labels.label
+    weighted = CrowdLabels.from_arrays(*columns, weight=times.astype(float))
+    repeated = (np.repeat(column, times) for column in columns)
+    repeated = CrowdLabels.from_arrays(*repeated, duplicates="keep")
+    groups = suspects(9, 15)
+    for one, other in zip(
+        Annotations.of(weighted, groups), Annotations.of(repeated, groups), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    one, other = reference(weighted, groups), reference(repeated, groups)
+    np.testing.assert_array_equal(one.confusion, other.confusion)
+    np.testing.assert_array_equal(one.log_posterior, other.log_posterior)
+
+
+def test_a_worker_who_labels_a_task_twice_is_one_worker():
+    """A unit counts as one worker, whose two labels for a task both count; a group's are shared."""
+    labels = CrowdLabels.from_arrays(
+        [0, 0, 0, 0], ["a", "a", "b", "c"], [0, 1, 1, 1], duplicates="keep"
+    )
+    alone = Annotations.of(labels, np.array([-1, 0, 0], dtype=np.int32))
+    np.testing.assert_allclose(alone.share, [1, 1, 0.5, 0.5])
+    together = Annotations.of(labels, np.zeros(3, dtype=np.int32))
+    np.testing.assert_allclose(together.share, [1 / 3] * 4)
 
 
 def test_copies_do_not_confirm_each_other():

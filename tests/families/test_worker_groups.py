@@ -9,7 +9,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import cut_tasks
 from wisecrowd.families.dependence import Dependence
-from wisecrowd.families.worker_groups import Opinions, groups_of, linked_groups
+from wisecrowd.families.worker_groups import Opinions, _opposed, groups_of, linked_groups
 
 LABELS = CrowdLabels.from_matrix([[0, 1, 0, 1], [1, 1, 1, 0]], workers=["a", "b", "c", "d"])
 
@@ -124,3 +124,25 @@ def test_opinions_by_hand():
     np.testing.assert_array_equal(opinions.votes, [[3, 0], [0, 1], [0, 0], [1, 0]])
     np.testing.assert_array_equal(opinions.shared, [0])  # the other opinion has no weight
     np.testing.assert_array_equal(opinions.fused_votes(hard=True), [[1, 1], [0, 0], [1, 0]])
+
+
+@pytest.mark.parametrize(("n_colluders", "seed"), [(6, 0), (7, 5), (4, 2)])
+def test_the_honest_majority_is_not_taken_for_a_group(n_colluders, seed):
+    """Colluders as the reference would explain all others as one group, and win every vote."""
+    crowd = 9 * simulate.OneCoinWorkers(8, 2) + n_colluders * simulate.Colluders(0.95)
+    made = simulate.crowd(300, crowd, simulate.Dense(), n_classes=3, random_state=seed)
+    np.testing.assert_array_equal(groups_of("auto", made.labels), [-1] * 9 + [0] * n_colluders)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([-1, -1, -1, 0, 0], [0, 0, 0, -1, -1], True),  # changed places
+        ([-1, -1, -1, -1, 0, 0], [-1, 0, 0, 0, -1, -1], True),  # but for one of them
+        ([-1, -1, -1, 0, 0], [1, 1, -1, 0, 0], False),  # the second suspects two more
+        ([-1] * 5, [-1, -1, 0, 0, 0], False),
+        ([0, 0, 1, 1], [-1, -1, 0, 0], True),  # nobody to compare them by
+    ],
+)
+def test_opposed_groupings(one, other, expected):
+    assert _opposed(np.array(one), np.array(other)) is expected

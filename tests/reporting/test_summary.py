@@ -35,8 +35,11 @@ def test_verdict_is_measured_by_the_truth(summary, labels, truth):
 
 def test_findings_come_with_commands_that_read_the_file_the_same_way(summary):
     by_id = {step["id"]: step for step in summary["next"]}
-    assert by_id["spammers"]["command"] == (
-        "wisecrowd audit 'my answers.csv' --prune-to cleaned.csv --unlabelled spare --task image"
+    spammers = by_id["spammers"]  # whom the fit ignores: the remedy is not to prune them
+    assert "pruning them changes" in spammers["remedy"]
+    assert not spammers["remedy"].startswith("Prune")
+    assert spammers["command"] == (
+        "wisecrowd audit 'my answers.csv' --part spammers -o audit --task image"
     )
     assert by_id["collusion"]["affected"] == ["13", "14", "15"]
     order = [step["severity"] for step in summary["next"]]

@@ -166,9 +166,11 @@ def estimate_accuracy(
     Examples
     --------
     >>> from wisecrowd import simulate
+    >>> from wisecrowd.aggregation import DawidSkene
     >>> crowd = simulate.crowd(300, 30 * simulate.OneCoinWorkers(4, 2), simulate.PerTask(4))
     >>> gold = dict(enumerate(crowd.truth[:60]))
-    >>> found = estimate_accuracy(crowd.labels, gold=gold, n_simulations=5)
+    >>> fit = DawidSkene().fit(crowd.labels)
+    >>> found = estimate_accuracy(crowd.labels, gold=gold, fit=fit, n_simulations=5)
     >>> found.method.tolist()
     ['posterior', 'simulation', 'gold']
     >>> bool(found.value[1] < found.value[0]), found.n_gold  # too much is claimed

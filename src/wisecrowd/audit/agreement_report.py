@@ -155,7 +155,7 @@ class AgreementReport(Part):
 def measure_agreement(
     labels: Any,
     *,
-    level: Level = "nominal",
+    level: Level | None = None,
     order: Sequence[Any] | None = None,
     min_common: int = 5,
     n_replicates: int = 1000,
@@ -172,11 +172,12 @@ def measure_agreement(
     Parameters
     ----------
     labels : CrowdLabels or data of any accepted form
-    level : {"nominal", "ordinal", "interval"}, default "nominal"
-        Level of measurement of alpha. "interval" needs classes that are numbers; "ordinal" needs
+    level : {"nominal", "ordinal", "interval"}, optional
+        Level of measurement of alpha; by default "ordinal" if the classes are ordered, otherwise
+        "nominal". "interval" needs classes that are numbers; "ordinal" needs ordered classes,
         numbers or ``order``.
     order : sequence of all classes, optional
-        All classes from lowest to highest, for "ordinal".
+        All classes from lowest to highest, for "ordinal"; by default that of ordered classes.
     min_common : int, default 5
         Minimum number of shared tasks for a pair of workers to count in Cohen's kappa.
     n_replicates : int, default 1000
@@ -195,9 +196,13 @@ def measure_agreement(
     >>> found.alpha.round(1), found.fleiss.round(1)
     (array([0.7, 0.7, 0.7]), array([0.7, 0.7, 0.7]))
     """
-    check_choice("level", level, LEVELS)
     check_integer("min_common", min_common, 2)
     known = as_crowd_labels(labels)
+    if level is None:
+        level = "ordinal" if known.ordered else "nominal"
+    check_choice("level", level, LEVELS)
+    if order is None and level == "ordinal" and known.ordered:
+        order = known.classes.tolist()
     if known.weight is not None:
         known = known.select_annotations(known.weight > 0)
     if not (known.labels_per_task >= 2).any():

@@ -52,7 +52,7 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.comparing import comparable_methods, compare_methods, scores_of
     from wisecrowd.engines.threads import set_threads
-    from wisecrowd.inference.judges import judge_of
+    from wisecrowd.inference.scorers import scorer_of
 
     learning, parameters, seed = asked.learning, asked.parameter or [], asked.running.seed or 0
     learning.check(parameters)
@@ -81,7 +81,7 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
                 lambda name, i, n: working(f"{name} ({i} of {n})", notes, about=name),
             )  # fmt: skip
             scores = list(scores_of(data, known))
-            explanations = judge_of(data).explanations
+            explanations = scorer_of(data).explanations
         manifest = describe_run(
             context, sources, method="compare", seed=seed,
             parameters={"methods": chosen, **({"all": parameters} if parameters else {})},

@@ -11,7 +11,7 @@ from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
 # All rows: by default nothing is dropped or questioned.
-KEEP_ALL = Reading(duplicates="keep", type="labels", kinds="all")
+KEEP_ALL = Reading(duplicates="keep", kinds="all")
 
 
 @command
@@ -33,8 +33,9 @@ def convert(
 ) -> None:
     """Convert annotations or a platform's export to one plain table.
 
-    The columns are task, worker, label and any others in the data. Rows are sorted by task and
-    worker. By default only rows that an export marks as skipped or rejected are dropped.
+    The columns are task, worker, label and any others in the data; instead of label, numbers have
+    value, and pairs have left, right and outcome. Rows are sorted by task and worker. By default
+    only rows that an export marks as skipped or rejected are dropped.
     """
     from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import check_outputs, write_result
@@ -44,7 +45,7 @@ def convert(
 
     check_outputs([target, *([gold] if gold else [])], [source, *reading.key_files])
     with Notes(quiet) as notes:
-        labels = read_labels([source], reading, notes)
+        labels = read_labels([source], reading, notes, default_type="labels")
         manifest = describe_run(context, [source])
         known = None
         if gold is not None:

@@ -30,41 +30,61 @@ class EvaluateOptions:
     truth_columns: options.TruthColumns = None
     task: options.TaskColumn = None
     label: options.LabelColumn = None
+    type: options.Type = None
+    scale: options.Scale = None
     as_json: options.Json = False
     quiet: options.Quiet = False
 
 
 @command
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
-    """Score a file of labels against the truth.
+    """Score a file of labels, numbers or ranked items against the truth.
+
+    The columns tell which: task and label, task and value, or item and score.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
-    calibration error for more.
+    calibration error for more. --scale, or --type ordered, gives the mean absolute error (MAE) and
+    the quadratic weighted kappa of ordered classes.
     """
+    from wisecrowd.cli.evaluate_answers import ANSWER_FILES, evaluate_answers, kind_of_answers
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
 
     places = split_output(asked.output, asked.as_json)
     check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
-    reading = Reading(task=asked.task, label=asked.label)
+    reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
     with Notes(asked.quiet) as notes:
+        kind = kind_of_answers(labels, reading.declared_type)
+        if kind in ANSWER_FILES:
+            file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
+            found = evaluate_answers(labels, kind, file, notes)
+            notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")
+            manifest = describe_run(context, [labels, asked.truth], method="evaluate")
+            _show(*found[:3], places, asked.as_json, manifest, notes)
+            return
         result = read_result(labels, asked.task, asked.label, notes)
         file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
         known = read_truth(file, result.tasks, notes)
-        scores = _scores(result, known)
+        scores = _scores(result, known, reading)
         manifest = describe_run(context, [labels, asked.truth], method="evaluate")
-        _show(scores, known, len(result.tasks), places, asked.as_json, manifest, notes)
+        sizes = len(known.rows), len(result.tasks)
+        notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
+        _show(scores, *sizes, places, asked.as_json, manifest, notes)
 
 
-def _scores(result: Any, truth: MatchedTruth) -> dict[str, float]:
+def _scores(result: Any, truth: MatchedTruth, reading: Reading) -> dict[str, float]:
     import numpy as np
 
-    from wisecrowd.cli.scores import spread_confidence
-    from wisecrowd.metrics.against_truth import label_scores, probability_scores
+    from wisecrowd.cli.scores import grades_of, spread_confidence
+    from wisecrowd.metrics.against_truth import label_scores, ordered_scores, probability_scores
 
-    scores = label_scores(truth, result.labels)
+    if reading.declared_type == "ordered":
+        result, grades = grades_of(result, truth, reading.declared_classes)
+        scores = label_scores(truth, result.labels) | ordered_scores(truth, result.labels, grades)
+    else:
+        scores = label_scores(truth, result.labels)
     if result.probas is not None:
         return scores | probability_scores(truth, result.probas, result.classes)
     if result.confidence is not None:
@@ -81,7 +101,7 @@ def _scores(result: Any, truth: MatchedTruth) -> dict[str, float]:
 
 def _show(
     scores: dict[str, float],
-    truth: MatchedTruth,
+    n_scored: int,
     n_labels: int,
     places: tuple[str | None, str | None],
     as_json: bool,
@@ -96,14 +116,13 @@ def _show(
     from wisecrowd.storage.atomic import together
 
     table, document = places
-    notes(f"{len(truth.rows)} of {n_labels} tasks have a truth")
     with together():
         if table is not None:
             names = np.array(list(scores), dtype=object)
             write_result({"score": names, "value": np.array(list(scores.values()))}, table,
                          manifest, notes)  # fmt: skip
         if as_json:
-            found = {"n_scored": len(truth.rows), "n_labels": n_labels, **scores}
+            found = {"n_scored": n_scored, "n_labels": n_labels, **scores}
             give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     if table is None and not as_json:
         rows = [[HEADINGS[name], value] for name, value in scores.items()]

@@ -56,8 +56,13 @@ def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Ma
     return Manifest.describe(inputs=inputs, command=["wisecrowd", *context.obj], **facts)
 
 
-def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
-    """Read annotations by the options, and note what was detected, dropped or merged."""
+def read_labels(
+    files: list[str], reading: Reading, notes: Notes, default_type: str | None = None
+) -> CrowdLabels:
+    """Read annotations by the options, and note what was detected, dropped or merged.
+
+    ``default_type`` is the type of labels that nothing declares.
+    """
     from wisecrowd.io.tables import read
 
     key = _key_of(reading)
@@ -70,12 +75,15 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             task=reading.task,
             worker=reading.worker,
             label=reading.label,
+            left=reading.left,
+            right=reading.right,
             timestamp=reading.timestamp,
             weight=reading.weight,
             classes=reading.declared_classes,
             abstain=reading.abstain or (),
             duplicates=reading.duplicates,
             type=reading.declared_type,
+            default_type=default_type,
             **reading.layout,
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
@@ -178,13 +186,13 @@ def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTru
 
 
 def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
-    """Read the truth in the form that the judge of the data's kind takes."""
+    """Read the truth in the form that the scorer of the data's kind takes."""
     from wisecrowd.core.labels import CrowdLabels
-    from wisecrowd.inference.judges import judge_of
+    from wisecrowd.inference.scorers import scorer_of
 
     if isinstance(data, CrowdLabels):
         return read_truth(file, data.tasks, notes)
-    return judge_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
+    return scorer_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

@@ -12,6 +12,7 @@ from wisecrowd.cli.options import SourceOptions
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
 
+LABELS = "labels"
 _CLASSES = 12  # maximum number of classes to list
 
 
@@ -20,6 +21,7 @@ def inspect(
     files: options.Files,
     *,
     source: SourceOptions,
+    type: options.Type = None,
     as_json: options.PrintJson = False,
 ) -> None:
     """Describe a file: format, columns, questions, counts, and rows left out, with reasons."""
@@ -29,7 +31,8 @@ def inspect(
 
     with Notes(quiet=True) as notes:  # warnings are part of the answer
         seen = look(
-            files, source.format, task=source.task, worker=source.worker, label=source.label,
+            files, source.format, type=type, task=source.task, worker=source.worker,
+            label=source.label, left=source.left, right=source.right,
             encoding=source.encoding, kinds=options.names_of(source.kinds),
             exclude_workers=source.exclude_workers or (), **source.layout,
         )  # fmt: skip
@@ -58,8 +61,11 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
+        ("type", seen.type if seen.type != LABELS else ""),
         ("content", f"{_sizes(seen.questions[0])}; {per_task} labels per task{models}"),
-        ("classes", _listed(seen.classes or {})),
+        ("classes", _listed(seen.classes or {}, ordered=seen.type != LABELS)),
+        ("numbers", ", ".join(f"{name} {value:g}" for name, value in (seen.numbers or {}).items())),
+        ("pairs", _compared(seen.pairs) if seen.pairs else ""),
         ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
         ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
         *_left_out(seen),
@@ -79,13 +85,31 @@ def _column(role: str, name: str) -> str:
 
 
 def _sizes(question: Question) -> str:
+    noun = question.type if question.type in ("numbers", "pairs") else "labels"
+    named = {
+        LABELS: f", {question.n_classes} classes",
+        "ordered": f", {question.n_classes} ordered classes",
+        "pairs": f", {question.n_items} items",
+    }.get(question.type, "")
     return (
-        f"{question.n_labels} labels by {question.n_workers} workers of {question.n_tasks} tasks, "
-        f"{question.n_classes} classes"
+        f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
+        f"{named}"
     )
 
 
-def _listed(classes: dict[str, int]) -> str:
-    common = sorted(classes.items(), key=lambda pair: -pair[1])
+def _compared(pairs: dict[str, float]) -> str:
+    parts = int(pairs["n_components"])
+    apart = f"; {parts} groups of items are not connected by votes" if parts > 1 else ""
+    return (
+        f"ties {pairs['tie_share']:.1%}; the left item wins {pairs['left_share']:.1%} of the "
+        f"others{apart}"
+    )
+
+
+def _listed(classes: dict[str, int], *, ordered: bool) -> str:
+    """Return the classes with their counts: the most frequent first, or in their order."""
+    common = (
+        list(classes.items()) if ordered else sorted(classes.items(), key=lambda pair: -pair[1])
+    )
     shown = ", ".join(f"{name} {count}" for name, count in common[:_CLASSES])
     return shown + (f" and {len(common) - _CLASSES} more" if len(common) > _CLASSES else "")

@@ -64,6 +64,16 @@ LabelColumn = Annotated[
     str | None,
     typer.Option("--label", metavar="COLUMN", help="Column with labels; in exports, the question."),
 ]
+LeftColumn = Annotated[
+    str | None,
+    typer.Option(
+        "--left", metavar="COLUMN", help="Column with the left items of pairs; in exports, a field."
+    ),
+]
+RightColumn = Annotated[
+    str | None,
+    typer.Option("--right", metavar="COLUMN", help="Column with the right items of pairs."),
+]
 TimestampColumn = Annotated[
     str | None,
     typer.Option(
@@ -243,6 +253,8 @@ class SourceOptions:
     task: TaskColumn = None
     worker: WorkerColumn = None
     label: LabelColumn = None
+    left: LeftColumn = None
+    right: RightColumn = None
     no_header: NoHeader = False
     columns: Columns = None
     wide: Wide = False

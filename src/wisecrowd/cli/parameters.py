@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.core.exceptions import ParameterError
@@ -39,6 +39,26 @@ def configured_method(
     from wisecrowd.core.registry import get_method
 
     signature = inspect.signature(get_method(name, kind).__init__).parameters
+    values = named_values(given, {key: one.default for key, one in signature.items()})
+    if seed is not None and "random_state" in values:
+        raise ParameterError("--seed and -p random_state say the same; give one of them.")
+    method = make_method(name, values, kind)
+    if seed is not None:
+        method.set_params(**dict.fromkeys(seeds_of(method), seed))
+    method._validate_parameters()  # before a large file is read
+    return method
+
+
+def named_values(
+    given: Sequence[str] | None, defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return ``NAME=VALUE`` texts as values by name.
+
+    Examples
+    --------
+    >>> named_values(["bias=0.5", "scale=log"])
+    {'bias': 0.5, 'scale': 'log'}
+    """
     values: dict[str, Any] = {}
     for text in given or ():
         key, equals, value = text.partition("=")
@@ -49,15 +69,8 @@ def configured_method(
             )
         if key in values:
             raise ParameterError(f"-p {key} is given twice; give it once.")
-        default = signature[key].default if key in signature else None
-        values[key] = parse_value(key, value.strip(), default)
-    if seed is not None and "random_state" in values:
-        raise ParameterError("--seed and -p random_state say the same; give one of them.")
-    method = make_method(name, values, kind)
-    if seed is not None:
-        method.set_params(**dict.fromkeys(seeds_of(method), seed))
-    method._validate_parameters()  # before a large file is read
-    return method
+        values[key] = parse_value(key, value.strip(), (defaults or {}).get(key))
+    return values
 
 
 def seeds_of(method: Aggregator) -> dict[str, Any]:

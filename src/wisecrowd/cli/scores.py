@@ -7,18 +7,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.ordered_classes import complete_order
+from wisecrowd.metrics.against_truth import MatchedTruth
 
 HEADINGS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
     "macro_f1": "macro F1",
+    "mean_absolute_error": "MAE",
+    "quadratic_weighted_kappa": "weighted kappa",
     "log_loss": "log loss",
     "brier_score": "Brier score",
     "expected_calibration_error": "ECE",
+    "r2": "R²",
+    "rmse": "RMSE",
+    "correlation": "correlation",
+    "coverage": "in 95% interval",
+    "kendall_tau": "Kendall τ",
+    "pair_accuracy": "pair accuracy",
     "held_out_score": "held-out score",
     "standard_error": "± SE",
     "accuracy_expected": "expected accuracy",
+    "expected_error": "expected error",
     "cpu_seconds": "CPU seconds",
 }
 
@@ -33,3 +46,35 @@ def spread_confidence(
     table = np.repeat(rest[:, None], size, axis=1)
     table[np.arange(n), codes] = confidence if size > 1 else 1.0
     return table
+
+
+def grades_of(
+    result: Any, truth: MatchedTruth, scale: list[str] | None
+) -> tuple[Any, NDArray[Any]]:
+    """Return the result with grades as text, and the grades in order; the truth becomes text too.
+
+    Grades of typed files are whole numbers, those of csv files and of the scale are text.
+    """
+    labels = _texts(result.labels)
+    truth.classes = _texts(truth.classes)
+    given = np.empty(len(labels) + len(truth.classes), dtype=object)
+    given[:] = [*labels.tolist(), *truth.classes.tolist()]
+    if scale is None:
+        return result._replace(labels=labels), complete_order(given[:0], given)
+    grades = _texts(np.array(scale, dtype=object))
+    outside = given[lookup(given, grades) < 0]
+    if len(outside):
+        raise DataError(
+            f"{outside[0]!r} is not on the scale {describe_ids(grades)}; correct it, or give all "
+            "grades with --scale."
+        )
+    return result._replace(labels=labels), grades
+
+
+def _texts(ids: NDArray[Any]) -> NDArray[Any]:
+    """Return ids as text; whole numbers without a fraction."""
+    texts = np.empty(len(ids), dtype=object)
+    texts[:] = [
+        str(int(x)) if isinstance(x, float) and x.is_integer() else str(x) for x in ids.tolist()
+    ]
+    return texts

@@ -42,6 +42,15 @@ class SimulateOptions:
     classes: Annotated[
         str, typer.Option("--classes", metavar="K|A,B,C", help="Number of classes, or their names.")
     ] = "2"
+    type: Annotated[
+        str | None,
+        typer.Option(
+            "--type",
+            metavar="labels|ordered|numbers|pairs",
+            help="Type of the labels; -p sets parameters of the simulator of other types.",
+        ),
+    ] = None
+    parameter: options.Parameters = None
     class_prior: Annotated[
         str | None,
         typer.Option("--class-prior", metavar="P,P,...", help="Probability of each class."),
@@ -58,15 +67,25 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     Writes answers.csv, truth.csv and SOURCE.md into a folder.
 
     CROWD is a sum of populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
+
+    With --type ordered, numbers or pairs, workers have biases and noise of their own: see
+    wisecrowd.simulate.graded_responses, numbers and votes. Of pairs, --tasks is the number of
+    votes.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
     from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     check_outputs([], [], folder=folder)
+    if asked.type not in (None, "labels"):
+        _simulate_kind(context, folder, asked)
+        return
+    if asked.parameter:
+        raise ParameterError("-p is for --type ordered, numbers and pairs; leave it out.")
     crowd = simulator.crowd(
         asked.tasks,
         asked.workers,
@@ -89,6 +108,34 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
         f"{labels.n_tasks} tasks, {labels.n_classes} classes; true worker accuracy "
         f"{crowd.worker_accuracy.mean():.3f} on average"
     )
+
+
+def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) -> None:
+    """Simulate a crowd of another kind than classes."""
+    from wisecrowd.cli.inputs import describe_run
+    from wisecrowd.cli.parameters import named_values
+    from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.kinds import get_kind
+    from wisecrowd.simulate.other_kinds import simulate_kind, write_simulation
+    from wisecrowd.storage.atomic import together
+    from wisecrowd.storage.manifest import write_manifest
+
+    kind = get_kind(asked.type or "labels").name
+    if kind not in ("ordered", "numbers", "pairs"):
+        raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
+    made = simulate_kind(
+        kind, asked.tasks, asked.n_workers or 30, asked.assignment, asked.seed,
+        named_values(asked.parameter),
+    )  # fmt: skip
+    manifest = describe_run(
+        context, [], method="simulate", parameters=dict(made.settings), seed=asked.seed
+    )
+    with together():
+        write_simulation(made, folder)
+        write_manifest(folder, manifest)
+    sizes = [f"{len(ids)} {name}" for name, ids in made.data.vocabularies().items()]
+    Notes(asked.quiet)(f"wrote {folder}: {made.data.n_annotations} labels; {', '.join(sizes)}")
 
 
 def _classes(text: str) -> dict[str, Any]:

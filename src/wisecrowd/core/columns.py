@@ -18,7 +18,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
                "performerid", "user", "userid", "completedby"),
     "label": ("label", "answer", "response", "value", "rating", "class"),
     "weight": ("weight",),
-    "timestamp": ("timestamp",),
+    "timestamp": ("timestamp", "tstamp"),
     "duration": ("duration",),
     "cost": ("cost",),
     "question": ("question",),
@@ -47,6 +47,7 @@ _ID = re.compile(r"(.*?)([ _-]+[iI][dD]|(?<=[a-z])I[dD])", re.DOTALL)
 TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 _JOINTS = str.maketrans("", "", " _-")
 LABEL = {"label": ALIASES["label"]}
+SIDES = ("left", "right")  # the columns of the items of pairs
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
 
@@ -131,7 +132,7 @@ def guess(role: str, columns: Sequence[str], usual: Sequence[str] = ()) -> str |
     if len(candidates) > 1:
         raise DataError(
             f"The columns {listed(candidates)} could each be the {role}; say which one with "
-            f"{option(role, candidates[0])}."
+            f"{option(option_of(role), candidates[0])}."
         )
     return candidates[0] if candidates else None
 
@@ -172,11 +173,23 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
     if close:
         name = next(c for c in columns if plain_name(c) == close[0])
         hint = f" (is it {name!r}?)"
-    given = for_reader(f"{role}='...'", f"--{role if role in ALIASES else 'label'} NAME")
+    given = for_reader(f"{option_of(role)}='...'", f"--{option_of(role)} NAME")
+    what = f"{role} item" if role in SIDES else role
     return (
-        f"No column looks like the {role}: there are {listed(columns)}{hint}; name it with "
+        f"No column looks like the {what}: there are {listed(columns)}{hint}; name it with "
         f"{given} or call it one of {', '.join(usual[:4])}."
     )
+
+
+def option_of(role: str) -> str:
+    """Return the option that names the column of a role: ``label`` names every column of answers.
+
+    Examples
+    --------
+    >>> option_of("left"), option_of("outcome")
+    ('left', 'label')
+    """
+    return role if role in ALIASES or role in SIDES else "label"
 
 
 def listed(columns: Sequence[str]) -> str:

@@ -95,7 +95,7 @@ class Kind:
         Command-line name of the default method that learns from features.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
-    judge : "module:class"
+    scorer : "module:class"
         How ``compare`` scores the methods of this kind.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
@@ -112,7 +112,7 @@ class Kind:
     default_learner: str | None = None
     checked: bool = False
     declared: bool = False
-    judge: str = "wisecrowd.inference.judges:ClassJudge"
+    scorer: str = "wisecrowd.inference.scorers:ClassScorer"
     symmetries: tuple[Symmetry, ...] = ()
 
     def gate(self, data: Any) -> Any:
@@ -210,6 +210,7 @@ KINDS: dict[str, Kind] = {
         answers=OrderedAnswers,
         methods="wisecrowd.aggregation.ordered",
         default_method="thresholds",
+        scorer="wisecrowd.inference.scorers:OrderedScorer",
         prior=class_prior,
         start=as_start,
         checked=True,
@@ -227,6 +228,7 @@ KINDS: dict[str, Kind] = {
         answers=NumberAnswers,
         methods="wisecrowd.aggregation.numbers",
         default_method="gaussian-em",
+        scorer="wisecrowd.inference.scorers:NumberScorer",
         default_learner="raykar-regression",
         prior=number_prior,
         example="wisecrowd.testing.crowds:small_numbers",
@@ -241,6 +243,7 @@ KINDS: dict[str, Kind] = {
         answers=ItemAnswers,
         methods="wisecrowd.aggregation.pairs",
         default_method="crowd-bt",
+        scorer="wisecrowd.inference.scorers:PairScorer",
         default_learner="preference-net",
         example="wisecrowd.testing.crowds:small_votes",
         symmetries=(

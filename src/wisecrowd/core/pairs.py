@@ -100,9 +100,10 @@ class CrowdPairs(Annotations):
         **options
             ``items``: all ids, including those without votes. ``relation``: the question that was
             asked. ``style``: covariates of the votes, a mapping from name to (n_annotations,)
-            numbers, each the left item's value minus the right one's. ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``,
-            ``question``, ``worker_kind`` and ``duplicates`` are described in
-            :meth:`CrowdLabels.from_arrays`. By default every vote counts, also a repeated one.
+            numbers, each the left item's value minus the right one's. ``tasks``, ``workers``,
+            ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``, ``worker_kind`` and
+            ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`. By default every vote
+            counts, also a repeated one.
         """
         from wisecrowd.core.pair_columns import pairs_from_columns
 

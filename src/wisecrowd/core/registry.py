@@ -143,7 +143,7 @@ def methods(kind: str = "aggregation", *, type: str | None = None) -> list[Metho
     Examples
     --------
     >>> methods()[0].name
-    'majority-vote'
+    'auto'
     """
     if kind not in PACKAGES:
         raise ParameterError(f"kind is {kind!r}; choose one of {', '.join(PACKAGES)}.")

@@ -25,7 +25,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
+from wisecrowd.core.ordered_classes import ORDERED, grades_like, in_numeric_order
 from wisecrowd.core.value_columns import as_numbers, as_texts, as_timestamps, as_weights
 
 __all__ = [
@@ -249,8 +249,8 @@ def labels_from_arrays(
     check_lengths(given)
     task_codes, task_ids = complete_ids(task, "task", places, declared=tasks)
     worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
-    label_codes, class_ids, abstained = _classes(label, classes, abstain, places)
     ordered = ordered or type == ORDERED
+    label_codes, class_ids, abstained = _classes(label, classes, abstain, places, ordered)
     if ordered and classes is None:
         label_codes, class_ids = in_numeric_order(label_codes, class_ids)
     if len(task_codes) == 0 or (abstained is not None and abstained.all()):
@@ -366,7 +366,7 @@ def _recode(
 
 
 def _classes(
-    values: Any, classes: Any, abstain: Any, places: Places
+    values: Any, classes: Any, abstain: Any, places: Places, ordered: bool = False
 ) -> tuple[Codes, NDArray[Any], NDArray[np.bool_] | None]:
     """Return codes, vocabulary and a mask of abstentions, which are not classes."""
     encoded = encode(values, places.column("label"))
@@ -380,7 +380,8 @@ def _classes(
             f"remove the row, or declare the empty label an abstention ({option('abstain', '')})."
         )
     if classes is not None:
-        vocabulary = distinct_ids(classes, "classes")
+        declared = grades_like(encoded.vocabulary, classes) if ordered else classes
+        vocabulary = distinct_ids(declared, "classes")
         return _recode(encoded, vocabulary, "classes", places, abstained), vocabulary, abstained
     if abstained is None:
         return encoded.codes, encoded.vocabulary, None

@@ -113,6 +113,28 @@ def choose_columns(
     return WideColumns(task, tuple(chosen), tuple(left_out))
 
 
+def numbered_workers(names: Sequence[str], task: str | None) -> list[str]:
+    """Return the columns of the workers of a wide table of numbers, by their names alone.
+
+    Numbers of workers cannot be told from other numbers by their values, so the names must form
+    one series.
+
+    Examples
+    --------
+    >>> numbered_workers(["id", "rater_1", "rater_2", "length"], None)
+    ['rater_1', 'rater_2']
+    """
+    free = [name for name in names if name != task and not _has_other_meaning(name)]
+    series = _series(free)
+    words = {match[1].lower() for name in series if (match := _NUMBERED.fullmatch(name))}
+    if len(words) != 1:
+        raise DataError(
+            f"Which columns of a wide table of numbers are workers cannot be told (there are "
+            f"{listed(names)}); name them with {_worker_option(free or names)}."
+        )
+    return [name for name in free if name in series]
+
+
 def wide_hint(header: Sequence[str], columns: Mapping[str, Any]) -> str | None:
     """Return advice on reading a table that looks wide; None for other tables.
 

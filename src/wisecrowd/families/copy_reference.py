@@ -39,7 +39,9 @@ TOLERANCE = 0.005  # largest change of a confusion rate
 class Annotations(NamedTuple):
     """Annotations of nonzero weight by (task, worker), and the unit of each.
 
-    A unit is the labels of a worker, or of a suspected group, on one task.
+    A unit is the labels of a worker, or of a suspected group, on one task. Equal labels of a worker
+    for a task are one annotation of their total weight, so that repeated labels are left out
+    together, like a label of the same weight.
     """
 
     task: Ints
@@ -55,8 +57,7 @@ class Annotations(NamedTuple):
     @classmethod
     def of(cls, labels: CrowdLabels, groups: Codes) -> Annotations:
         """Collect the annotations; ``groups`` (n_workers,) has -1 for workers without suspicion."""
-        task, worker, label, weight = counted_annotations(labels)
-        task, worker, label = (column.astype(np.int64) for column in (task, worker, label))
+        task, worker, label, weight = _merged(labels)
         n_groups = int(groups.max(initial=-1)) + 1
         voter = np.where(groups[worker] >= 0, groups[worker], n_groups + worker)
         n_voters = n_groups + labels.n_workers
@@ -73,8 +74,22 @@ class Annotations(NamedTuple):
 
     @property
     def share(self) -> Floats:
-        """(n,): weight of each label if its unit is to count as one label."""
-        return self.weight / np.bincount(self.unit)[self.unit]
+        """(n,): weight of each label if its unit is to count as one worker."""
+        pair = self.unit * self.n_workers + self.worker
+        n_workers = np.bincount(np.unique(pair) // self.n_workers)
+        return np.asarray(self.weight / n_workers[self.unit])
+
+
+def _merged(labels: CrowdLabels) -> tuple[Ints, Ints, Ints, Floats]:
+    """Return task, worker, label and weight of the distinct annotations of nonzero weight."""
+    task, worker, label, weight = counted_annotations(labels)
+    task, worker, label = (column.astype(np.int64) for column in (task, worker, label))
+    if not ((task[1:] == task[:-1]) & (worker[1:] == worker[:-1])).any():
+        return task, worker, label, weight
+    J, K = labels.n_workers, labels.n_classes
+    keys, inverse = np.unique((task * J + worker) * K + label, return_inverse=True)
+    total = np.bincount(inverse.ravel(), weight)
+    return keys // (J * K), keys // K % J, keys % K, total
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ look certain. V is projected on scores with sum zero, because nobody observes th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -257,6 +257,15 @@ def item_answers(
         component=parts(votes.left[used], votes.right[used], votes.n_items),
         tied_with_best=scores[best] - scores <= width * spread + SAME,
         covariance=covariance,
+    )  # fmt: skip
+
+
+def scaled(answers: ItemAnswers, factor: float) -> ItemAnswers:
+    """Return answers in other units: scores times a factor above zero."""
+    shared = answers.covariance
+    return replace(
+        answers, scores=factor * answers.scores, low=factor * answers.low,
+        high=factor * answers.high, covariance=None if shared is None else factor**2 * shared,
     )  # fmt: skip
 
 

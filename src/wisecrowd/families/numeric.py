@@ -181,10 +181,10 @@ def calibrate(method: Any, gold: Any) -> Any:
     >>> from wisecrowd.aggregation import Mean
     >>> task, worker = [i for i in range(20) for _ in "ab"], ["ann", "bob"] * 20
     >>> fitted = Mean().fit((task, worker, [i % 7 for i in range(40)]))
-    >>> truth = dict(zip(range(20), fitted.values_ + 3.0))
-    >>> factor = calibrate(fitted, truth).interval_factor_
-    >>> bool(abs(fitted.values_ + 3 - fitted.values_ <= factor * 1.645 * fitted.variance_**0.5).all())
-    True
+    >>> low, high = fitted.interval(0.9)
+    >>> wider = calibrate(fitted, dict(zip(range(20), high + (high - low) / 2)))
+    >>> round(wider.interval_factor_, 6)
+    2.0
     """
     from scipy.special import ndtri
 

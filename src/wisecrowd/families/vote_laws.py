@@ -11,14 +11,17 @@ Worker parameters are profiled out of the covariance of the scores:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.result import Fit
 from wisecrowd.families.comparisons import Votes, centred, virtual_item
 from wisecrowd.families.item_intervals import (
     FEW_DRAWS,
@@ -32,6 +35,7 @@ from wisecrowd.families.item_intervals import (
     laplacian,
     projected,
     sandwich,
+    separate_parts,
     sparse_laplacian,
 )
 from wisecrowd.families.large_covariance import scores_errors
@@ -41,6 +45,10 @@ Floats = NDArray[np.float64]
 STEP = 1e-5  # of central differences for second derivatives
 MEMORY = 20  # corrections that L-BFGS keeps
 WORKER_BLOCK = 1 << 22  # numbers in a block of mixed derivatives
+
+
+Values = tuple[float, Floats, Floats, Floats]
+Objective = Callable[[Floats, Floats, Floats], Values]
 
 
 class VoteLaw(Protocol):
@@ -91,9 +99,7 @@ class Solution(NamedTuple):
 # ------------------------------------------------------------------------------------ optimisation
 
 
-def objective(
-    law: VoteLaw, votes: Votes, scores: Floats, shared: Floats, own: Floats
-) -> tuple[float, Floats, Floats, Floats]:
+def objective(law: VoteLaw, votes: Votes, scores: Floats, shared: Floats, own: Floats) -> Values:
     """Return the penalised log-likelihood and its gradients in scores, shared and own."""
     worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
     values, slope = law.terms(votes.gap(scores), shared, own[worker], votes.counts)
@@ -109,20 +115,29 @@ def objective(
 
 
 def maximise(
-    law: VoteLaw, votes: Votes, start: tuple[Floats, Floats, Floats], max_iter: int, tol: float
+    law: VoteLaw,
+    votes: Votes,
+    start: tuple[Floats, Floats, Floats],
+    max_iter: int,
+    tol: float,
+    evaluate: Objective | None = None,
 ) -> Solution:
     """Return the maximum of the penalised log-likelihood near a start (scores, shared, own).
 
-    ``tol`` bounds the largest derivative, per vote of an average item.
+    ``tol`` bounds the largest derivative, per vote of an average item. ``evaluate`` returns the
+    same as :func:`objective`, by a compiled kernel.
     """
     n, g = votes.n_items, len(start[1])
     shape = start[2].shape
+
+    def general(scores: Floats, shared: Floats, own: Floats) -> Values:
+        return objective(law, votes, scores, shared, own)
 
     def split(x: Floats) -> tuple[Floats, Floats, Floats]:
         return x[:n], x[n : n + g], x[n + g :].reshape(shape)
 
     def loss(x: Floats) -> tuple[float, Floats]:
-        value, *slopes = objective(law, votes, *split(x))
+        value, *slopes = (evaluate or general)(*split(x))
         return -value, -np.concatenate([slope.ravel() for slope in slopes])
 
     x0 = np.concatenate([part.ravel() for part in start])
@@ -336,3 +351,22 @@ def _many_items(
     draws = scores_errors(hessian, prior, votes, slope, clusters.code, FEW_DRAWS)
     answers = item_answers(scores, votes, draws=draws, clusters=clusters)
     return answers, np.full(len(at.shared), np.nan), clusters
+
+
+def fitted(
+    answers: ItemAnswers,
+    at: Solution,
+    clusters: Clusters,
+    data: CrowdPairs,
+    accuracy: tuple[Floats, Floats],
+    extra: dict[str, Any],
+    findings: tuple[Finding, ...] = (),
+) -> Fit:
+    """Return the fit: answers, worker accuracy with its error, history, findings and extras."""
+    own = (clusters.finding,) if clusters.finding else ()
+    return Fit(
+        answers, worker_accuracy=accuracy[0], worker_accuracy_error=accuracy[1],
+        n_iter=at.n_iter, converged=at.converged, history=at.history,
+        findings=(*findings, *own, *separate_parts(answers, data.items)),
+        extra=extra,
+    )  # fmt: skip

@@ -63,7 +63,8 @@ def compare_workers(
     (:mod:`wisecrowd.families.copy_test`) changes the groups, until they remain the same. There are
     three starts: pairs that agree more than pairwise moments explain, near copies that agree more
     than their typical pairs, and all of these. A later start is preferred, unless an earlier one
-    predicts the labels of the workers without suspicion significantly better.
+    predicts the labels of the workers without suspicion significantly better, or the later one
+    suspects the very workers whom the earlier one relies on: the moments know the majority.
 
     Parameters
     ----------
@@ -105,12 +106,14 @@ def compare_workers(
     best = converged(groups_in(_marked(moments, moments.z, linked)))
     if trusted is not None and trusted.any():
         return best[0]  # typical pairs may be those of colluders
+    active = np.unique([pairs.first, pairs.second])
     suspicious = at_first_sight > SUSPICIOUS
     strength = np.maximum(moments.z, at_first_sight)
     for near in (suspicious & (pairs.agreement >= NEAR_COPY), linked | suspicious):
         other = converged(groups_in(_marked(moments, strength, near)))
-        alone = (best[1] < 0) & (other[1] < 0)
-        best = best if _lead(best[2], other[2], alone) > LEAD else other
+        if not _opposed(best[1][active], other[1][active]):
+            alone = (best[1] < 0) & (other[1] < 0)
+            best = best if _lead(best[2], other[2], alone) > LEAD else other
     return best[0]
 
 
@@ -118,6 +121,16 @@ def _marked(moments: Dependence, z: Floats, linked: Bools) -> Dependence:
     """Return a result in which exactly these pairs are linked."""
     p = np.where(linked, 0.0, 1.0)
     return replace(moments, agreement=1.0 - p, expected=np.zeros(len(p)), z=z, p=p, q=p)
+
+
+def _opposed(one: Codes, other: Codes) -> bool:
+    """Return whether two groupings exchange suspects and ungrouped workers, at least mostly.
+
+    If a minority colludes, taking the colluders for the crowd explains the honest majority as one
+    large group. Then hardly any worker is ungrouped in both, by whom the two could be compared.
+    """
+    alone, also_alone = one < 0, other < 0
+    return bool(2 * (alone & also_alone).sum() <= min(alone.sum(), also_alone.sum()))
 
 
 def _lead(one: Reference, other: Reference, workers: Bools) -> float:

@@ -10,8 +10,8 @@ and :math:`\log\sigma_j^2` has the density :math:`\propto (\sigma^2)^{-a} e^{-a 
 :math:`m, v` of every task and sums residuals by worker (`kernels/worker_noise`); the driver updates
 everything else in closed form. Every step maximises the bound, which never decreases.
 
-Means are relative to a pivot, the mean label of the question, so that a large common offset costs no
-digits. Workers are tables (J, Q) with one column per question; without questions Q = 1.
+Means are relative to a pivot, the mean label of the question, so that a large common offset costs
+no digits. Workers are tables (J, Q) with one column per question; without questions Q = 1.
 """
 
 from __future__ import annotations
@@ -67,26 +67,26 @@ class NoiseStats(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class NoiseParams:
-    """Everything that the tasks of a shard need, and the hyperparameters.
+    r"""Everything that the tasks of a shard need, and the hyperparameters.
 
     Attributes
     ----------
     bias, bias_variance : (J, Q)
-        :math:`\\beta_{jq}, c_{jq}`.
+        :math:`\beta_{jq}, c_{jq}`.
     noise : (J,)
-        :math:`\\sigma_j^2`.
+        :math:`\sigma_j^2`.
     factor : (Q,)
-        :math:`\\kappa_q`, with product 1.
+        :math:`\kappa_q`, with product 1.
     mean, variance : (Q,)
-        :math:`\\mu_q` relative to the pivot, and :math:`\\tau_q^2`.
+        :math:`\mu_q` relative to the pivot, and :math:`\tau_q^2`.
     omega : (Q,)
-        :math:`\\omega_q^2`.
+        :math:`\omega_q^2`.
     typical : float
         :math:`s^2`.
     count : (J, Q)
         Weight of the labels.
     moved : float
-        Largest change of a :math:`\\log\\sigma_j^2` in the step that made these parameters.
+        Largest change of a :math:`\log\sigma_j^2` in the step that made these parameters.
     gain, gain_variance, gain_covariance : (J, Q), optional
         Moments of the gains, and their covariance with the biases.
     """

@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import check_integer
@@ -59,7 +60,7 @@ FLOOR = 1e-6  # share of a uniform guess in every prediction, which keeps its lo
 # ------------------------------------------------------------------------------- what is hidden
 
 
-def annotation_folds(labels: CrowdLabels, n_folds: int = N_FOLDS) -> NDArray[np.int8]:
+def annotation_folds(labels: Annotations, n_folds: int = N_FOLDS) -> NDArray[np.int8]:
     """Return the fold of each annotation (n_annotations,); -1 for the only label of a task.
 
     A task with two labels or more keeps at least one when any fold is hidden. The only label of a
@@ -96,7 +97,7 @@ class ScoringPlan:
 
     Attributes
     ----------
-    labels : CrowdLabels
+    labels : Annotations
         All labels or those of a sample of tasks, whose ``rows`` are their positions.
     folds : (n_annotations,) int8
         Fold of each annotation, as :func:`annotation_folds` returns it.
@@ -104,7 +105,7 @@ class ScoringPlan:
         The folds 0 to ``n_folds_used - 1`` are hidden, one after the other.
     """
 
-    labels: CrowdLabels
+    labels: Any
     folds: NDArray[np.int8]
     n_folds_used: int
 
@@ -114,7 +115,7 @@ class ScoringPlan:
         return int(((self.folds >= 0) & (self.folds < self.n_folds_used)).sum())
 
 
-def scoring_plan(labels: CrowdLabels, n_folds_used: int | None = None) -> ScoringPlan:
+def scoring_plan(labels: Annotations, n_folds_used: int | None = None) -> ScoringPlan:
     """Return what to hide: fewer folds of more labels, and a sample of very many.
 
     All five folds are scored up to 12 000 labels, two of them above, and one above 10^6. Above
@@ -123,7 +124,7 @@ def scoring_plan(labels: CrowdLabels, n_folds_used: int | None = None) -> Scorin
 
     Parameters
     ----------
-    labels : CrowdLabels
+    labels : Annotations
     n_folds_used : int, optional
         Number of folds to score, of five; by default it depends on the number of labels.
     """

@@ -76,7 +76,7 @@ class Request:
     kind : Kind
         The kind of labels; its container names the columns that hold them.
     undeclared : bool
-        Whether the columns of the first table may choose the kind.
+        Whether the columns of the first table, or the platform, may choose the kind.
     """
 
     asked: Mapping[str, str | None]
@@ -101,7 +101,17 @@ class Request:
     @property
     def question(self) -> str | None:
         """The question asked for, where the file is an export: ``label`` names it there."""
-        return self.asked.get("label") or self.asked.get("question")
+        return (
+            self.asked.get("label")
+            or self.asked.get(self.answer_role)
+            or self.asked.get("question")
+        )
+
+    @property
+    def answer_role(self) -> str:
+        """The column of the answers, which ``label`` names."""
+        container = self.kind.container
+        return container.label_role or next(iter(container.roles()))
 
     def choose(
         self, header: list[str], source: Source, sample: Sample | None = None, *, text: bool = False
@@ -148,9 +158,13 @@ class Request:
         declared = kind_of_columns(header)
         if declared is None or declared[0] not in all_kinds():
             return
-        self.kind = get_kind(declared[0])
+        self.follow(declared[0], f"{' and '.join(declared[1])} make these {declared[0]}")
+
+    def follow(self, kind: str, reason: str) -> None:
+        """Take the kind that the columns or the platform declare."""
+        self.kind, self.undeclared = get_kind(kind), False
         self.asked = self.kind.container.asked_columns(self.asked)
-        self.note(f"{' and '.join(declared[1])} make these {declared[0]}")
+        self.note(reason)
 
     def note(self, sentence: str | None) -> None:
         """Keep a sentence for the user, once."""
@@ -243,12 +257,14 @@ def _read_export(
 ) -> Iterator[Mapping[str, Any]]:
     """Read what a platform wrote, and refuse options that mean nothing there."""
     platform = PLATFORMS[name]
-    if request.kind.name != LABELS:
+    if request.kind.name not in platform.kinds:
         raise ParameterError(
-            f"{source.name} is read as {name}, which has classes and not {request.kind.name}; "
-            f"leave out {option('type', request.kind.name)}, or give the format of a plain table."
+            f"{source.name} is read as {name}, which has {' or '.join(platform.kinds)} and not "
+            f"{request.kind.name}; leave out {option('type', request.kind.name)}, or give the "
+            "format of a plain table."
         )
     for role, column in request.asked.items():
+        role = "label" if role == request.answer_role else role
         if column is not None and role not in platform.options:
             known = " and ".join(platform.options) or "none of the columns"
             raise ParameterError(
@@ -258,7 +274,11 @@ def _read_export(
     if name not in request.inventory.formats:
         request.inventory.formats.append(name)
     request.found = dict(platform.columns) | request.found
-    yield from load_reader(platform.reader)(source, request, **options)
+    for batch in load_reader(platform.reader)(source, request, **options):
+        answers = request.answer_role
+        yield {answers if role == "label" else role: column for role, column in batch.items()}
+    if request.answer_role != "label" and "label" in request.found:
+        request.found[request.answer_role] = request.found.pop("label")
 
 
 def format_of(source: Source) -> str:

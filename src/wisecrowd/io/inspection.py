@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from wisecrowd.core.class_evidence import LABELS, look_of
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.class_evidence import look_of
+from wisecrowd.core.columns import SIDES
+from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.outcomes import LEFT, TIE
+from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
+from wisecrowd.io.platforms.answer_forms import UnknownItemsError
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.tables import read_columns
@@ -23,13 +30,15 @@ _QUESTIONS = 50  # at most this many are counted
 
 @dataclass(frozen=True)
 class Question:
-    """The labels of one question."""
+    """The labels of one question, of the kind ``type``."""
 
     name: str
     n_labels: int
     n_tasks: int
     n_workers: int
-    n_classes: int
+    n_classes: int = 0
+    n_items: int = 0
+    type: str = LABELS
 
 
 @dataclass(frozen=True)
@@ -47,7 +56,15 @@ class Inspection:
     n_labels, n_tasks, n_workers, n_classes, n_models : int
     labels_per_task : tuple of int
         The fewest and the most.
+    type : str
+        The kind of the labels: as declared by the user, the columns or the platform.
     classes : dict of class to number of labels
+        Of classes only.
+    numbers : dict
+        Of numbers only: "min", "median" and "max".
+    pairs : dict
+        Of pairs only: "n_items", "tie_share", "left_share" (of the votes that are not ties), and
+        "n_components", groups of items that no vote connects.
     n_repeats : int
         Labels beyond the first of a worker for a task.
     n_gold : int
@@ -66,7 +83,10 @@ class Inspection:
     n_classes: int = 0
     n_models: int = 0
     labels_per_task: tuple[int, int] = (0, 0)
+    type: str = LABELS
     classes: dict[str, int] | None = None
+    numbers: dict[str, float] | None = None
+    pairs: dict[str, float] | None = None
     n_repeats: int = 0
     n_gold: int = 0
     dropped: dict[str, int] | None = None
@@ -81,6 +101,7 @@ def inspect(
     path: PathLike | Iterable[PathLike],
     format: str = AUTO,
     *,
+    type: str | None = None,
     encoding: str = "utf-8",
     header: bool = True,
     columns: Any = None,
@@ -94,10 +115,10 @@ def inspect(
 
     Parameters
     ----------
-    path, format, encoding, header, columns, wide, worker_columns, kinds, exclude_workers
-        As for ``wisecrowd.read``.
+    path, format, type, encoding, header, columns, wide, worker_columns, kinds, exclude_workers
+        As for ``wisecrowd.read``; labels that nothing declares are classes.
     **asked
-        ``task``, ``worker``, ``label``: names of columns, or of the question.
+        ``task``, ``worker``, ``label``, ``left``, ``right``: names of columns, or of the question.
 
     Examples
     --------
@@ -113,55 +134,90 @@ def inspect(
     names = [name_of(source, format, layout) for source in sources]
     files = tuple(source.name for source in sources)
     shown = " and ".join(dict.fromkeys(names))
-    wanted = {role: asked.get(role) for role in ("task", "worker", "label")}
     selection = Selection.of(kinds, exclude_workers)
-    request = Request(wanted, encoding, layout=layout, selection=selection)
-    inventory = request.inventory
+
+    def request_for(question: str | None = None, kind: str | None = type) -> Request:
+        sides = {side: asked[side] for side in ("left", "right") if asked.get(side) is not None}
+        found = get_kind(kind or (PAIRS if sides else LABELS))
+        wanted = {role: asked.get(role) for role in ("task", "worker", "label")} | sides
+        return Request(
+            found.container.asked_columns(wanted | ({"label": question} if question else {})),
+            encoding, layout=layout, selection=selection, kind=found,
+            undeclared=kind is None and not (sides or layout.wide),
+        )  # fmt: skip
+
+    request = request_for()
+    said: tuple[str, ...] = ()
     try:
-        labels = _read(sources, format, request)
+        try:
+            data = _read(sources, format, request)
+        except UnknownItemsError as error:
+            if type is not None:
+                raise
+            request, said = request_for(kind=LABELS), (str(error),)
+            data = _read(sources, format, request)
     except SeveralQuestionsError as error:
         questions = [
-            _counted(name, sources, format, Request(
-                {**wanted, "label": name}, encoding, layout=layout, selection=selection
-            ))
-            for name in error.questions[:_QUESTIONS]
-        ]  # fmt: skip
+            _counted(name, sources, format, request_for) for name in error.questions[:_QUESTIONS]
+        ]
         return Inspection(
             files, shown, columns={}, questions=tuple(questions),
-            dropped=dict(inventory.dropped.most_common()), remarks=_remarks(request),
+            dropped=dict(request.inventory.dropped.most_common()), remarks=_remarks(request),
         )  # fmt: skip
-    name = inventory.question or request.found.get("label", "label")
-    kinds = labels.worker_kind
+    doubts = _doubted_kind(data, request) if type is None and not said else ()
+    return _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
+
+
+def _described(
+    data: Annotations,
+    request: Request,
+    files: tuple[str, ...],
+    shown: str,
+    remarks: tuple[str, ...],
+) -> Inspection:
+    inventory = request.inventory
+    name = inventory.question or request.found.get(request.answer_role, request.answer_role)
+    question, kinds = _question(name, data), data.worker_kind
     return Inspection(
         files,
         shown,
-        columns=_columns(request, labels),
-        questions=(_question(name, labels),),
-        n_labels=labels.n_annotations,
-        n_tasks=labels.n_tasks,
-        n_workers=labels.n_workers,
-        n_classes=labels.n_classes,
+        columns=_columns(request, data),
+        questions=(question,),
+        n_labels=question.n_labels,
+        n_tasks=question.n_tasks,
+        n_workers=question.n_workers,
+        n_classes=question.n_classes,
         n_models=0 if kinds is None else int(np.count_nonzero(kinds == MODEL)),
-        labels_per_task=(int(labels.labels_per_task.min()), int(labels.labels_per_task.max())),
-        classes=_class_counts(labels),
-        n_repeats=_repeats(labels),
+        labels_per_task=(int(data.labels_per_task.min()), int(data.labels_per_task.max())),
+        type=question.type,
+        classes=_class_counts(data) if isinstance(data, CrowdLabels) else None,
+        numbers=_range(data) if isinstance(data, CrowdNumbers) else None,
+        pairs=_comparisons(data) if isinstance(data, CrowdPairs) else None,
+        n_repeats=_repeats(data),
         n_gold=len(inventory.known),
         dropped=dict(inventory.dropped.most_common()),
-        remarks=(*_remarks(request), *_doubted_kind(labels, request)),
+        remarks=remarks,
     )
 
 
-def _read(sources: list[Source], format: str, request: Request) -> CrowdLabels:
+def _read(sources: list[Source], format: str, request: Request) -> Annotations:
     columns = read_columns(sources, format, request)
-    return CrowdLabels.from_arrays(**columns, duplicates="keep", type=LABELS)
+    container = request.kind.container
+    options = container.reading_options(type=request.kind.name)
+    given = {"task": None, "worker": None} | columns
+    return container.from_arrays(**given, **options, duplicates="keep")
 
 
-def _counted(name: str, sources: list[Source], format: str, request: Request) -> Question:
+def _counted(
+    name: str, sources: list[Source], format: str, request_for: Callable[..., Request]
+) -> Question:
     """Count one question of several; a question without answers has no labels."""
     try:
-        return _question(name, _read(sources, format, request))
+        return _question(name, _read(sources, format, request_for(name)))
+    except UnknownItemsError:
+        return _question(name, _read(sources, format, request_for(name, LABELS)))
     except NoLabelsError:
-        return Question(name, 0, 0, 0, 0)
+        return Question(name, 0, 0, 0)
 
 
 def _remarks(request: Request) -> tuple[str, ...]:
@@ -170,9 +226,11 @@ def _remarks(request: Request) -> tuple[str, ...]:
     return (*request.inventory.remarks, *not_gold, *notes)
 
 
-def _doubted_kind(labels: CrowdLabels, request: Request) -> tuple[str, ...]:
+def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
     """Return a sentence if other commands refuse the labels because they are not classes."""
-    look = look_of(labels.task, labels.label, labels.classes, request.header)
+    if not isinstance(data, CrowdLabels) or data.ordered:
+        return ()
+    look = look_of(data.task, data.label, data.classes, request.header)
     if look is None:
         return ()
     return (
@@ -181,15 +239,22 @@ def _doubted_kind(labels: CrowdLabels, request: Request) -> tuple[str, ...]:
     )
 
 
-def _question(name: str, labels: CrowdLabels) -> Question:
-    return Question(name, labels.n_annotations, labels.n_tasks, labels.n_workers, labels.n_classes)
+def _question(name: str, data: Annotations) -> Question:
+    sizes = {kind: len(ids) for kind, ids in data.vocabularies().items()}
+    return Question(
+        name, data.n_annotations, data.n_tasks, data.n_workers, sizes.get("classes", 0),
+        sizes.get("items", 0), kind_of(data).name,
+    )  # fmt: skip
 
 
-def _columns(request: Request, labels: CrowdLabels) -> dict[str, str]:
-    found = dict(request.found)
+def _columns(request: Request, data: Annotations) -> dict[str, str]:
+    roles = request.kind.container.roles()
+    found = {
+        role: name for role, name in request.found.items() if role in roles or role not in SIDES
+    }
     if request.inventory.question:
-        found["label"] = request.inventory.question
-    return found | {name: found.get(name, name) for name in labels.columns}
+        found[request.answer_role] = request.inventory.question
+    return found | {name: found.get(name, name) for name in data.columns}
 
 
 def _class_counts(labels: CrowdLabels) -> dict[str, int]:
@@ -198,6 +263,29 @@ def _class_counts(labels: CrowdLabels) -> dict[str, int]:
     return dict(zip(names, counts.tolist(), strict=True))
 
 
-def _repeats(labels: CrowdLabels) -> int:
-    same = (labels.task[1:] == labels.task[:-1]) & (labels.worker[1:] == labels.worker[:-1])
+def _range(numbers: CrowdNumbers) -> dict[str, float]:
+    value = numbers.value
+    return {
+        "min": float(value.min()), "median": float(np.median(value)), "max": float(value.max()),
+    }  # fmt: skip
+
+
+def _comparisons(pairs: CrowdPairs) -> dict[str, float]:
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    links = coo_array(
+        (np.ones(pairs.n_annotations), (pairs.left, pairs.right)), (pairs.n_items, pairs.n_items)
+    )
+    decided = np.count_nonzero(pairs.outcome != TIE)
+    return {
+        "n_items": pairs.n_items,
+        "tie_share": 1 - decided / pairs.n_annotations,
+        "left_share": float(np.count_nonzero(pairs.outcome == LEFT) / max(decided, 1)),
+        "n_components": int(connected_components(links.tocsr(), directed=False)[0]),
+    }
+
+
+def _repeats(data: Annotations) -> int:
+    same = (data.task[1:] == data.task[:-1]) & (data.worker[1:] == data.worker[:-1])
     return int(np.count_nonzero(same))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wisecrowd.core.exceptions import DataError
@@ -15,14 +15,22 @@ _NAMED = 12  # most questions that a message names
 
 
 class SeveralQuestionsError(DataError):
-    """An export holds labels for more than one question, and none was chosen."""
+    """An export holds labels for more than one question, and none was chosen.
 
-    def __init__(self, source: str, questions: Collection[str]) -> None:
+    ``forms`` gives the forms of the questions; they are named if they differ.
+    """
+
+    def __init__(
+        self, source: str, questions: Collection[str], forms: Mapping[str, str] | None = None
+    ) -> None:
         self.questions = tuple(questions)
+        forms = forms or {}
         first = self.questions[0]
+        several = len({forms.get(question) for question in self.questions}) > 1
         super().__init__(
-            f"{source} has labels for {len(self.questions)} questions, {listed(self.questions)}; "
-            f"choose one with {option('label', first)}."
+            f"{source} has labels for {len(self.questions)} questions, "
+            f"{listed(self.questions, forms if several else {})}; choose one with "
+            f"{option('label', first)}."
         )
 
 
@@ -45,7 +53,7 @@ class Inventory:
     dropped : Counter
         Judgements left out, by reason.
     gold : dict of task to class
-        Classes that the export marks as true.
+        Classes, or numbers as text, that the export marks as true.
     contested : set of str
         Tasks with two different gold classes: they have none.
     not_gold : str
@@ -123,17 +131,18 @@ class Inventory:
         return found
 
 
-def listed(names: Iterable[str]) -> str:
-    """Return names in quotes, the first few of them.
+def listed(names: Iterable[str], forms: Mapping[str, str] | None = None) -> str:
+    """Return names in quotes, the first few of them, with the forms of questions if given.
 
     Examples
     --------
-    >>> listed(["a", "b"])
-    "'a', 'b'"
+    >>> listed(["a", "b"]), listed(["a", "b"], {"a": "rating"})
+    ("'a', 'b'", "'a' (rating), 'b'")
     """
-    names = list(names)
+    names, forms = list(names), forms or {}
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(repr(name) for name in names[:_NAMED]) + more
+    shown = [f"{name!r} ({forms[name]})" if name in forms else repr(name) for name in names]
+    return ", ".join(shown[:_NAMED]) + more
 
 
 def counted(counts: Counter[str]) -> str:

@@ -13,7 +13,9 @@ from itertools import count, islice
 from typing import Any, BinaryIO
 
 from wisecrowd.core.arrow import as_arrow
+from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.conversations import last_message
 from wisecrowd.io.encodings import check_encoding, explain_encoding, recoded
 from wisecrowd.io.formats import Request
 from wisecrowd.io.selection import ID_ROLES
@@ -132,7 +134,7 @@ def _read_slowly(
     columns: dict[str, list[Any]] = {role: [] for role in found}
     for number, row in _objects(file, source, encoding):
         for role, name in found.items():
-            value = row.get(name)
+            value = last_message(row.get(name)) if role in SIDES else row.get(name)
             if isinstance(value, dict | list):
                 kind = "list" if isinstance(value, list) else "record"
                 raise DataError(

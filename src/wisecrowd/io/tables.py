@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.columns import SIDES
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
-from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import Places, describe_rows
-from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
+from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
@@ -51,6 +53,7 @@ def read(
     worker_columns: Any = None,
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
+    default_type: str | None = None,
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -79,8 +82,9 @@ def read(
     type : {"labels", "ordered", "numbers", "pairs"}, optional
         The kind of the labels. "labels" declares that every value is a class; without it, and
         without ``classes``, labels that look like numbers or texts are refused. "ordered" declares
-        an order: that of ``classes``, or of numbers. A table with the columns left and right, or
-        the like, is one of pairs.
+        an order: that of ``classes``, or of numbers. Without it, a table with the columns left and
+        right, or the like, is one of pairs, and the questions of an export have the kinds that
+        their platform declares: ratings are ordered, numbers are numbers, comparisons are pairs.
     encoding : str
         Of text files.
     header : bool
@@ -97,9 +101,13 @@ def read(
         a file has labels of humans too.
     exclude_workers : str or sequence of str
         Ids of workers to leave out, or glob patterns such as "model:*".
+    default_type : str, optional
+        The kind where neither ``type`` nor the columns nor the platform declare one: "labels"
+        takes every value for a class.
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
-        ``question``, ``worker_kind``; of pairs also ``left`` and ``right``.
+        ``question``, ``worker_kind``; of pairs also ``left`` and ``right``, which in an export
+        name the fields of the tasks' data that hold the two items.
 
     Returns
     -------
@@ -122,7 +130,9 @@ def read(
      ("columns recognised: task = 'item'",))
     """
     given = {name: column for name, column in others.items() if column is not None}
-    kind = get_kind(type or (PAIRS if {"left", "right"} & set(given) else LABELS))
+    sides = {"left", "right"} & set(given)
+    kind = get_kind(type or (PAIRS if sides else default_type or LABELS))
+    _refuse_sides(given, sides, kind)
     check_roles(given, kind.container.roles())
     request = Request(
         kind.container.asked_columns({"task": task, "worker": worker, "label": label, **given}),
@@ -130,11 +140,12 @@ def read(
         layout=Layout.of(header, columns, wide, worker_columns),
         selection=Selection.of(kinds, exclude_workers),
         kind=kind,
-        undeclared=type is None and classes is None and not (wide or worker_columns),
+        undeclared=type is None and classes is None and not (wide or worker_columns or sides),
     )
     columns_read = read_columns(find_sources(path), format, request)
     kind = request.kind
-    options = kind.container.reading_options(classes=classes, abstain=abstain, type=type)
+    declared = type or (default_type if kind.name == LABELS else kind.name)
+    options = kind.container.reading_options(classes=classes, abstain=abstain, type=declared)
     data: Any = kind.container.from_arrays(
         **{**dict.fromkeys(("task", "worker")), **columns_read},
         **options,
@@ -143,6 +154,15 @@ def read(
         duplicates=duplicates,
     )
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
+
+
+def _refuse_sides(given: Mapping[str, str], sides: Collection[str], kind: Kind) -> None:
+    """Refuse columns of items for a kind that has none."""
+    for side in sorted(set(sides) - set(kind.container.roles())):
+        raise ParameterError(
+            f"{option(side, given[side])} names the items of pairs, and {option('type', kind.name)}"
+            " is given; leave one out."
+        )
 
 
 def read_columns(sources: list[Source], format: str, request: Request) -> dict[str, Any]:
@@ -201,7 +221,7 @@ def _collect(
             if role in request.id_roles:
                 column = ids.setdefault(role, IdColumn(role))
                 for chunk in chunks:
-                    column.add(chunk)
+                    column.add(last_messages(chunk) if role in SIDES else chunk)
             else:
                 others.setdefault(role, []).extend(chunks)
     values: dict[str, Any] = {role: column.finish() for role, column in ids.items()}

@@ -13,6 +13,8 @@ COMPILE_FROM = 100_000  # annotations; below this, compiling costs more time tha
 KERNELS = {
     ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
     ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
+    ("comparisons", "fast"): "wisecrowd.kernels.comparisons.fast",
+    ("comparisons", "reference"): "wisecrowd.kernels.comparisons.reference",
     ("confusion", "fast"): "wisecrowd.kernels.confusion.fast",
     ("confusion", "reference"): "wisecrowd.kernels.confusion.reference",
     ("gibbs", "fast"): "wisecrowd.kernels.gibbs.fast",
@@ -21,6 +23,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("noise_levels", "fast"): "wisecrowd.kernels.noise_levels.fast",
+    ("noise_levels", "reference"): "wisecrowd.kernels.noise_levels.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",

@@ -1,4 +1,4 @@
-"""Metrics of labels, probabilities and worker estimates, as plain functions on arrays.
+"""Metrics of labels, numbers, probabilities and worker estimates, as plain functions on arrays.
 
 The true values come first where the order of arguments matters (``truth, predicted``), and
 estimates first where a recovered quantity is compared with the true one (``estimate, truth``).
@@ -13,7 +13,13 @@ from wisecrowd.metrics.classification import (
     top_k_accuracy,
     top_k_f1,
 )
+from wisecrowd.metrics.numeric import correlation, coverage, mean_absolute_error, r2_score, rmse
+from wisecrowd.metrics.ordinal_scores import (
+    ordinal_mean_absolute_error,
+    quadratic_weighted_kappa,
+)
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
+from wisecrowd.metrics.ranking import kendall_tau, pair_accuracy, vote_accuracy, vote_log_loss
 from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.worker_recovery import (
     confusion_error,
@@ -24,7 +30,9 @@ from wisecrowd.metrics.worker_recovery import (
 
 __all__ = [
     "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
-    "confusion_total_variation", "expected_calibration_error", "fleiss_kappa",
-    "fractional_accuracy", "krippendorff_alpha", "log_loss", "macro_f1", "match_classes",
-    "top_k_accuracy", "top_k_f1", "worker_rank_correlation",
+    "confusion_total_variation", "correlation", "coverage", "expected_calibration_error",
+    "fleiss_kappa", "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss",
+    "macro_f1", "match_classes", "mean_absolute_error", "ordinal_mean_absolute_error",
+    "pair_accuracy", "quadratic_weighted_kappa", "r2_score", "rmse", "top_k_accuracy",
+    "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
 ]  # fmt: skip

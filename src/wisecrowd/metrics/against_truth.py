@@ -11,9 +11,11 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.ordered_classes import complete_order
 from wisecrowd.core.result import dense_rows as dense_rows
 
 LABEL_SCORES = ("accuracy", "balanced_accuracy", "macro_f1")
+ORDERED_SCORES = ("mean_absolute_error", "quadratic_weighted_kappa")
 PROBABILITY_SCORES = ("log_loss", "brier_score", "expected_calibration_error")
 
 
@@ -59,6 +61,23 @@ def label_scores(truth: MatchedTruth, labels: NDArray[Any]) -> dict[str, float]:
 
     true, chosen = _as_codes(truth.classes, labels[truth.rows])
     return {name: getattr(metrics, name)(true, chosen) for name in LABEL_SCORES}
+
+
+def ordered_scores(
+    truth: MatchedTruth, labels: NDArray[Any], classes: NDArray[Any]
+) -> dict[str, float]:
+    """Return the scores of labels whose classes are ordered; ``classes`` are in that order.
+
+    A true class outside is placed by its number, if all classes are numbers.
+    """
+    from wisecrowd import metrics
+
+    order = complete_order(classes, truth.classes)
+    true, chosen = lookup(truth.classes, order), lookup(labels[truth.rows], order)
+    places = np.arange(len(order))
+    found = (metrics.ordinal_mean_absolute_error, metrics.quadratic_weighted_kappa)
+    values = [score(true, chosen, classes=places) for score in found]
+    return dict(zip(ORDERED_SCORES, values, strict=True))
 
 
 def probability_scores(truth: MatchedTruth, probas: Any, classes: NDArray[Any]) -> dict[str, float]:

@@ -20,6 +20,7 @@ from wisecrowd.simulate.graded_responses import SimulatedGrades, graded_response
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
     ASSIGNMENTS,
@@ -33,6 +34,7 @@ from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
+from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
 from wisecrowd.simulate.worker_population import Crowd, Population, PopulationMixture
 
 Mixture = PopulationMixture  # the former name
@@ -43,7 +45,8 @@ __all__ = [
     "Copiers", "Crowd", "Dense", "DependentGroup", "Difficulty", "DirichletWorkers",
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
-    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular", "SimulatedCrowd",
-    "SimulatedGrades", "Spammers", "TwoCoinWorkers", "assignment", "crowd", "difficulty",
-    "graded_responses", "population", "write",
+    "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers",
+    "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses",
+    "numbers", "population", "votes", "write",
 ]  # fmt: skip

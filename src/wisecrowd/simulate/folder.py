@@ -15,8 +15,8 @@ from wisecrowd.storage.atomic import atomic_directory
 if TYPE_CHECKING:
     from wisecrowd.simulate.simulator import SimulatedCrowd
 
-_FILES = frozenset({"answers.csv", "truth.csv", "SOURCE.md"})
-_MARK = "- Simulated with wisecrowd"
+_FILES = frozenset({"answers.csv", "truth.csv", "workers.csv", "SOURCE.md"})
+SIMULATION_MARK = "- Simulated with wisecrowd"
 # Rows turned into text at once.
 _BLOCK = 1 << 17
 
@@ -47,7 +47,7 @@ def write(simulated: SimulatedCrowd, folder: str | os.PathLike[str]) -> None:
     """
     labels = simulated.labels
     names = [_cell(class_id) for class_id in labels.classes.tolist()]
-    with atomic_directory(folder, is_own_entry=_is_simulated) as place:
+    with atomic_directory(folder, is_own_entry=is_simulated) as place:
         with _new_text_file(place / "answers.csv") as file:
             file.write("task,worker,label\n")
             for start in range(0, labels.n_annotations, _BLOCK):
@@ -61,7 +61,7 @@ def write(simulated: SimulatedCrowd, folder: str | os.PathLike[str]) -> None:
             file.write(_source(simulated, Path(folder).name))
 
 
-def _is_simulated(entry: Path) -> bool:
+def is_simulated(entry: Path) -> bool:
     """Tell whether an entry is of a simulation: real data sets have files of the same names."""
     if entry.name not in _FILES or not entry.is_file():
         return False
@@ -69,7 +69,7 @@ def _is_simulated(entry: Path) -> bool:
         source = entry.with_name("SOURCE.md").read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    return _MARK in source
+    return SIMULATION_MARK in source
 
 
 def _new_text_file(path: Path) -> TextIO:
@@ -95,7 +95,7 @@ def _source(simulated: SimulatedCrowd, name: str) -> str:
     lines = [
         f"# {name}",
         "",
-        f"{_MARK} {__version__}",
+        f"{SIMULATION_MARK} {__version__}",
         *(f"- {setting}: {value}" for setting, value in simulated.settings.items()),
         f"- N tasks: {labels.n_tasks}; workers: {labels.n_workers}; "
         f"classes: {labels.n_classes}; labels: {labels.n_annotations}; "

@@ -9,7 +9,14 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd import simulate
-from wisecrowd.aggregation import BWA, Auto, DawidSkene, HierarchicalDawidSkene, Wawa
+from wisecrowd.aggregation import (
+    BWA,
+    Auto,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    MajorityVote,
+    Wawa,
+)
 from wisecrowd.aggregation.classes import auto as auto_module
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.inference.held_out_labels import HeldOutScore
@@ -83,6 +90,31 @@ def test_one_label_per_task_leaves_nothing_to_choose_by_and_flips_nothing():
     assert model.scores_ == {}
     assert "too little to choose by" in model.reason_
     np.testing.assert_array_equal(model.labels_, label)
+
+
+def quiz(n_questions, n_workers, seed=0):
+    """Return answers to questions with five options: five workers know 80%, the others guess."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 5, n_questions)
+    answers = rng.integers(0, 5, (n_questions, n_workers))
+    answers[:, :5] = np.where(rng.random((n_questions, 5)) < 0.8, truth[:, None], answers[:, :5])
+    return wc.CrowdLabels.from_matrix(answers, classes=range(5)), truth
+
+
+def test_many_labels_of_few_tasks_are_enough_to_choose_by():
+    assert len(Auto().fit(quiz(25, 30)[0]).scores_) == 4
+    assert Auto().fit(quiz(25, 11)[0]).scores_ == {}
+    assert Auto().fit(quiz(8, 60)[0]).scores_ == {}
+
+
+def test_experts_among_guessers_are_found_in_a_quiz():
+    made = [quiz(25, 30, seed) for seed in range(100, 108)]
+    right, vote = (
+        np.mean([np.mean(method().fit(labels).labels_ == truth) for labels, truth in made])
+        for method in (Auto, MajorityVote)
+    )
+    assert right >= 0.93
+    assert vote <= 0.75
 
 
 def test_symmetric_evidence_is_a_tie():

@@ -128,8 +128,9 @@ def test_one_community_is_one_worker_who_gave_all_labels():
     shared = CrowdLabels.from_arrays(
         labels.task, np.zeros(labels.n_annotations, int), labels.label, duplicates="keep"
     )
-    pooled = MeanField(max_iter=20, tol=0.0, accelerate=False).fit(shared)
-    model = CommunityBCC(n_communities=1, n_init=1, max_iter=20, tol=0.0).fit(labels)
+    options = {"class_prior": "estimate", "max_iter": 20, "tol": 0.0}  # "auto": tasks not shared
+    pooled = MeanField(**options, accelerate=False).fit(shared)
+    model = CommunityBCC(n_communities=1, n_init=1, **options).fit(labels)
     np.testing.assert_allclose(model.probas_, pooled.probas_, atol=1e-9)
     np.testing.assert_allclose(model.history_, pooled.history_, rtol=1e-10)
     np.testing.assert_allclose(

@@ -7,17 +7,13 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import log_softmax, logsumexp
 
-from wisecrowd.aggregation.classes import minimax_entropy
-from wisecrowd.aggregation.classes.minimax_entropy import (
-    MinimaxEntropy,
-    MinimaxModel,
-    MinimaxParams,
-    MinimaxState,
-)
+from wisecrowd.aggregation.classes.minimax_entropy import MinimaxEntropy
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.memory import cut_tasks
+from wisecrowd.families import minimax_logits
+from wisecrowd.families.minimax_logits import MinimaxModel, MinimaxParams, MinimaxState
 from wisecrowd.simulate import ClassExperts, PerTask, crowd
 
 PRIOR = np.log([0.5, 0.3, 0.2])
@@ -59,7 +55,7 @@ def one_pass(labels: CrowdLabels, task: np.ndarray, worker: np.ndarray, penalty:
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("stretch", [1, 1 << 21])
 def test_objective_and_gradient(monkeypatch, weighted, stretch):
-    monkeypatch.setattr(minimax_entropy, "STRETCH", stretch)
+    monkeypatch.setattr(minimax_logits, "STRETCH", stretch)
     labels = small_crowd(1, weighted)
     rng = np.random.default_rng(0)
     task, worker = rng.normal(0, 0.5, (10, 3, 3)), rng.normal(0, 0.5, (4, 3, 3))
@@ -77,7 +73,7 @@ def test_objective_and_gradient(monkeypatch, weighted, stretch):
         moved[index] += step
         numeric = (penalised(labels, moved, worker) - value) / step
         # The step is the gradient through a positive definite matrix: it must point uphill.
-        way = state.logits - task
+        way = state.coefs - task
         ahead = penalised(labels, task + 1e-6 * way, worker) - value
         assert ahead > 0 or abs(numeric) < 1e-6
 
@@ -94,7 +90,7 @@ def test_a_pass_climbs_from_anywhere(size):
         for _ in range(30):
             value = model.objective(stats, params)
             params = model.global_step(stats, params)
-            model, _, state, stats = one_pass(labels, state.logits, params.logits, penalty)
+            model, _, state, stats = one_pass(labels, state.coefs, params.coefs, penalty)
             assert model.objective(stats, params) >= value - 1e-9
 
 

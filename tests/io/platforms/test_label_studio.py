@@ -22,9 +22,10 @@ FORMATS = ("export.json", "export_min.json", "export.csv", "export.tsv")
 QUESTIONS = ("sentiment", "topics", "quality", "amount", "taxo", "pair")
 
 
-def judgements(labels) -> list[tuple[str, str, str]]:
+def judgements(labels, *columns: str) -> list[tuple[str, ...]]:
     table = labels.to_dict()
-    return sorted(zip(table["task"], table["worker"], table["label"], strict=True))
+    wanted = ("task", "worker", *(columns or ["label"]))
+    return sorted(zip(*(table[name] for name in wanted), strict=True))
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -34,6 +35,11 @@ def test_questions(name):
     with pytest.raises(SeveralQuestionsError) as caught:
         read(PROJECT / name)
     assert sorted(caught.value.questions) == sorted(QUESTIONS)
+    for shown in ("'sentiment' (choices)", "'quality' (rating)", "'amount' (number)",
+                  "'pair' (pairwise)"):  # fmt: skip
+        assert shown in str(caught.value)
+    types = {question.name: question.type for question in seen.questions}
+    assert (types["amount"], types["quality"]) == ("numbers", "ordered")
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -63,9 +69,21 @@ def test_classes(question, classes):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_fractional_amounts_are_no_classes_unless_declared(name):
-    with pytest.raises(DataError, match=r"fractional numbers, first '12.5'.*type='labels'"):
-        read(PROJECT / name, label="amount")
+def test_numbers_are_numbers_and_ratings_are_ordered(name):
+    expected = read(PROJECT / "export.json", label="amount")
+    amounts = read(PROJECT / name, label="amount")
+    assert isinstance(amounts, wc.CrowdNumbers)
+    assert judgements(amounts, "value") == judgements(expected, "value")
+    assert {12.5, 40.0} <= set(amounts.value.tolist())
+    assert any(note.startswith("'amount' has the form number") for note in amounts.notes)
+    grades = read(PROJECT / name, label="quality")
+    assert (grades.ordered, grades.classes.tolist()) == (True, ["1", "2", "3", "4", "5"])
+    assert not read(PROJECT / name, label="quality", type="labels").ordered
+    as_numbers = read(PROJECT / name, label="quality", type="numbers")
+    assert sorted(set(as_numbers.value.tolist())) == [1, 2, 3, 4, 5]
+    assert read(PROJECT / name, label="amount", type="ordered").classes.tolist() == [
+        "3", "4", "7", "8", "12", "12.5", "30", "40"
+    ]  # fmt: skip
 
 
 def test_what_is_left_out_is_said_alike():

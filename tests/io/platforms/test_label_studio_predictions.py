@@ -164,7 +164,7 @@ def test_rows_for_existing_tasks(fixtures, tmp_path, name):
 def test_rows_name_one_side_of_a_pair(fixtures, tmp_path):
     """The server refuses "left,right" there, which its own exports have; it drops such rows."""
     path = fixtures / PROJECT / "export.json"
-    fit = MajorityVote().fit(read(path, label="pair"))
+    fit = MajorityVote().fit(read(path, label="pair", type="labels"))
     for existing, name in ((True, "left"), (False, "left,right")):
         file = write_predictions(fit, tmp_path / "p.json", path, label="pair",
                                  existing_tasks=existing)  # fmt: skip

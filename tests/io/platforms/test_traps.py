@@ -122,7 +122,7 @@ def test_rating_taxonomy_and_pairwise(written):
         made(1, result("rating", {"rating": 3})),
         made(2, result("taxonomy", {"taxonomy": [["animal", "cat"]]})),
         made(3, result("pairwise", {"selected": "left"}))]}  # fmt: skip
-    labels = read(written("a.json", json.dumps([task])))
+    labels = read(written("a.json", json.dumps([task])), type="labels")
     assert [label for _, _, label in rows(labels)] == ["3", "animal / cat", "left"]
 
 

@@ -49,7 +49,8 @@ VOTES = ("wawa", "bwa")  # pooled with the chosen method, a quarter each
 LARGE_CROWD = ("one-coin", "wawa")  # pooled where confusion matrices would not fit into memory
 MOST_CONFUSION = 50_000_000  # workers × classes²; above, the crowd is large
 VOTE_SHARE = 1e-6  # weight of the plurality in the pool, which decides between equal classes
-LEAST_TASKS = 30  # tasks with two labels; with fewer, held-out scores are noise
+LEAST_TASKS = 30  # tasks with two labels; with fewer, held-out scores are noise,
+FEWEST_TASKS, MANY_LABELS = 10, 300  # unless these tasks have so many labels
 LEAST_GOLD = 30  # gold tasks from which a temperature is estimated
 COLDEST, HOTTEST = 0.25, 4.0  # limits of the temperature
 OVERRULED = 0.05  # share of plurality labels that may be changed without a finding
@@ -198,7 +199,7 @@ class Auto(Aggregator):
             return list(LARGE_CROWD), {}
         names = [kebab_case(get_method(name).__name__) for name in self.candidates]
         plan = scoring_plan(problem.data)
-        if len(names) == 1 or _n_scored(plan) < LEAST_TASKS:
+        if len(names) == 1 or not _can_choose(plan):
             return [names[0], *VOTES], {}
         scores = {name: _held_out(name, plan, problem) for name in names}
         return [_best(scores), *VOTES], scores
@@ -222,9 +223,11 @@ def is_large_crowd(labels: CrowdLabels) -> bool:
 # -------------------------------------------------------------------------------------- choice
 
 
-def _n_scored(plan: ScoringPlan) -> int:
-    """Return the number of tasks with a label that can be hidden."""
-    return len(np.unique(plan.labels.task[plan.folds >= 0]))
+def _can_choose(plan: ScoringPlan) -> bool:
+    """Return whether enough labels can be hidden: of many tasks, or many of a few tasks."""
+    hidden = np.flatnonzero(plan.folds >= 0)
+    n_tasks = len(np.unique(plan.labels.task[hidden]))
+    return n_tasks >= (LEAST_TASKS if len(hidden) < MANY_LABELS else FEWEST_TASKS)
 
 
 def _held_out(name: str, plan: ScoringPlan, problem: Problem) -> HeldOutScore:

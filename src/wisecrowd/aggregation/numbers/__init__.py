@@ -8,4 +8,9 @@ LOCATIONS: dict[str, str] = {
     "Median": "median",
     "TrimmedMean": "trimmed_mean",
     "GaussianEM": "gaussian_em",
+    "StudentEM": "student_em",
+    "NumericCRH": "numeric_crh",
+    "CATD": "catd",
+    "NoiseLevels": "noise_levels",
+    "CovarianceRegression": "covariance_regression",
 }

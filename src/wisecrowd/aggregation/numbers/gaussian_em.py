@@ -13,8 +13,8 @@ The E-step of a task is the posterior of a normal mean:
 The updates of biases, noise and hyperparameters are in :mod:`wisecrowd.families.worker_noise`.
 
 With gains, :math:`y_e = \pi + b_j + g_j (z_i - \pi) + \varepsilon_e` around the mean label
-:math:`\pi`, with :math:`g_j \sim N(1, \gamma^2)`. The pair :math:`(g_j, b_j)` has a normal posterior
-whose precision is
+:math:`\pi`, with :math:`g_j \sim N(1, \gamma^2)`. The pair :math:`(g_j, b_j)` has a normal
+posterior whose precision is
 
 .. math::
     \begin{pmatrix} \gamma^{-2} & 0 \\ 0 & \omega^{-2} \end{pmatrix} + \frac{1}{\sigma_j^2}
@@ -135,10 +135,10 @@ class GainModel(GaussianModel):
         return params if self.fixed_level else self._common_gain(params)
 
     def center(self, params: NoiseParams) -> NoiseParams:
-        """Move the bias that follows the gains to the level of the tasks.
+        r"""Move the bias that follows the gains to the level of the tasks.
 
-        With :math:`z + \\delta` the bias is :math:`b - g \\delta`; its expected square is smallest
-        at :math:`\\delta = \\sum E[g b] / \\sum E[g^2]`.
+        With :math:`z + \delta` the bias is :math:`b - g \delta`; its expected square is smallest
+        at :math:`\delta = \sum E[g b] / \sum E[g^2]`.
         """
         used = params.count > 0
         gain, spread, covariance = _gains(params)

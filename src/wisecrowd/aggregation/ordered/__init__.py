@@ -6,4 +6,5 @@ from __future__ import annotations
 LOCATIONS: dict[str, str] = {
     "Thresholds": "thresholds",
     "OrdinalLatent": "ordinal_latent",
+    "OrdinalMinimaxEntropy": "ordinal_minimax_entropy",
 }

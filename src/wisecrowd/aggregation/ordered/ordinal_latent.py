@@ -11,7 +11,7 @@ with the analytic gradient. Steps that would lower the objective are not taken.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 

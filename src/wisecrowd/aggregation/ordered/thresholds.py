@@ -13,7 +13,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
-from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.binary_reduction import (
     BinaryReduction,
@@ -34,10 +34,12 @@ class Thresholds(OrderedMethod, BinaryReduction):
     .. math::
         S_{ik} = p_k(z_i > k), \qquad
         \hat S_i = \arg\min_{s_1 \ge \dots \ge s_{K-1}} \sum_k (s_k - S_{ik})^2, \qquad
-        p(z_i = k) = \hat S_{i, k-1} - \hat S_{ik}
+        p(z_i = k) = \tilde S_{i, k-1} - \tilde S_{ik}
 
-    with :math:`p_k` the method's posterior when labels count as above the cut ``k`` or not, and
-    :math:`\hat S_{i0} = 1, \hat S_{iK} = 0`.
+    with :math:`p_k` the method's posterior when labels count as above the cut ``k`` or not,
+    :math:`\tilde S_{i0} = 1, \tilde S_{iK} = 0`, and between them :math:`\tilde S = d + (1 - 2 d)
+    \hat S`. The doubt :math:`d = 1 / (2 N + 4)` keeps ``N`` tasks from showing that a class is
+    certain.
 
     Use it when classes are ordered, such as grades: a label close to the truth then counts for
     most cuts. Cost: that of the method, times the number of cuts.
@@ -63,6 +65,8 @@ class Thresholds(OrderedMethod, BinaryReduction):
     worker_accuracy_ : (n_workers,)
         Expected share of correct labels under the posterior, 1 / n_classes for workers without
         labels; with two classes, the method's own estimate.
+    doubt_ : float
+        :math:`d`; missing with two classes.
     class_prior_ : (n_classes,)
         Computed from the methods' shares above each cut, if they have them.
 
@@ -70,9 +74,10 @@ class Thresholds(OrderedMethod, BinaryReduction):
     -----
     The fits are separate, so that :math:`S_{i1} \ge S_{i2} \ge \dots` does not hold for all tasks:
     with Dawid-Skene it fails for most. Isotonic regression (pool adjacent violators) finds the
-    nearest sequence that does. Gold, task priors and starts are passed on, summed above and below
-    each cut. With two classes this is the method itself. Sensitivities of methods without
-    confusion matrices are expected shares under the posterior, with one pseudo-label of each kind.
+    nearest sequence that does; classes between pooled cuts have probability 0. Gold, task priors
+    and starts are passed on, summed above and below each cut. With two classes this is the method
+    itself. Sensitivities of methods without confusion matrices are expected shares under the
+    posterior, with one pseudo-label of each kind.
 
     References
     ----------
@@ -95,6 +100,11 @@ class Thresholds(OrderedMethod, BinaryReduction):
     saves: ClassVar[dict[str, Saved]] = {
         "sensitivity_": SavedArray("J cuts", "probability"),
         "specificity_": SavedArray("J cuts", "probability"),
+        "doubt_": SavedValue(
+            lambda value: isinstance(value, float) and 0 < value <= 0.25,
+            "a number between 0 and 1/4",
+            optional=lambda method: len(method.classes_) <= 2,
+        ),
     }
     footprint = Footprint(cell=80.0)
 
@@ -118,7 +128,10 @@ class Thresholds(OrderedMethod, BinaryReduction):
             (result,) = results
             answers = self._answers(as_dense(result.probas))
             return replace(result, answers=answers, extra={**result.extra, **extra})
-        probas = _between_cuts([result.probas for result in results], problem.prior)
+        # The rule of succession, with half a task more on either side of each cut.
+        doubt = 0.5 / (np.count_nonzero(labels.labels_per_task) + 2)
+        extra["doubt"] = float(doubt)
+        probas = _between_cuts([result.probas for result in results], problem.prior, doubt)
         accuracy, error = expected_accuracy(labels, probas)
         return Fit(
             self._answers(probas),
@@ -145,7 +158,7 @@ class Thresholds(OrderedMethod, BinaryReduction):
         ]
         if problem.data.n_classes <= 2:
             return self._answers(as_dense(parts[0]))
-        return self._answers(_between_cuts(parts, problem.prior))
+        return self._answers(_between_cuts(parts, problem.prior, self.doubt_))
 
 
 def _problems(problem: Problem) -> list[Problem]:
@@ -156,9 +169,10 @@ def _problems(problem: Problem) -> list[Problem]:
     return [two_classes(problem, np.arange(K) > k, ("not above", "above")) for k in range(K - 1)]
 
 
-def _between_cuts(parts: list[Any], prior: TaskPrior) -> Floats:
+def _between_cuts(parts: list[Any], prior: TaskPrior, doubt: float) -> Floats:
     """Return the posterior (N, K) from the posteriors (N, 2) of the K - 1 cuts."""
     above = nonincreasing_rows(np.stack([as_dense(part)[:, 1] for part in parts], axis=1))
+    above = doubt + (1 - 2 * doubt) * above
     n, ends = len(above), np.ones((len(above), 1))
     probas = np.maximum(-np.diff(above, axis=1, prepend=ends, append=0 * ends), 0.0)
     # Separate fits may leave probability to a class that the prior of the task rules out.

@@ -4,5 +4,12 @@ from __future__ import annotations
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS: dict[str, str] = {
+    "CrowdBT": "crowd_bt",
     "BradleyTerry": "bradley_terry",
+    "Davidson": "davidson",
+    "RaoKupper": "rao_kupper",
+    "WorkerTies": "worker_ties",
+    "WorkerDiscrimination": "worker_discrimination",
+    "Thurstone": "thurstone",
+    "RankCentrality": "rank_centrality",
 }

@@ -16,20 +16,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.item_answers import ItemAnswers
-from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice, check_flag, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
+from wisecrowd.families.bradley_terry_newton import newton, require_votes
 from wisecrowd.families.comparison_method import TIE_LAYER, ComparisonMethod
 from wisecrowd.families.comparisons import (
     Votes,
     agreement,
     centred,
-    is_strongly_connected,
     pair_votes,
     single_votes,
     virtual_item,
@@ -46,19 +44,20 @@ from wisecrowd.families.item_intervals import (
     laplacian,
     projected,
     sandwich,
-    separate_parts,
-    sparse_laplacian,
 )
-from wisecrowd.families.large_covariance import conjugate_gradients
 from wisecrowd.families.logistic import log_sigmoid, sigmoid
 from wisecrowd.families.tie_layer import fit_tie_layer
-from wisecrowd.families.vote_laws import Solution, VirtualItem, maximise, uncertain_scores
+from wisecrowd.families.vote_laws import (
+    Solution,
+    VirtualItem,
+    fitted,
+    maximise,
+    uncertain_scores,
+)
 
 Floats = NDArray[np.float64]
 
 TIES = ("half", "drop")
-DENSE_STEP = 1500  # items up to which a Newton step factorises the dense Hessian
-HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,14 +182,8 @@ class BradleyTerry(ComparisonMethod):
             answers, clusters, solution, extra = self._with_covariates(data, votes)
             logit = votes.gap(solution.scores) + self._design(data) @ solution.shared
             layer = fit_tie_layer(logit, votes.counts)
-        accuracy, error = agreement(data, answers.scores)
-        findings = (clusters.finding,) if clusters.finding else ()
-        return Fit(
-            answers, worker_accuracy=accuracy, worker_accuracy_error=error,
-            n_iter=solution.n_iter, converged=solution.converged, history=solution.history,
-            findings=(*findings, *separate_parts(answers, data.items)),
-            extra={"tie_layer": layer, **extra},
-        )  # fmt: skip
+        accuracy = agreement(data, answers.scores)
+        return fitted(answers, solution, clusters, data, accuracy, {"tie_layer": layer, **extra})
 
     # ------------------------------------------------------------------------- scores alone
 
@@ -263,58 +256,3 @@ class BradleyTerry(ComparisonMethod):
         if self.style:
             logit = logit + data.style_table(len(self.style_)) @ self.style_
         return np.asarray(logit)
-
-
-def require_votes(votes: Votes, prior: float) -> None:
-    """Refuse votes without weight, and no prior where the maximum likelihood does not exist."""
-    if not votes.compared.any():
-        raise DataError("No vote has a weight above zero; give at least one.")
-    if prior == 0 and not is_strongly_connected(votes):
-        raise DataError(
-            "Without a prior, some items have infinite scores: they only win, only lose, or are "
-            f"not compared with the others; give {option('prior', '0.5')}."
-        )
-
-
-def newton(votes: Votes, prior: float, max_iter: int, tol: float) -> Solution:
-    """Return the maximum by Newton's method with step halving; the objective never decreases."""
-    from scipy import sparse
-    from scipy.linalg import cho_factor, cho_solve
-
-    wins = votes.halved
-    total = wins.sum(axis=1)
-    scores, n = np.zeros(votes.n_items), votes.n_items
-    dense = n <= DENSE_STEP
-
-    def value_of(scores: Floats, gap: Floats) -> float:
-        value = float(wins[:, 0] @ gap + total @ log_sigmoid(-gap))
-        return value + virtual_item(scores, prior)[0]
-
-    value, history, converged = value_of(scores, votes.gap(scores)), [], False
-    for _ in range(max_iter):
-        p = sigmoid(votes.gap(scores))
-        _, slope, curve = virtual_item(scores, prior)
-        gradient = votes.item_sums(wins[:, 0] - total * p) + slope
-        weight = total * p * (1 - p)
-        curve = np.maximum(curve, 1e-9)
-        if dense:
-            hessian = laplacian(votes, weight)
-            hessian[np.diag_indices(n)] += curve
-            step = cho_solve(cho_factor(hessian, lower=True, overwrite_a=True), gradient)
-        else:
-            full = (sparse_laplacian(votes, weight) + sparse.diags(curve)).tocsr()
-            step = conjugate_gradients(full, gradient[:, None])[:, 0]
-        for _ in range(HALVINGS):
-            new = scores + step
-            moved = value_of(new, votes.gap(new))
-            if moved >= value - 1e-12 * abs(value):
-                break
-            step = step / 2
-        scores, value = new, max(value, moved)
-        history.append(value)
-        if np.abs(step).max() <= tol:
-            converged = True
-            break
-    none = np.zeros(0)
-    own = np.zeros((votes.n_workers, 0))
-    return Solution(scores, none, own, tuple(history), len(history), converged)

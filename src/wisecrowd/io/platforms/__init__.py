@@ -11,32 +11,48 @@ from typing import NamedTuple
 
 
 class Platform(NamedTuple):
-    """Where a platform's reader is, what users may choose, and what its columns are called."""
+    """Where a platform's reader is, what users may choose, and what its columns are called.
+
+    ``kinds`` are the kinds of labels that its answers can be read as.
+    """
 
     reader: str
     options: tuple[str, ...]
     columns: Mapping[str, str]
+    kinds: tuple[str, ...]
+
+
+_KINDS = ("labels", "ordered", "numbers")
 
 
 def _platform(
-    module: str, task: str, worker: str, label: str, options: tuple[str, ...] = ("label",)
+    module: str,
+    task: str,
+    worker: str,
+    label: str,
+    options: tuple[str, ...] = ("label",),
+    *,
+    pairs: bool = False,
 ) -> Platform:
     options = (*options, "question") if "label" in options else options
     columns = {"task": task, "worker": worker, "label": label}
-    return Platform(f"wisecrowd.io.platforms.{module}:read", options, columns)
+    kinds = (*_KINDS, "pairs") if pairs else _KINDS
+    return Platform(f"wisecrowd.io.platforms.{module}:read", options, columns, kinds)
 
 
 _BOTH = ("task", "label")
 _ALL = ("task", "worker", "label")
+_SIDES = ("left", "right")
 _MORE = ("weight", "timestamp", "duration", "cost", "worker_kind")
 
 PLATFORMS: dict[str, Platform] = {
-    "label-studio": _platform("label_studio", "id", "completed_by", "result", _BOTH),
+    "label-studio": _platform("label_studio", "id", "completed_by", "result",
+                              (*_BOTH, *_SIDES), pairs=True),
     "mturk": _platform("mturk", "HITId", "WorkerId", "Answer.*", _BOTH),
     "toloka": _platform("toloka", "INPUT:*", "ASSIGNMENT:worker_id", "OUTPUT:*", _BOTH),
     "appen": _platform("appen", "_unit_id", "_worker_id", "question", _BOTH),
-    "prodigy": _platform("prodigy", "_input_hash", "_annotator_id", "accept", _BOTH),
-    "argilla": _platform("argilla", "id", "responses.user_id", "responses.value"),
+    "prodigy": _platform("prodigy", "_input_hash", "_annotator_id", "accept", _BOTH, pairs=True),
+    "argilla": _platform("argilla", "id", "responses.user_id", "responses.value", pairs=True),
     "doccano": _platform("doccano", "id", "file name", "label", ()),
     "ground-truth": _platform("ground_truth", "manifest line", "workerId", "answerContent"),
     "zooniverse": _platform("zooniverse", "subject_ids", "user_name", "annotations", _ALL[1:]),
@@ -44,9 +60,10 @@ PLATFORMS: dict[str, Platform] = {
     "cvat": _platform("cvat", "image name", "assignee", "tag", ()),
     "lewidi": _platform("lewidi", "key", "annotators", "annotations", ()),
     "peerannot": _platform("peerannot", "key", "inner key", "value", ()),
-    "crowd-kit": _platform("crowd_kit", "task", "worker", "label", (*_ALL, *_MORE)),
+    "crowd-kit": _platform("crowd_kit", "task", "worker", "label", (*_ALL, *_SIDES, *_MORE),
+                           pairs=True),
     "cleanlab": _platform("wide", "row", "column name", "cell", ("task",)),
     "wide": _platform("wide", "row", "column name", "cell", ("task",)),
     "hugging-face": _platform("hugging_face", "id", "list of workers", "list of labels", _ALL),
     "scale": _platform("scale", "task_id", "-", "response", ()),
-}
+}  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import MODEL
+from wisecrowd.io.platforms.answer_forms import CHOICES, LIST, RANKING, RATING, Ranking
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -18,6 +19,7 @@ from wisecrowd.io.platforms.label_records import (
     reader,
 )
 from wisecrowd.io.platforms.list_columns import rows_of
+from wisecrowd.io.platforms.values import number_of
 from wisecrowd.io.sources import Source
 
 _RESPONSES = ".responses"
@@ -68,9 +70,24 @@ def _flattened(records: Iterable[dict[str, Any]]) -> Iterator[Event]:
 
 
 def _judged(task: Any, worker: Any, label: Any, question: str, kind: str = "human") -> Event:
-    if isinstance(label, list) and any(isinstance(one, dict) for one in label):
-        return Dropped("marks or rankings, not labels of a whole task")
-    return LabelRecord(task, worker, label, question, kind=kind)
+    """Return a response; only questions of ratings have numbers as values."""
+    form, compared = CHOICES, None
+    if isinstance(label, list):
+        records = mappings(label)
+        if any("start" in one for one in records) or (records and "value" not in records[0]):
+            return Dropped("marks, not labels of a whole task")
+        form, compared = (RANKING, _ranking(records)) if records else (LIST, Ranking(label))
+    elif isinstance(label, int | float) and not isinstance(label, bool):
+        form = RATING
+    return LabelRecord(task, worker, label, question, kind=kind, form=form, compared=compared)
+
+
+def _ranking(records: list[dict[str, Any]]) -> Ranking:
+    """Return the order of values with ranks, 1 for the best; equal ranks are ties."""
+    ranks = [number_of(one.get("rank")) for one in records]
+    known = [rank for rank in ranks if rank is not None]
+    values = [one.get("value") for one in records]
+    return Ranking(values, known if len(known) == len(ranks) else None)
 
 
 def _listed(value: Any) -> list[Any]:

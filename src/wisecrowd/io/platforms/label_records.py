@@ -11,19 +11,32 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import NUMBERS, PAIRS
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
-from wisecrowd.io.platforms.values import as_numbers, as_text, as_times, pick_question
+from wisecrowd.io.platforms.answer_forms import (
+    CHOICES,
+    Ranking,
+    UnknownItemsError,
+    Vote,
+    settle_kind,
+    votes_of,
+)
+from wisecrowd.io.platforms.values import as_numbers, as_text, as_times, number_of, pick_question
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_records
 
 _ROWS = 1 << 16
-_FIELDS = ("task", "worker", "label", "worker_kind", "timestamp", "duration", "cost")
+_DETAILS = ("worker_kind", "timestamp", "duration", "cost")
 SEPARATOR = "/"  # between a group of questions (a project, a workflow) and the question
 
 
 class LabelRecord(NamedTuple):
-    """A worker's label of a task."""
+    """A worker's label of a task.
+
+    ``kind`` is that of the worker. ``form`` is that of the answer, which says what kind of label it
+    is; ``compared`` holds a comparison or a ranking.
+    """
 
     task: Any
     worker: Any
@@ -33,10 +46,12 @@ class LabelRecord(NamedTuple):
     duration: Any = None
     cost: Any = None
     kind: str = HUMAN
+    form: str = CHOICES
+    compared: Vote | Ranking | None = None
 
 
 class Gold(NamedTuple):
-    """A class that the export marks as true."""
+    """A class or number that the export marks as true."""
 
     task: Any
     label: Any
@@ -94,12 +109,15 @@ def reader(
 class _Collector:
     def __init__(self, source: Source, request: Request) -> None:
         self._source = source
+        self._request = request
         self._inventory = request.inventory
         self._asked = request.question
         self._counts: dict[str, int] = {}
+        self._forms: dict[str, str] = {}
         self._matches: dict[str, bool] = {}
         self._n_matched = 0
-        self.rows: list[tuple[Any, ...]] = []  # those of _FIELDS
+        self._refusal: DataError | None = None  # unless the file has several questions
+        self.rows: list[tuple[Any, ...]] = []  # task, worker, payload and _DETAILS
 
     def is_wanted(self, event: LabelRecord | Gold) -> bool:
         """Count a judgement for its question, and tell whether it is kept."""
@@ -111,53 +129,91 @@ class _Collector:
             )  # fmt: skip
             self._n_matched += self._matches[question]
         # Once a second question has come up the file is refused: only the names still matter.
-        return self._matches[question] and self._n_matched == 1
+        wanted = self._matches[question] and self._n_matched == 1 and self._refusal is None
+        if isinstance(event, LabelRecord) and self._forms.get(question) != event.form:
+            self._forms.setdefault(question, event.form)
+            if wanted:
+                self._refusal = settle_kind(event.form, question, self._source.name, self._request)
+        return wanted and self._refusal is None
 
     def add(self, event: LabelRecord | Gold) -> None:
-        task, label = as_text(event.task), as_text(event.label)
+        task, kind = as_text(event.task), self._request.kind.name
+        label = _number_text(event.label) if kind == NUMBERS else as_text(event.label)
         if isinstance(event, Gold):
-            if task and label:
+            if task and label and kind != PAIRS:
                 self._inventory.add_gold(task, label)
             return
         worker = as_text(event.worker)
-        if not (task and worker and label):
+        answers = self._answers(event, label, task or "", worker or "")
+        if not (task and worker and answers):
             missing = "a task id" if not task else "a worker id" if not worker else "a label"
             self._inventory.drop(f"without {missing}")
             return
         if event.kind == MODEL:
             self._inventory.models.add(worker)
-        self.rows.append(
-            (task, worker, label, event.kind, event.timestamp, event.duration, event.cost)
-        )
+        share = 1 / len(answers)  # of the time and the cost of a ranking
+        details = (event.kind, event.timestamp, _part(event.duration, share),
+                   _part(event.cost, share))  # fmt: skip
+        self.rows += [(task, worker, *answer, *details) for answer in answers]
+
+    def _answers(
+        self, event: LabelRecord, label: str | None, task: str, worker: str
+    ) -> list[tuple[str | None, ...]]:
+        """Return the payload of each row that a judgement gives."""
+        if self._request.kind.name != PAIRS:
+            return [(label,)] if label else []
+        try:
+            votes = list(votes_of(event.compared, task, worker))
+        except UnknownItemsError as error:
+            self._refusal = error
+            return []
+        return [(v.left, v.right, v.outcome) for v in votes if v.left and v.right and v.outcome]
 
     def take(self) -> dict[str, Any]:
         """Return the rows as Arrow columns and forget them."""
         import pyarrow as pa
 
-        columns = dict(zip(_FIELDS, zip(*self.rows, strict=True), strict=True))
+        texts = ("task", "worker", *self._request.kind.container.roles(), "worker_kind")
+        fields = (*texts, *_DETAILS[1:])
+        columns = dict(zip(fields, zip(*self.rows, strict=True), strict=True))
         self.rows = []
         try:
-            texts = {role: pa.array(columns[role], pa.large_string()) for role in _FIELDS[:4]}
+            batch = {role: pa.array(columns[role], pa.large_string()) for role in texts}
         except UnicodeEncodeError:
             raise half_a_character(self._source) from None
         return {
-            **texts,
+            **batch,
             "timestamp": as_times(columns["timestamp"]),
             "duration": as_numbers(columns["duration"]),
             "cost": as_numbers(columns["cost"]),
         }
 
     def check(self) -> None:
-        """Refuse several questions, and one that is not there."""
+        """Refuse several questions, one that is not there, and one of another kind."""
         matched = [question for question, matches in self._matches.items() if matches]
         if self._asked is not None and self._counts and not matched:
             pick_question(self._asked, list(self._counts), self._source)
         if len(matched) > 1:
-            raise SeveralQuestionsError(self._source.name, matched)
+            raise SeveralQuestionsError(self._source.name, matched, self._forms)
+        if self._refusal is not None:
+            raise self._refusal
         self._inventory.settle(matched[0] if matched and matched[0] else None, self._source.name)
         for question, count in self._counts.items():
             if question not in matched:
                 self._inventory.others[question] += count
+
+
+def _number_text(value: Any) -> str | None:
+    """Return a number as text; those that are not finite stay, because they are an error."""
+    return repr(value) if isinstance(value, float) else as_text(value)
+
+
+def _part(value: Any, share: float) -> Any:
+    """Return a share of a time or cost."""
+    if share == 1:
+        return value
+    number = number_of(value)
+    return None if number is None else number * share
 
 
 def half_a_character(source: Source) -> DataError:

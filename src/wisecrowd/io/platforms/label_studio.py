@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.platforms.answer_forms import Ranking, Vote
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -20,12 +22,15 @@ from wisecrowd.io.platforms.label_records import (
     model_worker,
 )
 from wisecrowd.io.platforms.label_studio_controls import (
+    BUCKETS,
+    FORMS,
     PER_REGION,
     WHOLE,
     is_mark,
     is_placed,
     label_of,
     left_out,
+    ranking_of,
 )
 from wisecrowd.io.platforms.label_studio_rows import (
     is_flat,
@@ -34,6 +39,7 @@ from wisecrowd.io.platforms.label_studio_rows import (
     sheet_of,
     sheet_of_records,
 )
+from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
 
@@ -46,21 +52,23 @@ _NOT_GOLD = (
 def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
     """Yield annotations that were not cancelled, and predictions as workers of kind "model"."""
     if is_table(source):
-        yield rows_of(sheet_of(source, request), source, request)
+        yield from rows_of(sheet_of(source, request), source, request)
         return
     records = json_objects(source, request.encoding)
     first = next(records, {})
     everything = chain([first], records)
     if is_flat(first):
-        yield rows_of(sheet_of_records(everything, source, request), source, request)
+        yield from rows_of(sheet_of_records(everything, source, request), source, request)
     else:
-        yield from batches(_events(everything, request), source, request)
+        yield from batches(_events(everything, source, request), source, request)
 
 
-def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Event]:
+def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
     gold = _GroundTruth()
+    sides = Sides(request, source.name)
     for record in records:
         task = task_of(record, request.asked.get("task"))
+        compared = partial(_compared, sides=sides, data=mapping(record.get("data")))
         annotations = mappings(record.get("annotations") or record.get("completions"))
         done = [
             made for made in annotations if not (made.get("was_cancelled") or made.get("skipped"))
@@ -71,11 +79,11 @@ def _events(records: Iterable[dict[str, Any]], request: Request) -> Iterator[Eve
             yield Dropped("tasks that nobody labelled")
         done.sort(key=_number)
         for made in done:
-            yield from _labels(task, _worker(made), made)
+            yield from _labels(task, _worker(made), made, compared)
         gold.look_at(task, done)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
-            yield from _labels(task, worker, made, MODEL)
+            yield from _labels(task, worker, made, compared, MODEL)
     yield from gold.events(request)
 
 
@@ -107,7 +115,7 @@ class _GroundTruth:
                 self._n_marked - len(chosen), self._n_annotations
             )
         for task, made in chosen:
-            for event in _labels(task, None, made):
+            for event in _labels(task, None, made, lambda result: None):
                 if isinstance(event, LabelRecord):
                     yield Gold(task, event.label, event.question)
 
@@ -138,12 +146,26 @@ def _region(result: dict[str, Any]) -> str | None:
     return as_text(result.get("id"))
 
 
-def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> Iterator[Event]:
+def _compared(result: dict[str, Any], sides: Sides, data: dict[str, Any]) -> Vote | Ranking | None:
+    """Return the comparison or ranking that a result stands for."""
+    value = mapping(result.get("value"))
+    if result.get("type") == "pairwise":
+        return sides.vote(value, data, as_text(result.get("to_name")) or "")
+    return ranking_of(value) if result.get("type") == "ranker" else None
+
+
+def _labels(
+    task: Any,
+    worker: Any,
+    made: dict[str, Any],
+    compared: Callable[[dict[str, Any]], Vote | Ranking | None],
+    kind: str = HUMAN,
+) -> Iterator[Event]:
     """Yield one label per control; results that mark a part of the task are dropped."""
     results = mappings(made.get("result"))
     if not results:
         yield Dropped("empty annotations")
-    found: dict[str, list[str | None]] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     regions = {_region(result) for result in results if is_mark(str(result.get("type")))} - {None}
     for result in results:
         type_of, value = str(result.get("type")), mapping(result.get("value"))
@@ -151,12 +173,21 @@ def _labels(task: Any, worker: Any, made: dict[str, Any], kind: str = HUMAN) -> 
             yield Dropped(left_out(type_of))
         elif is_placed(value) or _region(result) in regions:
             yield Dropped(PER_REGION)
+        elif type_of == "ranker" and ranking_of(value) is None:
+            yield Dropped(BUCKETS)
         else:
-            name = as_text(result.get("from_name")) or ""
-            found.setdefault(name, []).append(label_of(type_of, value))
+            found.setdefault(as_text(result.get("from_name")) or "", []).append(result)
     time = made.get("updated_at") or made.get("created_at")  # an edit replaces what was there
-    for name, labels in found.items():
-        if len(labels) > 1:
-            yield Dropped(PER_REGION, len(labels))
-        else:
-            yield LabelRecord(task, worker, labels[0], name, time, made.get("lead_time"), kind=kind)
+    for name, given in found.items():
+        if len(given) > 1:
+            yield Dropped(PER_REGION, len(given))
+            continue
+        type_of = given[0]["type"]
+        yield LabelRecord(
+            task, worker, _value(type_of, mapping(given[0].get("value"))), name, time,
+            made.get("lead_time"), kind=kind, form=FORMS[type_of], compared=compared(given[0]),
+        )  # fmt: skip
+
+
+def _value(type_of: str, value: dict[str, Any]) -> Any:
+    return value.get("number") if type_of == "number" else label_of(type_of, value)

@@ -6,13 +6,24 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from wisecrowd.io.platforms.answer_forms import (
+    CHOICES,
+    NUMBER,
+    PAIRWISE,
+    RANKING,
+    RATING,
+    Ranking,
+)
 from wisecrowd.io.platforms.label_records import mapping
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.untrusted import json_text
 
 # Controls that label the task as a whole, and where their value is.
 WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
-          "taxonomy": "taxonomy"}  # fmt: skip
+          "taxonomy": "taxonomy", "ranker": "ranker"}  # fmt: skip
+FORMS = {"choices": CHOICES, "taxonomy": CHOICES, "rating": RATING, "number": NUMBER,
+         "pairwise": PAIRWISE, "ranker": RANKING}  # fmt: skip
+BUCKETS = "rankings in several buckets"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"
@@ -22,7 +33,6 @@ _PLACES = frozenset({"start", "end", "x", "y", "points", "rle", "ranges", "seque
 _UNREAD = {
     "textarea": "free text (textarea), not a class",
     "datetime": "dates (datetime), not a class",
-    "ranker": "rankings (ranker), not a class",
     "relation": "relations between regions",
     OTHER: "answers of an unknown form",
 }
@@ -63,6 +73,22 @@ def label_of(type_of: str, value: Mapping[str, Any]) -> str | None:
     return as_text(found)
 
 
+def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
+    """Return the order of items in a value; items in several buckets have none.
+
+    The bucket ``_`` holds the items that were not ranked.
+
+    Examples
+    --------
+    >>> ranking_of({"ranker": {"_": ["c"], "best": ["b", "a"]}}).items
+    ['b', 'a']
+    """
+    buckets = [items for name, items in mapping(value.get("ranker")).items() if name != "_"]
+    if len(buckets) != 1 or not isinstance(buckets[0], list):
+        return None
+    return Ranking(buckets[0])
+
+
 class Cell(NamedTuple):
     """What a cell of a flat export says.
 
@@ -80,6 +106,11 @@ class Cell(NamedTuple):
         if self.kind == PLAIN:
             return label_of("choices", self.value)
         return label_of(self.kind, self.value) if self.kind in WHOLE else None
+
+    @property
+    def form(self) -> str:
+        """The form of the answer, if the cell gives one."""
+        return FORMS.get(self.kind, CHOICES)
 
 
 def read_cell(text: str) -> Cell:
@@ -120,7 +151,7 @@ def _type_of(value: dict[str, Any]) -> str:
     for key in value:
         if key in _TYPES:
             return _TYPES[key]
-        if key in ("datetime", "ranker"):
+        if key == "datetime":
             return key
     if isinstance(value.get("text"), list):
         return "textarea"

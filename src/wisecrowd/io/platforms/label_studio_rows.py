@@ -7,7 +7,7 @@ itself by the form of its cells, or by cells that differ between annotations of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,11 +15,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.kinds import NUMBERS, PAIRS
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
-from wisecrowd.io.platforms.label_records import half_a_character
+from wisecrowd.io.platforms.answer_forms import CHOICES, Ranking, Vote, settle_kind
+from wisecrowd.io.platforms.label_records import (
+    Dropped,
+    Event,
+    LabelRecord,
+    batches,
+    half_a_character,
+)
 from wisecrowd.io.platforms.label_studio_controls import (
+    BUCKETS,
     EMPTY,
     OTHER,
     PER_REGION,
@@ -28,8 +37,10 @@ from wisecrowd.io.platforms.label_studio_controls import (
     Cell,
     is_mark,
     left_out,
+    ranking_of,
     read_cell,
 )
+from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet, require_names
 from wisecrowd.io.platforms.values import pick_question
 from wisecrowd.io.sources import Source
@@ -67,6 +78,12 @@ class Column:
         if shaped or (self.differs and PLAIN in kinds):
             return QUESTION
         return OTHER if self.differs else DATA
+
+    @cached_property
+    def form(self) -> str:
+        """The form of the answers; a text alone is a choice."""
+        forms = {cell.form for cell in self.cells if cell.kind not in (EMPTY, PLAIN, OTHER)}
+        return forms.pop() if len(forms) == 1 else CHOICES
 
     @cached_property
     def filled(self) -> NDArray[np.bool_]:
@@ -141,7 +158,8 @@ class Sheet:
         """Return the question that is asked for, or the only one."""
         if asked is not None and asked in self.columns and self.columns[asked].role == DATA:
             return asked
-        return pick_question(asked, self.questions, source)
+        forms = {name: self.columns[name].form for name in self.questions}
+        return pick_question(asked, self.questions, source, forms)
 
     def doubtful(self, names: Iterable[str]) -> list[str]:
         """Return those questions whose every answer may as well be that of a region."""
@@ -231,8 +249,8 @@ def _codes(table: Any, name: str) -> tuple[NDArray[np.int32], list[str]]:
     return codes, coded.dictionary.to_pylist()
 
 
-def rows_of(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
-    """Return the columns of the annotations."""
+def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str, Any]]:
+    """Yield the columns of the annotations."""
     import pyarrow as pa
 
     _note_what_is_left_out(sheet, request)
@@ -244,19 +262,56 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> dict[str, Any]:
     for other in sheet.questions:
         if other != name:
             inventory.others[other] += int(sheet.columns[other].filled.sum())
-    table = sheet.table
-    labels = pa.array([cell.label or "" for cell in column.cells], pa.large_string())
-    columns = {
-        "task": table.column(sheet.tasks),
-        "worker": table.column("annotator"),
-        "label": labels.take(pa.array(column.codes)),
-    }
+    refusal = settle_kind(column.form, name, source.name, request)
+    if refusal is not None:
+        raise refusal
     # An edit replaces what was there.
-    time = "created_at" if _blank(table, "updated_at").any() else "updated_at"
-    for role, one in (("timestamp", time), ("duration", "lead_time")):
-        if one in table.column_names:
-            columns[role] = table.column(one)
-    return finished(pa.table(columns).filter(pa.array(column.filled)), request)
+    time = "created_at" if _blank(sheet.table, "updated_at").any() else "updated_at"
+    columns = {"task": sheet.tasks, "worker": "annotator", "timestamp": time,
+               "duration": "lead_time"}  # fmt: skip
+    table = pa.table({
+        role: sheet.table.column(one)
+        for role, one in columns.items()
+        if one in sheet.table.column_names
+    })  # fmt: skip
+    table = table.filter(pa.array(column.filled))
+    codes = column.codes[column.filled]
+    if request.kind.name == PAIRS:
+        yield from _compared(sheet, column, table, source, request)
+        return
+    labels = pa.array([_label(cell, request) for cell in column.cells], pa.large_string())
+    yield finished(table, request, label=labels.take(pa.array(codes)))
+
+
+def _label(cell: Cell, request: Request) -> str:
+    """Return the label of a cell; a number that is not finite stays, because it is an error."""
+    value = cell.value.get("number") if request.kind.name == NUMBERS else None
+    return repr(value) if isinstance(value, float) else cell.label or ""
+
+
+def _compared(
+    sheet: Sheet, column: Column, table: Any, source: Source, request: Request
+) -> Iterator[dict[str, Any]]:
+    """Yield comparisons and rankings, as the JSON export does."""
+    sides = Sides(request, source.name)
+    rows = np.flatnonzero(column.filled)
+    names = sheet.data
+    data = {field: sheet.table.column(one).take(rows).to_pylist() for field, one in names.items()}
+    events: list[Event] = []
+    for row, made in enumerate(table.to_pylist()):
+        cell = column.cells[column.codes[rows[row]]]
+        given = {field: values[row] for field, values in data.items()}
+        compared: Vote | Ranking | None = ranking_of(cell.value)
+        if cell.kind == "pairwise":
+            compared = sides.vote(cell.value, given, "")
+        elif compared is None:
+            events.append(Dropped(BUCKETS))
+            continue
+        events.append(LabelRecord(
+            made["task"], made["worker"], cell.label, column.name, made.get("timestamp"),
+            made.get("duration"), form=column.form, compared=compared,
+        ))  # fmt: skip
+    yield from batches(events, source, request)
 
 
 def _note_what_is_left_out(sheet: Sheet, request: Request) -> None:

@@ -1,7 +1,8 @@
 """Prodigy: ``prodigy db-out DATASET``, one JSON line per answer.
 
 A choice interface gives the chosen options; a binary one is a question of its own for every label
-it shows, with "accept" and "reject" as classes.
+it shows, with "accept" and "reject" as classes. The recipe compare gives comparisons of the items A
+and B, the two systems whose outputs it shows; the second output is the one to accept.
 """
 
 from __future__ import annotations
@@ -10,18 +11,22 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms.answer_forms import CHOICE_OF_TWO, CHOICES, PAIRWISE, Vote
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
     LabelRecord,
     json_objects,
+    mapping,
+    mappings,
     reader,
     refuse_without_workers,
 )
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
 
-CHOICE = "choice"
+CHOICE, COMPARE = "choice", "compare"
+_BOTH = {"accept", "reject"}
 
 
 @reader
@@ -48,10 +53,39 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
     if isinstance(record.get("accept"), list):
         if decision != "accept":
             return Dropped("rejected as a whole")
-        return LabelRecord(task, worker, record["accept"], CHOICE, time)
+        options = [one.get("id") for one in mappings(record.get("options"))]
+        form = CHOICE_OF_TWO if len(options) == 2 else CHOICES
+        return LabelRecord(
+            task, worker, record["accept"], CHOICE, time, form=form,
+            compared=_of_two(options, record["accept"]),
+        )  # fmt: skip
+    systems = _systems(record)
+    if systems is not None:
+        side = "right" if decision == "accept" else "left"  # the output to accept comes second
+        vote = Vote(systems["reject"], systems["accept"], side)
+        return LabelRecord(
+            task, worker, systems.get(decision), COMPARE, time, form=PAIRWISE, compared=vote
+        )
     if record.get("spans"):
         return Dropped("marks (spans), not labels of a whole task")
     label = as_text(record.get("label"))
     if label is None:
         return Dropped("without a label")
     return LabelRecord(task, worker, decision, label, time)
+
+
+def _of_two(options: list[Any], accepted: list[Any]) -> Vote | None:
+    """Return the choice of one of two options as a comparison."""
+    if len(options) != 2 or len(accepted) != 1 or accepted[0] not in options:
+        return None
+    return Vote(*options, ("left", "right")[options.index(accepted[0])])
+
+
+def _systems(record: dict[str, Any]) -> dict[str, str] | None:
+    """Return the system, A or B, whose output is shown as the one to accept and to reject."""
+    sides = {side: as_text(system) for side, system in mapping(record.get("mapping")).items()}
+    if set(sides.values()) == _BOTH:
+        sides = {side: system for system, side in sides.items() if side is not None}
+    if set(sides) != _BOTH or None in sides.values():
+        return None
+    return {side: system for side, system in sides.items() if system is not None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
@@ -63,7 +63,7 @@ def as_numbers(values: Iterable[Any]) -> Any:
 
     if isinstance(values, pa.ChunkedArray):
         return _by_distinct(values, as_numbers)
-    return pa.array([_number(value) for value in values], pa.float64())
+    return pa.array([number_of(value) for value in values], pa.float64())
 
 
 def _by_distinct(column: Any, convert: Callable[[list[Any]], Any]) -> Any:
@@ -72,7 +72,8 @@ def _by_distinct(column: Any, convert: Callable[[list[Any]], Any]) -> Any:
     return convert(coded.dictionary.to_pylist()).take(coded.indices)
 
 
-def _number(value: Any) -> float | None:
+def number_of(value: Any) -> float | None:
+    """Return a finite number, also one written like ``$0.05``, or None."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -144,8 +145,16 @@ def unknown_details(size: int) -> dict[str, Any]:
     }
 
 
-def pick_question(asked: str | None, questions: Sequence[str], source: Source) -> str:
-    """Return the only question, or the one that was asked for; else say which there are."""
+def pick_question(
+    asked: str | None,
+    questions: Sequence[str],
+    source: Source,
+    forms: Mapping[str, str] | None = None,
+) -> str:
+    """Return the only question, or the one that was asked for; else say which there are.
+
+    ``forms`` gives the forms of the questions, where they are known.
+    """
     if asked is not None and asked in questions:
         return asked
     if not questions:
@@ -155,5 +164,5 @@ def pick_question(asked: str | None, questions: Sequence[str], source: Source) -
         hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(questions)}."
         raise DataError(f"{source.name} has no labels for {asked!r}; {hint}")
     if len(questions) > 1:
-        raise SeveralQuestionsError(source.name, questions)
+        raise SeveralQuestionsError(source.name, questions, forms)
     return questions[0]

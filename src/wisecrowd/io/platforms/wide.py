@@ -13,11 +13,13 @@ import numpy as np
 
 from wisecrowd.core.columns import find_columns, guess
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.kinds import NUMBERS
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.wide_columns import (
     WideColumns,
     choose_columns,
     label_texts,
+    numbered_workers,
     require_workers,
 )
 from wisecrowd.io.formats import FORMATS, Request, load_reader
@@ -128,7 +130,10 @@ def _choose(
     try:
         if task is not None:
             find_columns(header, {"task": task})
-        chosen = choose_columns(texts, task, request.layout.workers)
+        workers = request.layout.workers
+        if workers is None and request.kind.name == NUMBERS:
+            workers = numbered_workers(header, task)
+        chosen = choose_columns(texts, task, workers)
     except DataError as error:
         raise DataError(f"{source.name}: {error}") from None
     used = {chosen.task, *chosen.workers}

@@ -1,0 +1,115 @@
+"""Scores of files of numbers and of rankings, for ``wisecrowd evaluate``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
+    from wisecrowd.cli.terminal import Notes
+
+Floats = NDArray[np.float64]
+
+
+class AnswerFile(NamedTuple):
+    """Columns of a file of answers that are not classes: its ids, and its numbers."""
+
+    ids: str
+    number: str
+
+
+# The columns that tell what a file holds, as `wisecrowd aggregate` writes them.
+ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("item", "score")}
+
+
+class Evaluation(NamedTuple):
+    """Scores by name, the number of scored answers, that of all, and what the answers are about."""
+
+    scores: dict[str, float]
+    n_scored: int
+    n_answers: int
+    noun: str
+
+
+def kind_of_answers(path: str, declared: str | None) -> str:
+    """Return what a file of answers holds: as declared, or as its columns say."""
+    from wisecrowd.core.kinds import LABELS
+    from wisecrowd.io.tables import read_frame
+
+    if declared is not None:
+        return declared
+    columns = set(read_frame(path).column_names)
+    for kind, file in ANSWER_FILES.items():
+        if set(file) <= columns and "label" not in columns:
+            return kind
+    return LABELS
+
+
+def evaluate_answers(path: str, kind: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of numbers or a ranking against the truth.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it.
+    kind : {"numbers", "pairs"}
+    truth : KnownFile
+        Task and number, or item and score.
+    notes : Notes
+    """
+    from wisecrowd.inference.scorers import number_scores, ranking_scores
+
+    table = _read(path, ANSWER_FILES[kind])
+    known = dict(zip(*truth.pairs(notes), strict=True))
+    found = np.array([_number(known.get(one), one, truth.path) for one in table["id"]])
+    n_scored = int(np.count_nonzero(~np.isnan(found)))
+    if n_scored < 2:
+        raise DataError(
+            f"The truth names {n_scored} of the {len(found)} answers in {path}, and scores need "
+            "two; it needs the same ids."
+        )
+    if kind == "pairs":
+        scores = ranking_scores(found, table["number"])
+    else:
+        scores = number_scores(found, table["number"], table.get("low"), table.get("high"))
+    return Evaluation(scores, n_scored, len(found), f"{ANSWER_FILES[kind].ids}s")
+
+
+def _read(path: str, file: AnswerFile) -> dict[str, Any]:
+    from wisecrowd.io.tables import read_frame
+
+    frame = read_frame(path)
+    for name in file:
+        if name not in frame.column_names:
+            listed = ", ".join(repr(column) for column in frame.column_names)
+            raise DataError(f"{path} has no column {name!r}; there are {listed}.")
+    ids = frame[file.ids].to_pylist()
+    if len(set(ids)) < len(ids):
+        twice = next(one for one in ids if ids.count(one) > 1)
+        raise DataError(f"{file.ids.capitalize()} {twice!r} is in {path} twice; keep one row.")
+    limits = {name: name for name in ("low", "high") if name in frame.column_names}
+    columns = {"number": file.number, **limits}
+    numbers = {
+        role: np.array([_number(x, one, path) for x, one in zip(
+            frame[name].to_pylist(), ids, strict=True)])
+        for role, name in columns.items()
+    }  # fmt: skip
+    return {"id": ids, **numbers}
+
+
+def _number(value: Any, one: Any, path: str) -> float:
+    """Return a number, NaN where missing, or an error that names the answer."""
+    if value in (None, ""):
+        return float("nan")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = float("inf")
+    if not np.isfinite(number):
+        raise DataError(f"{path} gives {one!r} the value {value!r}; give a finite number.")
+    return number

@@ -1,0 +1,1 @@
+"""Sums over comparisons of items by workers."""

@@ -1,0 +1,1 @@
+"""Belief propagation over discrete noise levels: messages from tasks to workers."""

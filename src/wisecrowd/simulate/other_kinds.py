@@ -1,0 +1,133 @@
+"""Simulated crowds of numbers, ordered classes and pairs by name, and as folders of files."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd._version import __version__
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
+from wisecrowd.simulate.graded_responses import graded_responses
+from wisecrowd.simulate.number_workers import numbers
+from wisecrowd.simulate.presets import assignment as named_assignment
+from wisecrowd.simulate.vote_workers import VoteWorkers, votes
+from wisecrowd.storage.atomic import atomic_directory
+
+Table = Mapping[str, NDArray[Any]]
+
+
+class Simulation(NamedTuple):
+    """A simulated crowd of any kind.
+
+    Attributes
+    ----------
+    data : Annotations
+    truth : mapping of column to values
+        Columns of ``truth.csv``.
+    workers : mapping of column to values
+        Columns of ``workers.csv``: the parameters of every worker.
+    settings : mapping
+        What the crowd was drawn with.
+    """
+
+    data: Annotations
+    truth: Table
+    workers: Table
+    settings: Mapping[str, Any]
+
+
+def simulate_kind(
+    kind: str, n_tasks: int, n_workers: int, assignment: str, seed: int, params: Mapping[str, Any]
+) -> Simulation:
+    """Simulate a crowd of a kind other than classes.
+
+    Parameters
+    ----------
+    kind : {"numbers", "ordered", "pairs"}
+    n_tasks : int
+        Number of tasks; of pairs, the number of votes.
+    n_workers : int
+    assignment : str
+        The graph by name, such as "per-task:5"; not for pairs.
+    seed : int
+    params : mapping of name to value
+        Parameters of ``simulate.numbers``, ``graded_responses``, or ``votes`` and ``VoteWorkers``.
+
+    Examples
+    --------
+    >>> simulate_kind("numbers", 10, 4, "per-task:3", 0, {"bias": 0.5}).data
+    CrowdNumbers(10 tasks, 4 workers, 30 annotations)
+    """
+    given = dict(params)
+    if kind == "pairs":
+        people = _taken(VoteWorkers, given)
+        options = {"n_items": given.pop("n_items", 20), **_taken(votes, given)}
+        _refuse(given, votes, VoteWorkers)
+        made = votes(
+            n_workers=n_workers, n_votes=n_tasks, workers=VoteWorkers(**people),
+            random_state=seed, **options,
+        )  # fmt: skip
+        truth = {"item": made.pairs.items, "score": made.scores}
+        workers = {"discrimination": made.discrimination, "side": made.side,
+                   "adversary": made.is_adversary}  # fmt: skip
+        data: Annotations = made.pairs
+    else:
+        function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
+        options = _taken(function, given)
+        _refuse(given, function)
+        graph = named_assignment(assignment)
+        found = function(n_tasks, n_workers, graph, random_state=seed, **options)
+        data = found.data if kind == "numbers" else found.labels
+        truth = {"task": data.tasks, "label": found.truth}
+        scale = "noise" if kind == "numbers" else "spread"
+        workers = {"bias": found.bias, scale: getattr(found, scale)}
+    settings = {"type": kind, "tasks": n_tasks, "workers": n_workers, **params, "seed": seed}
+    return Simulation(data, truth, {"worker": data.workers, **workers}, settings)
+
+
+_SIZES = ("n_tasks", "n_workers", "n_votes", "n_items", "assignment", "workers", "random_state")
+
+
+def _names(*functions: Any) -> list[str]:
+    found = (inspect.signature(function).parameters for function in functions)
+    return [name for names in found for name in names if name not in _SIZES]
+
+
+def _taken(function: Any, given: dict[str, Any]) -> dict[str, Any]:
+    """Take the parameters of a function out of those given."""
+    return {name: given.pop(name) for name in _names(function) if name in given}
+
+
+def _refuse(rest: Mapping[str, Any], *functions: Any) -> None:
+    for name in rest:
+        known = _names(*functions)
+        raise ParameterError(
+            f"The simulator has no parameter {name!r}{suggestion(name, known)}; it has "
+            f"{', '.join(known)}."
+        )
+
+
+def write_simulation(made: Simulation, folder: str | os.PathLike[str]) -> None:
+    """Write answers.csv, truth.csv, workers.csv and SOURCE.md; the folder appears complete."""
+    with atomic_directory(folder, is_own_entry=is_simulated) as place:
+        for name, table in (
+            ("answers.csv", made.data.to_dict()), ("truth.csv", made.truth),
+            ("workers.csv", made.workers),
+        ):  # fmt: skip
+            with (place / name).open("w", encoding="utf-8", newline="") as file:
+                rows = csv.writer(file, lineterminator="\n")
+                rows.writerow(table)
+                rows.writerows(zip(*(np.asarray(x).tolist() for x in table.values()), strict=True))
+        lines = [f"# {Path(folder).name}", "", f"{SIMULATION_MARK} {__version__}"]
+        lines += [f"- {name}: {value}" for name, value in made.settings.items()]
+        (place / "SOURCE.md").write_text("\n".join([*lines, ""]), encoding="utf-8")

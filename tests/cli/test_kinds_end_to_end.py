@@ -1,0 +1,99 @@
+"""Every kind from a simulated file to answers, scores and a comparison, through the commands."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+READING = {"numbers": ["--type", "numbers"], "ordered": ["--scale", "0..4"], "pairs": []}
+COLUMNS = {
+    "numbers": "task,value,low,high,n_labels",
+    "ordered": "task,label,confidence,tie,n_labels",
+    "pairs": "item,score,low,high,rank,rank_low,rank_high,n_comparisons,component",
+}
+FIRST_SCORE = {"numbers": "r2", "ordered": "accuracy", "pairs": "kendall_tau"}
+METHODS = {
+    "numbers": "gaussian-em,mean", "ordered": "thresholds,majority-vote",
+    "pairs": "crowd-bt,bradley-terry",
+}  # fmt: skip
+
+
+@pytest.fixture(params=READING)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def folder(cli, kind, tmp_path):
+    code, _, errors = cli(
+        "simulate", tmp_path / kind, "--type", kind, "--tasks", 300, "--n-workers", 12
+    )
+    assert code == 0, errors
+    return tmp_path / kind
+
+
+def test_answers_have_the_fixed_columns_and_beat_chance(cli, kind, folder, tmp_path):
+    output, workers = tmp_path / "answers.csv", tmp_path / "workers.csv"
+    code, _, errors = cli(
+        "aggregate", folder / "answers.csv", *READING[kind], "-o", output, "--workers", workers
+    )
+    assert code == 0, errors
+    assert output.read_text().splitlines()[0] == COLUMNS[kind]
+    assert workers.read_text().startswith("worker,n_labels,")
+    code, out, errors = cli("evaluate", output, "--truth", folder / "truth.csv", "--json")
+    assert code == 0, errors
+    assert json.loads(out)[FIRST_SCORE[kind]] > 0.4
+
+
+def test_methods_are_compared_with_and_without_truth(cli, kind, folder):
+    command = ["compare", folder / "answers.csv", *READING[kind], "--methods", METHODS[kind]]
+    code, out, errors = cli(*command, "--json")
+    assert code == 0, errors
+    found = json.loads(out)
+    assert found["recommended"] in METHODS[kind].split(",")
+    assert all(row["held_out_score"] is not None for row in found["methods"])
+    code, out, errors = cli(*command, "--truth", folder / "truth.csv", "--json")
+    assert code == 0, errors
+    scores = [row[FIRST_SCORE[kind]] for row in json.loads(out)["methods"]]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_same_seed_writes_the_same_folder(cli, kind, folder, tmp_path):
+    again = tmp_path / "again"
+    cli("simulate", again, "--type", kind, "--tasks", 300, "--n-workers", 12)
+    for name in ("answers.csv", "truth.csv", "workers.csv"):
+        assert (again / name).read_bytes() == (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--type", "numbers", "-p", "biass=1"], "did you mean 'bias'"),
+        (["--type", "sounds"], "type is 'sounds'"),
+        (["-p", "bias=1"], "-p is for --type ordered, numbers and pairs"),
+        (["--type", "pairs", "-p", "flips"], "not of the form NAME=VALUE"),
+    ],
+)
+def test_what_a_simulator_does_not_know_is_refused(cli, tmp_path, arguments, reason):
+    code, _, errors = cli("simulate", tmp_path / "x", *arguments)
+    assert code != 0
+    assert reason in errors
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("answers", "truth", "reason"),
+    [
+        ("task,value\nt1,x\nt2,1\n", "task,label\nt1,1\nt2,2\n", "gives 't1' the value 'x'"),
+        ("task,value\nt1,1\nt1,2\n", "task,label\nt1,1\n", "'t1' is in"),
+        ("item,score\na,1\nb,2\n", "item,score\nc,1\n", "names 0 of the 2 answers"),
+        ("item,score\na,1\nb,2\n", "item,score\na,inf\nb,1\n", "give a finite number"),
+    ],
+)
+def test_files_that_cannot_be_scored_are_refused(cli, tmp_path, answers, truth, reason):
+    (tmp_path / "a.csv").write_text(answers)
+    (tmp_path / "t.csv").write_text(truth)
+    code, _, errors = cli("evaluate", tmp_path / "a.csv", "--truth", tmp_path / "t.csv")
+    assert code == 3
+    assert reason in errors
