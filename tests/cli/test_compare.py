@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 
 import wisecrowd as wc
 from wisecrowd import metrics
