@@ -216,6 +216,7 @@ def test_a_field_of_the_data_named_id_is_not_the_task(written):
         ("a.csv", "annotator,annotation_id,mood\n1,1,sad\n", "no column 'id'"),
         ("a.json", json.dumps([{"annotator": 1, "annotation_id": 1}]), "no column 'id'"),
         ("a.json", json.dumps(flat({"mood": "\ud800"}, {"mood": "x"})), "half a character"),
+        ("a.json", json.dumps(flat({"mood": [{"rating": "\ud800"}]})), "half a character"),
         ("a.json", json.dumps(flat({"mood": []}, {"mood": [1, None]})), "no column for labels"),
     ],
 )

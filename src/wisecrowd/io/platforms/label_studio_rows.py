@@ -279,7 +279,10 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
     if request.kind.name == PAIRS:
         yield from _compared(sheet, column, table, source, request)
         return
-    labels = pa.array([_label(cell, request) for cell in column.cells], pa.large_string())
+    try:
+        labels = pa.array([_label(cell, request) for cell in column.cells], pa.large_string())
+    except UnicodeEncodeError:  # JSON inside of a cell
+        raise half_a_character(source) from None
     yield finished(table, request, label=labels.take(pa.array(codes)))
 
 
