@@ -173,6 +173,7 @@ def test_the_reason_says_how_far_the_best_leads(made):
     def row(name, score, *, near, error=0.01):
         return {
             "method": name, "held_out_score": score, "standard_error": error, "near_best": near,
+            "recommended": name == "a",
         }  # fmt: skip
 
     rows = [row("a", -0.5, near=True), row("b", -0.6, near=False)]
@@ -186,6 +187,9 @@ def test_the_reason_says_how_far_the_best_leads(made):
         "best (-0.500; b -0.500); 1 other is within one standard error."
     )
     assert comparing.recommendation(rows[:1])[0] is None
+    few = [one | {"recommended": False} for one in rows]
+    assert comparing.recommendation(few)[0] is None
+    assert "too few to tell methods apart" in comparing.recommendation(few)[1]
     assert comparing.recommendation([{"method": "a", "reason": "why"}])[0] is None
 
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.accuracy import kind_rows
 from wisecrowd import simulate
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import PACKAGES, get_method, method_names
@@ -150,8 +151,35 @@ def main(names: list[str]) -> None:
         crowds = {crowd: (make.__doc__ or "").strip() for crowd, make in CROWDS[kind].items()}
         ordered = {name: rows[name] for name in method_names(kind) if name in rows}
         result[kind] = {"seeds": SEEDS[kind], "crowds": crowds, "rows": ordered}
+    for kind in kind_rows.CROWDS:
+        result[kind] = rows_of_kind(kind, dict(kept.get(kind, {}).get("rows", {})), names)
     text = json.dumps(result, indent=1)
     ROWS.write_text(f"{text}\n", encoding="utf-8")
+
+
+def rows_of_kind(kind: str, rows: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """Return the lines of the methods for another kind than classes; ``names`` are measured."""
+    crowds, seeds = kind_rows.CROWDS[kind], range(kind_rows.SEEDS)
+    for name in method_names(type=kind):
+        if names and name not in names:
+            continue
+        rows[name] = {}
+        for crowd in crowds:
+            try:
+                runs = [kind_rows.score_method(name, kind, crowd, seed) for seed in seeds]
+            except WisecrowdError:
+                rows[name][crowd] = None
+                continue
+            rows[name][crowd] = {
+                key: round(float(np.mean([run[key] for run in runs])), 4) for key in runs[0]
+            }
+        print(kind, name, line(rows[name]), flush=True)
+    return {
+        "seeds": kind_rows.SEEDS,
+        "score": kind_rows.SCORES[kind][0],
+        "crowds": {crowd: (make.__doc__ or "").strip() for crowd, make in crowds.items()},
+        "rows": {name: rows[name] for name in method_names(type=kind) if name in rows},
+    }
 
 
 def line(row: dict[str, Score | None]) -> str:

@@ -19,7 +19,20 @@ from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, methods
 
 ROOT = Path(__file__).parents[2]
 HEADINGS = {"aggregation": "From labels alone", "learning": "With features"}
-YARDSTICKS = {"aggregation": "majority-vote", "learning": "two-stage"}
+YARDSTICKS = {
+    "aggregation": "majority-vote", "learning": "two-stage", "numbers": "mean",
+    "ordered": "thresholds", "pairs": "bradley-terry",
+}  # fmt: skip
+TYPES = {
+    "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
+    "rankings": "rankings",
+}  # fmt: skip
+# Options that declare the type, and the main file that comes out.
+READING = {
+    "labels": ("", "labels.csv"), "ordered": (" --scale 1..5", "labels.csv"),
+    "numbers": (" --type numbers", "values.csv"), "pairs": ("", "ranking.csv"),
+    "rankings": (" --type rankings", "ranking.csv"),
+}  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.
 BASES = (
@@ -38,6 +51,12 @@ class Method:
     kind: str
     name: str
     cls: type[Any]
+    type: str
+
+    @property
+    def measured(self) -> str:
+        """The key of its benchmark rows."""
+        return self.kind if self.type == "labels" else self.type
 
     @property
     def path(self) -> str:
@@ -54,7 +73,7 @@ class Method:
 def all_methods() -> tuple[Method, ...]:
     """Return every registered method, aggregators first."""
     return tuple(
-        Method(kind, info.name, get_method(info.name, kind))
+        Method(kind, info.name, get_method(info.name, kind), info.type)
         for kind in PACKAGES
         for info in methods(kind)
     )
@@ -68,11 +87,21 @@ def pages() -> dict[str, str]:
 
 def navigation() -> list[Any]:
     """Return the chapter's entries of the site's navigation."""
-    groups = [
-        {HEADINGS[kind]: [{m.name: m.path} for m in all_methods() if m.kind == kind]}
-        for kind in PACKAGES
-    ]
+    groups = []
+    for kind, type in groups_of_methods():
+        found = [{m.name: m.path} for m in all_methods() if (m.kind, m.type) == (kind, type)]
+        groups.append({heading(kind, type): found})
     return [INDEX, *groups, SHARED]
+
+
+def groups_of_methods() -> list[tuple[str, str]]:
+    """Return the groups of methods: what they learn from, and the type of labels."""
+    return list(dict.fromkeys((method.kind, method.type) for method in all_methods()))
+
+
+def heading(kind: str, type: str) -> str:
+    """Return the heading of a group of methods."""
+    return HEADINGS[kind] if type == "labels" else f"{HEADINGS[kind]}: {TYPES[type]}"
 
 
 def link(target: str) -> str | None:
@@ -116,11 +145,14 @@ def method_page(method: Method) -> str:
 def usage(method: Method) -> str:
     """Return how it is called, on the command line and in Python, and what it is limited to."""
     name = method.cls.__name__
+    reading, output = READING[method.type]
     if method.kind == "learning":
-        command = f"wisecrowd train features.npy answers.csv --method {method.name} -o model"
+        command = (
+            f"wisecrowd train features.npy answers.csv{reading} --method {method.name} -o model"
+        )
         call = f"wc.learning.{name}().fit(X, labels)"
     else:
-        command = f"wisecrowd aggregate answers.csv --method {method.name} -o labels.csv"
+        command = f"wisecrowd aggregate answers.csv{reading} --method {method.name} -o {output}"
         call = f"wc.aggregation.{name}().fit(labels)"
     lines = f"```bash\n{command}\n```\n\n```python\n{call}\n```"
     if method.kind == "aggregation" and method.cls().tags().binary:
@@ -212,6 +244,9 @@ def published() -> dict[str, dict[str, str]]:
 
 def benchmarks(method: Method) -> Iterator[str]:
     """Return the method's rows beside those of the yardstick, where it has been measured."""
+    if method.type != "labels":
+        yield from benchmarks_of_kind(method)
+        return
     measured, yardstick = simulated()[method.kind], YARDSTICKS[method.kind]
     row = measured["rows"].get(method.name)
     real = published().get(method.name)
@@ -239,6 +274,26 @@ def benchmarks(method: Method) -> Iterator[str]:
         yield "\n".join([*lines, *(f"| {k} | {v} | {vote[k]} |" for k, v in real.items())])
 
 
+def benchmarks_of_kind(method: Method) -> Iterator[str]:
+    """Return the rows of a method for another type than classes, where it has been measured."""
+    measured = simulated().get(method.type, {}) if method.kind == "aggregation" else {}
+    row = measured.get("rows", {}).get(method.name)
+    if not row:
+        return
+    score, yardstick = measured["score"], YARDSTICKS[method.type]
+    yield "## Measured"
+    yield (
+        f"{score[0].upper()}{score[1:]}, with the defaults, mean of {measured['seeds']} simulated "
+        "crowds each."
+    )
+    lines = [f"| crowd | {score} | CPU seconds | {yardstick} |", "|---|---|---|---|"]
+    for crowd, text in measured["crowds"].items():
+        cells = numbers(row[crowd], ("score", "seconds"))
+        beside = numbers(measured["rows"][yardstick][crowd], ("score",))
+        lines.append(f"| **{crowd}**: {text} | {cells} | {beside} |")
+    yield "\n".join(lines)
+
+
 def numbers(scores: dict[str, float] | None, keys: tuple[str, ...]) -> str:
     """Return some scores as cells of a table."""
     return " | ".join("–" if scores is None else f"{scores[key]:.3f}" for key in keys)
@@ -256,22 +311,32 @@ def index_page() -> str:
         "figures are accuracies on simulated crowds, all parameters at their defaults; “–” where a "
         "method does not take the crowd.",
     ]
-    for kind in PACKAGES:
-        crowds = simulated()[kind]["crowds"]
-        parts += [f"## {HEADINGS[kind]}", "\n".join(f"- **{k}**: {v}" for k, v in crowds.items())]
+    for kind, type in groups_of_methods():
+        key = kind if type == "labels" else type if kind == "aggregation" else ""
+        measured = simulated().get(key, {"crowds": {}, "rows": {}})
+        crowds, score = measured["crowds"], "accuracy" if type == "labels" else "score"
+        parts.append(f"## {heading(kind, type)}")
+        if crowds:
+            told = "" if type == "labels" else f"The figures are {article(measured['score'])}.\n\n"
+            parts.append(told + "\n".join(f"- **{k}**: {v}" for k, v in crowds.items()))
         lines = [
-            f"| method | use it when | {' | '.join(crowds)} |",
+            " | ".join(["| method", "use it when", *crowds]) + " |",
             f"|---|---|{'---|' * len(crowds)}",
         ]
-        for info in methods(kind):
-            row = simulated()[kind]["rows"].get(info.name, {})
-            cells = " | ".join(numbers(row.get(crowd), ("accuracy",)) for crowd in crowds)
+        for info in methods(kind, type=type):
+            row = measured["rows"].get(info.name, {})
+            cells = "".join(f" {numbers(row.get(crowd), (score,))} |" for crowd in crowds)
             use = to_markdown(info.use.removeprefix("Use it when "), link).replace("|", "\\|")
-            lines.append(f"| [{info.name}]({info.name}.md) | {use} | {cells} |")
+            lines.append(f"| [{info.name}]({info.name}.md) | {use} |{cells}")
         parts.append("\n".join(lines))
     command = "python -m benchmarks.accuracy.method_rows"
     parts.append(f"`{command}` in a clone measures all of this again.")
     return "\n\n".join(parts) + "\n"
+
+
+def article(score: str) -> str:
+    """Return the plural of a score for a sentence."""
+    return {"R²": "R²", "Kendall τ": "Kendall's τ with the true scores"}.get(score, f"{score}s")
 
 
 def shared_page() -> str:

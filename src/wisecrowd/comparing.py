@@ -26,6 +26,7 @@ from wisecrowd.inference.scorers import Scorer, scorer_of
 
 FLAGS = ("near_best", "recommended")
 SHORT = 1.0  # CPU seconds; shorter fits are timed again
+LEAST_HIDDEN = 30  # hidden labels below which no method is recommended
 INTERNAL = ("model", "held_out")  # entries of a row that are not published
 
 Row = dict[str, Any]
@@ -170,6 +171,11 @@ def recommendation(rows: Sequence[Row]) -> tuple[str | None, str]:
     if len(scored) == 1:
         return None, "No method is recommended: only one has a held-out score."
     best, second = scored[:2]
+    if not best["recommended"]:
+        return None, (
+            f"No method is recommended: fewer than {LEAST_HIDDEN} labels could be hidden, which is "
+            "too few to tell methods apart."
+        )
     n_near = sum(row["near_best"] for row in scored) - 1
     score = f"{best['held_out_score']:.3f}"
     if best["standard_error"] is not None:
@@ -314,11 +320,15 @@ def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
 
 
 def _mark_best(rows: list[Row]) -> None:
-    """Mark the methods within one paired standard error of the first, which is recommended."""
+    """Mark the methods within one paired standard error of the first.
+
+    The first is recommended if enough labels could be hidden.
+    """
     scored = [row for row in rows if "held_out" in row]
+    enough = len(scored) > 1 and len(scored[0]["held_out"].per_label) >= LEAST_HIDDEN
     for row in rows:
         row["near_best"] = False
-        row["recommended"] = len(scored) > 1 and row is scored[0]
+        row["recommended"] = enough and row is scored[0]
     for row in scored:
         gap, error = paired_difference(scored[0]["held_out"], row["held_out"])
         row["near_best"] = not gap > error  # with one task the error is NaN: nothing is ruled out

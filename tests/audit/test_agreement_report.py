@@ -128,3 +128,20 @@ def test_everything_is_plain_data_and_tables_are_tables(crowd):
     for table in found.tables().values():
         assert len({len(column) for column in table.values()}) == 1
     assert len(found.tables()["worker_agreement"]["worker"]) == 12
+
+
+def test_ordered_classes_are_measured_at_the_ordinal_level():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 4, 60)
+    label = np.clip(truth[:, None] + rng.integers(-1, 2, (60, 3)), 0, 3).ravel()
+    names = np.array(["poor", "fair", "good", "best"], dtype=object)
+    columns = np.repeat(np.arange(60), 3), np.tile(np.arange(3), 60), names[label]
+    ordered = CrowdLabels.from_arrays(*columns, classes=names.tolist(), ordered=True)
+    found = measure_agreement(ordered, n_replicates=50)
+    assert found.level == "ordinal"
+    expected = metrics.krippendorff_alpha(columns[0], label, level="ordinal")
+    assert found.alpha[0] == pytest.approx(expected)
+    assert "alpha (ordinal)" in found.findings()[0].explanation
+    plain = measure_agreement(CrowdLabels.from_arrays(*columns), n_replicates=50)
+    assert plain.level == "nominal"
+    assert found.alpha[0] > plain.alpha[0]

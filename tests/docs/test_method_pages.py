@@ -71,7 +71,7 @@ def test_all_pages_are_in_the_navigation(pages):
 
     listed = list(files(pages.navigation()))
     assert sorted(listed) == sorted(pages.pages())
-    assert len(listed) == sum(len(method_names(kind)) for kind in PACKAGES) + 2
+    assert len(listed) == sum(len(method_names(kind, None)) for kind in PACKAGES) + 2
 
 
 def test_measurements_are_of_methods_that_exist():
@@ -86,10 +86,19 @@ def test_measurements_are_of_methods_that_exist():
                 assert scores["log_loss"] >= 0
 
 
+@pytest.mark.parametrize("type", ["ordered", "numbers", "pairs"])
+def test_measurements_of_other_types_are_of_methods_that_exist(type):
+    measured = json.loads(ROWS.read_text(encoding="utf-8"))[type]
+    assert measured["rows"].keys() == set(method_names(type=type))
+    for name, row in measured["rows"].items():
+        assert list(row) == list(measured["crowds"]), name
+        assert any(scores is not None for scores in row.values()), name
+
+
 def test_the_table_of_methods_has_them_all(pages):
     index = pages.index_page()
     for kind in PACKAGES:
-        for name in method_names(kind):
+        for name in method_names(kind, None):
             assert f"[{name}]({name}.md)" in index
 
 

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from wisecrowd import learning
+from wisecrowd.core.registry import methods
 from wisecrowd.learning.training.crowd_classifier import Training
-from wisecrowd.testing.learners import LEARNER_CHECKS, features_and_labels
+from wisecrowd.testing.learners import (
+    LEARNER_CHECKS,
+    OTHER_LEARNER_CHECKS,
+    features_and_labels,
+)
 
 WITHOUT_NETWORK = ("Raykar", "CrowdKernel")
 FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
@@ -21,9 +26,35 @@ VARIANTS = {
 }
 CASES = [
     pytest.param(name, options, id=" ".join([name, *map(str, options)]))
-    for name in learning.LOCATIONS
+    for name in [method.cls for method in methods("learning", type="labels")]
     for options in [{}, *VARIANTS.get(name, [])]
 ]
+
+
+# Learners of numbers and of pairs, with options that change what is published.
+OTHERS = {
+    "RaykarRegression": [{}, {"l2": 3.0}],
+    "CrowdLayerRegression": [
+        {"epochs": 3, "kind": "S+B"}, {"epochs": 3, "module": "linear", "selection": "crowd"},
+    ],
+    "PreferenceNet": [
+        {"epochs": 3}, {"epochs": 3, "loss": "robust", "flip_rate": 0.2, "module": "mlp"},
+        {"epochs": 3, "selection": "crowd"},
+    ],
+    "RewardMixture": [{"n_groups": 2, "n_init": 2}, {"n_init": 1}],
+}  # fmt: skip
+OTHER_CASES = [
+    pytest.param(name, options, id=" ".join([name, *map(str, options)]))
+    for kind in ("ordered", "numbers", "pairs")
+    for name in [method.cls for method in methods("learning", type=kind)]
+    for options in OTHERS[name]
+]
+
+
+@pytest.mark.parametrize("check", OTHER_LEARNER_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize(("name", "options"), OTHER_CASES)
+def test_learner_of_another_kind(name, options, check):
+    check(lambda: getattr(learning, name)(**options))
 
 
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)

@@ -129,7 +129,9 @@ def _type_of_answers(method: Any, asked: PredictOptions) -> str | None:
     from wisecrowd.api import type_for
     from wisecrowd.core.exceptions import ParameterError
 
-    if getattr(method, "rows_are", "tasks") != "tasks":
+    if hasattr(method, "predict_proba"):
+        return asked.reading.type
+    if method.rows_are != "tasks":
         raise ParameterError("--answers are labels of tasks, and this model scores items.")
     return type_for(method, asked.reading.declared_type)
 

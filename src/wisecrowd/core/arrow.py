@@ -21,8 +21,8 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
     """
     import pyarrow as pa
 
-    if isinstance(values, pa.Array | pa.ChunkedArray):
-        return values
+    if (ready := _ready(values)) is not None:
+        return ready
     if isinstance(values, np.ma.MaskedArray):
         values = unmasked(values)
     array = values if isinstance(values, np.ndarray) else to_numpy(values)
@@ -58,6 +58,21 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
         if ids and pa.types.is_floating(arrow.type):
             _warn_of_equal_numbers(array, role)
     return arrow
+
+
+def _ready(values: Any) -> Any:
+    """Return Arrow arrays, and lists of text without a copy to objects; None for anything else."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    if not isinstance(values, list) or not values or type(values[0]) is not str:
+        return None
+    try:
+        arrow = pa.array(values)
+    except (pa.ArrowException, UnicodeError, OverflowError):
+        return None  # the general way names the row
+    return arrow if is_text(arrow.type) else None
 
 
 def _is_broken(value: Any) -> bool:

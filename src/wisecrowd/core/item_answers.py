@@ -82,7 +82,8 @@ class ItemAnswers(Answers):
     @classmethod
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers of the fit, which are about all items, whatever the tasks."""
-        return cls(*(learned[f"{name}_"] for name in cls._NAMES), learned.get("covariance_"))
+        values = {name: learned[f"{name}_"] for name in cls._NAMES}
+        return cls(**values, covariance=learned.get("covariance_"))
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return scores, intervals, ranks and components."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import WORKER_KIND, Annotations
-from wisecrowd.core.duplicates import arrange
+from wisecrowd.core.duplicates import Arranged, arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
+from wisecrowd.core.ids.packed_sort import sort_annotations
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.validation import (
@@ -58,27 +60,53 @@ def annotations_from_arrays(
         raise DataError("There are no annotations: the table has no data rows.")
     numbers = {role: _present(column, role, places) for role, column in values.items()}
     notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
-    # The order of repeats does not depend on the order of the rows.
-    table = np.stack(list(numbers.values()))
-    if len(table) == 1:  # sorting a vector is much faster than sorting columns
-        distinct, code = np.unique(table[0], return_inverse=True)
-        distinct = distinct[None, :]
-    else:
-        distinct, code = np.unique(table, axis=1, return_inverse=True)
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
-    arranged = arrange(
-        (task_codes, worker_codes, code.astype(np.int32)),
-        (len(task_ids), len(worker_ids), distinct.shape[1]), None,
+    arranged = _arranged(
+        (task_codes, worker_codes), (len(task_ids), len(worker_ids)), numbers,
         measured_columns({**columns, "weight": weight}, places), duplicates, places,
     )  # fmt: skip
     return container(
         task=arranged.task, worker=arranged.worker, tasks=task_ids, workers=worker_ids,
         weight=arranged.extra.pop("weight", None),
-        columns=arranged.extra,
         worker_columns={} if kinds is None else {WORKER_KIND: kinds},
         notes=(*notes, arranged.note) if arranged.note else notes,
         frame_library=frame_library,
-        **dict(zip(numbers, distinct[:, arranged.label], strict=True)),
+        **{role: arranged.extra.pop(role) for role in numbers},
+        columns=arranged.extra,
+    )  # fmt: skip
+
+
+def _arranged(
+    codes: tuple[NDArray[np.int32], NDArray[np.int32]],
+    sizes: tuple[int, int],
+    numbers: dict[str, NDArray[np.float64]],
+    extra: Mapping[str, NDArray[Any]],
+    duplicates: str,
+    places: Places,
+) -> Arranged:
+    """Sort annotations, with the numbers among the columns, and apply the policy for repeats.
+
+    Only repeats need codes of the numbers, which cost a sort of them: the order of repeats must
+    not depend on the order of the rows.
+    """
+    ordered = sort_annotations(*codes, np.zeros(len(codes[0]), np.int32), (*sizes, 1))
+    task, worker = ordered.task, ordered.worker
+    columns = {**numbers, **extra}
+    if not ((task[1:] == task[:-1]) & (worker[1:] == worker[:-1])).any():
+        if ordered.key is not None:
+            rows = ordered.rows
+            columns = {role: values[rows] for role, values in columns.items()}
+        return Arranged(task, worker, ordered.label, columns, None)
+    rows = ordered.rows
+    back = np.empty_like(rows)
+    back[rows] = np.arange(len(rows))
+    if len(numbers) == 1:  # sorting a vector is much faster than sorting columns
+        _, code = np.unique(next(iter(numbers.values())), return_inverse=True)
+    else:
+        _, code = np.unique(np.stack(list(numbers.values())), axis=1, return_inverse=True)
+    return arrange(
+        (task[back], worker[back], code.astype(np.int32)), (*sizes, int(code.max()) + 1), None,
+        columns, duplicates, places,
     )  # fmt: skip
 
 

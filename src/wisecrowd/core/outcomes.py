@@ -84,6 +84,8 @@ def _winners(column: Encoded, left: Codes, right: Codes, items: Any) -> Codes:
     if (code < 0).all() and items.dtype.kind in "iu":
         texts = np.array([str(x) for x in items.tolist()], dtype=object)
         code = lookup(np.array([str(x) for x in column.vocabulary.tolist()], object), texts)
+    if (code < 0).all():
+        return np.full(len(left), -1, dtype=np.int32)
     winner = code[column.codes]
     won = np.where(winner == left, np.int32(LEFT), np.where(winner == right, np.int32(RIGHT), -1))
     return np.where(winner < 0, np.int32(-1), won).astype(np.int32)

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from wisecrowd.core.annotations import Annotations, Codes, Floats, Payload, Vocabulary
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.packed_sort import dense_codes
 from wisecrowd.core.outcomes import LEFT, OUTCOMES, RIGHT, TIE, as_outcomes
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 RELATIONS = ("prefers", "same")
 NOBODY = "unknown"  # the worker of votes without a worker column
+BAR = " | "  # between the items in the name of a task
 STYLE = "style:"  # prefix of the columns with covariates of votes
 
 
@@ -267,24 +269,32 @@ def _joined(left: Vocabulary, right: Vocabulary) -> Vocabulary:
     return joined
 
 
-def pair_tasks(left: Codes, right: Codes, items: Vocabulary) -> Encoded:
-    """Return tasks that are unordered pairs of items, named after both.
+def pair_tasks(
+    left: Codes, right: Codes, items: Vocabulary
+) -> tuple[Encoded, NDArray[np.integer[Any]]]:
+    """Return tasks that are unordered pairs of items, named after both, and low * n + high of each.
 
     Examples
     --------
-    >>> pair_tasks(np.array([0, 1]), np.array([1, 0]), np.array(["x", "y"], object)).codes.tolist()
-    [0, 0]
+    >>> items = np.array(["x", "y"], dtype=object)
+    >>> tasks, pair = pair_tasks(np.array([0, 1]), np.array([1, 0]), items)
+    >>> tasks.codes.tolist(), tasks.vocabulary.tolist(), pair.tolist()
+    ([0, 0], ['x | y'], [1])
     """
     low, high = np.minimum(left, right).astype(np.int64), np.maximum(left, right)
-    pair, codes = np.unique(low * len(items) + high, return_inverse=True)
+    codes, pair = dense_codes(low * len(items) + high)
     names = [str(item) for item in items.tolist()]
-    both = [(names[p // len(items)], names[p % len(items)]) for p in pair.tolist()]
-    ids = [f"{a} | {b}" for a, b in both]
-    if len(set(ids)) < len(ids):  # item ids contain the bar
-        ids = [json.dumps(one) for one in both]
-    vocabulary = np.empty(len(ids), dtype=object)
-    vocabulary[:] = ids
-    return Encoded(codes.astype(np.int32), vocabulary)
+    first, second = np.divmod(pair, len(items))
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts, bar = pa.array(names, pa.large_string()), pa.scalar(BAR, pa.large_string())
+    joined = pc.binary_join_element_wise(texts.take(first), texts.take(second), bar)
+    vocabulary = np.asarray(joined.to_numpy(zero_copy_only=False), dtype=object)
+    if any(BAR in name for name in names) and len(set(vocabulary.tolist())) < len(vocabulary):
+        both = zip(first.tolist(), second.tolist(), strict=True)
+        vocabulary[:] = [json.dumps((names[a], names[b])) for a, b in both]
+    return Encoded(codes, vocabulary), pair
 
 
 __all__ = ["NOBODY", "RELATIONS", "CrowdPairs", "as_outcomes", "item_codes", "pair_tasks"]

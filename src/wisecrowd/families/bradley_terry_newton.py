@@ -7,6 +7,9 @@ curvature of the prior.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,13 +19,13 @@ from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.families.comparisons import Votes, is_strongly_connected, pair_votes, virtual_item
 from wisecrowd.families.item_intervals import laplacian, sparse_laplacian
 from wisecrowd.families.large_covariance import conjugate_gradients
-from wisecrowd.families.logistic import log_sigmoid, sigmoid
 from wisecrowd.families.vote_laws import Solution
 
 Floats = NDArray[np.float64]
 
 DENSE_STEP = 1500  # items up to which a Newton step factorises the dense Hessian
 HALVINGS = 30
+SLOW = 0.1  # ratio of the lengths of two steps above which the Hessian is factorised again
 
 
 def start_scores(data: CrowdPairs, prior: float) -> Floats:
@@ -41,45 +44,81 @@ def require_votes(votes: Votes, prior: float, name: str = "prior") -> None:
         )
 
 
+class _Point(NamedTuple):
+    """Scores, objective, win probabilities of left (n_rows,), gradient and prior curvature."""
+
+    scores: Floats
+    value: float
+    p: Floats
+    gradient: Floats
+    curve: Floats
+
+
 def newton(votes: Votes, prior: float, max_iter: int, tol: float) -> Solution:
-    """Return the maximum by Newton's method with step halving; the objective never decreases."""
+    """Return the maximum by Newton's method with step halving; the objective never decreases.
+
+    The Hessian is factorised again only while steps shrink slowly, which is enough near the
+    maximum. ``tol`` bounds the error of a score.
+    """
+    wins = votes.halved
+    left, total = wins[:, 0], wins.sum(axis=1)
+
+    def at(scores: Floats) -> _Point:
+        gap = votes.gap(scores)
+        small = np.exp(-np.abs(gap))
+        high = 1 / (1 + small)
+        p = np.where(gap >= 0, high, small * high)
+        prior_value, slope, curve = virtual_item(scores, prior)
+        # log σ(-d) = -max(d, 0) - log(1 + exp(-|d|))
+        value = float(left @ gap - total @ (np.maximum(gap, 0) + np.log1p(small)))
+        gradient = votes.item_sums(left - total * p) + slope
+        return _Point(scores, value + prior_value, p, gradient, np.maximum(curve, 1e-9))
+
+    zero, guess = at(np.zeros(votes.n_items)), at(_first_guess(votes, prior))
+    point = guess if guess.value > zero.value else zero
+    history: list[float] = []
+    solve, before, converged = None, 0.0, False
+    for _ in range(max_iter):
+        if solve is None:
+            solve = _solver(votes, total * point.p * (1 - point.p), point.curve)
+        step = solve(point.gradient)
+        size = float(np.abs(step).max())
+        for _ in range(HALVINGS):
+            new = at(point.scores + step)
+            if new.value >= point.value - 1e-12 * abs(point.value):
+                break
+            step, solve = step / 2, None
+        point = new._replace(value=max(new.value, point.value))
+        history.append(point.value)
+        rate = size / before if before else 0.0
+        if size * (min(1.0, rate) if before else 1.0) <= tol:
+            converged = True
+            break
+        if rate > SLOW:
+            solve = None
+        before = size
+    own = np.zeros((votes.n_workers, 0))
+    return Solution(point.scores, np.zeros(0), own, tuple(history), len(history), converged)
+
+
+def _first_guess(votes: Votes, prior: float) -> Floats:
+    """Return the log-odds of the share of wins of each item."""
+    n, wins = votes.n_items, votes.halved
+    won = np.bincount(votes.left, wins[:, 0], n) + np.bincount(votes.right, wins[:, 1], n)
+    lost = np.bincount(votes.left, wins[:, 1], n) + np.bincount(votes.right, wins[:, 0], n)
+    return np.log((won + prior + 0.1) / (lost + prior + 0.1))
+
+
+def _solver(votes: Votes, weight: Floats, curve: Floats) -> Callable[[Floats], Floats]:
+    """Return a function that solves with the Hessian: factorised, or by conjugate gradients."""
     from scipy import sparse
     from scipy.linalg import cho_factor, cho_solve
 
-    wins = votes.halved
-    total = wins.sum(axis=1)
-    scores, n = np.zeros(votes.n_items), votes.n_items
-    dense = n <= DENSE_STEP
-
-    def value_of(scores: Floats, gap: Floats) -> float:
-        value = float(wins[:, 0] @ gap + total @ log_sigmoid(-gap))
-        return value + virtual_item(scores, prior)[0]
-
-    value, history, converged = value_of(scores, votes.gap(scores)), [], False
-    for _ in range(max_iter):
-        p = sigmoid(votes.gap(scores))
-        _, slope, curve = virtual_item(scores, prior)
-        gradient = votes.item_sums(wins[:, 0] - total * p) + slope
-        weight = total * p * (1 - p)
-        curve = np.maximum(curve, 1e-9)
-        if dense:
-            hessian = laplacian(votes, weight)
-            hessian[np.diag_indices(n)] += curve
-            step = cho_solve(cho_factor(hessian, lower=True, overwrite_a=True), gradient)
-        else:
-            full = (sparse_laplacian(votes, weight) + sparse.diags(curve)).tocsr()
-            step = conjugate_gradients(full, gradient[:, None])[:, 0]
-        for _ in range(HALVINGS):
-            new = scores + step
-            moved = value_of(new, votes.gap(new))
-            if moved >= value - 1e-12 * abs(value):
-                break
-            step = step / 2
-        scores, value = new, max(value, moved)
-        history.append(value)
-        if np.abs(step).max() <= tol:
-            converged = True
-            break
-    none = np.zeros(0)
-    own = np.zeros((votes.n_workers, 0))
-    return Solution(scores, none, own, tuple(history), len(history), converged)
+    n = votes.n_items
+    if n <= DENSE_STEP:
+        hessian = laplacian(votes, weight)
+        hessian[np.diag_indices(n)] += curve
+        factor = cho_factor(hessian.T, lower=True, overwrite_a=True, check_finite=False)
+        return lambda side: np.asarray(cho_solve(factor, side, check_finite=False))
+    full = (sparse_laplacian(votes, weight) + sparse.diags(curve)).tocsr()
+    return lambda side: conjugate_gradients(full, side[:, None])[:, 0]

@@ -57,7 +57,7 @@ class ComparisonMethod(Aggregator):
     def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
         """Return the most probable outcome of each vote: "left", "right" or "tie"."""
         logs = self._outcome_logs(self._known_votes(labels, task_prior, gold))
-        return np.array(OUTCOMES, dtype=object)[logs.argmax(axis=1)]
+        return np.asarray(np.array(OUTCOMES, dtype=object)[logs.argmax(axis=1)])
 
     def _log_likelihood(self, problem: Problem[CrowdPairs, None]) -> float:
         data = problem.data

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.outcomes import LEFT, RIGHT, TIE
+from wisecrowd.core.outcomes import TIE
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.families.logistic import log_sigmoid, sigmoid
 
@@ -74,7 +74,8 @@ class Votes:
     def item_sums(self, values: Floats) -> Floats:
         """Return (n_items,) sums of values, positive for left and negative for right items."""
         n = self.n_items
-        return np.bincount(self.left, values, n) - np.bincount(self.right, values, n)
+        found = np.bincount(self.left, values, n) - np.bincount(self.right, values, n)
+        return found.astype(np.float64)
 
 
 def single_votes(data: CrowdPairs, *, ties: str = "half") -> Votes:
@@ -195,8 +196,10 @@ def agreement(data: CrowdPairs, scores: Floats) -> tuple[Floats, Floats]:
     accuracy, standard_error : (n_workers,)
     """
     gap = scores[data.left] - scores[data.right]
-    better = np.where(np.abs(gap) <= 1e-12, 0.5, gap > 0)
-    right = np.where(data.outcome == LEFT, better, np.where(data.outcome == RIGHT, 1 - better, 0.5))
-    n, total = data.weights, np.bincount(data.worker, data.weights, data.n_workers)
-    share = (np.bincount(data.worker, n * right, data.n_workers) + 1) / (total + 2)
+    better = np.sign(np.where(np.abs(gap) <= 1e-12, 0.0, gap))
+    right = 0.5 + 0.5 * better * np.array([1.0, -1.0, 0.0])[data.outcome]
+    if data.weight is not None:
+        right *= data.weight
+    total = np.bincount(data.worker, data.weight, data.n_workers)
+    share = (np.bincount(data.worker, right, data.n_workers) + 1) / (total + 2)
     return share, np.sqrt(share * (1 - share) / (total + 3))

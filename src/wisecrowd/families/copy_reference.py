@@ -88,7 +88,7 @@ def _merged(labels: CrowdLabels) -> tuple[Ints, Ints, Ints, Floats]:
         return task, worker, label, weight
     J, K = labels.n_workers, labels.n_classes
     keys, inverse = np.unique((task * J + worker) * K + label, return_inverse=True)
-    total = np.bincount(inverse.ravel(), weight)
+    total = np.bincount(inverse.ravel(), weight).astype(np.float64)
     return keys // (J * K), keys // K % J, keys % K, total
 
 

@@ -102,6 +102,8 @@ class MinimaxModel:
         Whether the worker logits move too, or only the task logits.
     basis : (P, n_classes, n_classes), optional
         Logits of each coefficient; None if coefficients are logits.
+    centre : (P,), optional
+        Coefficients of a worker without labels, to which the penalty shrinks; None means 0.
     """
 
     worker_penalty: float
@@ -111,6 +113,7 @@ class MinimaxModel:
     fixed_class: Floats | None
     moves_workers: bool = True
     basis: Floats | None = None
+    centre: Floats | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -126,7 +129,7 @@ class MinimaxModel:
 
         Parameters
         ----------
-        coefs : (n, ...) coefficients
+        coefs : (n, ...) coefficients, minus their centre
         slope : (n, K, K) gradient of the log-likelihood by the logits
         bend : (n, K) curvature of the bound
         penalty : float
@@ -166,15 +169,19 @@ class MinimaxModel:
         """Move the worker logits to the maximum of their bound, and update the class prior."""
         if isinstance(stats, StartMass):
             coefs = np.zeros((self.n_workers, *self.shape))
+            if self.centre is not None:
+                coefs += self.centre
             return MinimaxParams(coefs, self.class_update(stats.mass))
         assert params is not None
         bend = stats.expected * (1.0 if np.isfinite(self.task_penalty) else 0.5)
-        step = self.step(params.coefs, stats.slope, bend, self.worker_penalty)
+        off = params.coefs if self.centre is None else params.coefs - self.centre
+        step = self.step(off, stats.slope, bend, self.worker_penalty)
         return MinimaxParams(params.coefs + step, self.class_update(stats.mass))
 
     def objective(self, stats: MinimaxStats, params: MinimaxParams) -> float:
         """Return the penalised log-likelihood."""
-        worker = 0.5 * self.worker_penalty * float((params.coefs**2).sum())
+        off = params.coefs if self.centre is None else params.coefs - self.centre
+        worker = 0.5 * self.worker_penalty * float((off**2).sum())
         return stats.log_likelihood - stats.penalty - worker
 
     def extrapolate(
@@ -306,7 +313,7 @@ class MinimaxMethod(Aggregator):
         pooled = replace(labels, worker=code[labels.worker])
         penalties = self._penalties(pooled)
         fixed = self._fixed_class(labels, prior)
-        model = MinimaxModel(*penalties, J, K, fixed, basis=self._basis(K))
+        model = MinimaxModel(*penalties, J, K, fixed, basis=self._basis(K), centre=self._centre(K))
         shards = replace(problem, data=pooled).cut(2 * J * K * K)
         params, states = _begin(model, shards, Start(problem.start))
         done = iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
@@ -354,6 +361,10 @@ class MinimaxMethod(Aggregator):
 
     def _basis(self, n_classes: int) -> Floats | None:
         """Return the basis of the logits (P, K, K), or None if they are free."""
+        return None
+
+    def _centre(self, n_classes: int) -> Floats | None:
+        """Return the coefficients to which workers are shrunk, or None for 0."""
         return None
 
     def _answers(self, probas: Floats) -> Any:

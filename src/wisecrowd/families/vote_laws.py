@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.result import Fit
@@ -33,7 +34,6 @@ from wisecrowd.families.item_intervals import (
     inverse,
     item_answers,
     laplacian,
-    projected,
     sandwich,
     separate_parts,
     sparse_laplacian,
@@ -43,6 +43,7 @@ from wisecrowd.families.large_covariance import scores_errors
 Floats = NDArray[np.float64]
 
 STEP = 1e-5  # of central differences for second derivatives
+LEAST_SQUARE = 0.02  # of a derivative, so that a lucky start does not stretch a parameter
 MEMORY = 20  # corrections that L-BFGS keeps
 WORKER_BLOCK = 1 << 22  # numbers in a block of mixed derivatives
 
@@ -136,14 +137,39 @@ def maximise(
     def split(x: Floats) -> tuple[Floats, Floats, Floats]:
         return x[:n], x[n : n + g], x[n + g :].reshape(shape)
 
-    def loss(x: Floats) -> tuple[float, Floats]:
-        value, *slopes = (evaluate or general)(*split(x))
-        return -value, -np.concatenate([slope.ravel() for slope in slopes])
+    scale = _scale(law, votes, start)
 
-    x0 = np.concatenate([part.ravel() for part in start])
-    x, history, n_iter, converged = lbfgs(loss, x0, max_iter, tol * max(1.0, votes.total / n))
-    scores, shared, own = split(x)
+    def loss(x: Floats) -> tuple[float, Floats]:
+        value, *slopes = (evaluate or general)(*split(x / scale))
+        return -value, -np.concatenate([slope.ravel() for slope in slopes]) / scale
+
+    x0 = scale * np.concatenate([part.ravel() for part in start])
+    gradient_tol = tol * np.sqrt(max(1.0, votes.total / n))
+    x, history, n_iter, converged = lbfgs(loss, x0, max_iter, gradient_tol)
+    scores, shared, own = split(x / scale)
     return Solution(scores, shared, own, history, n_iter, converged)
+
+
+def _scale(law: VoteLaw, votes: Votes, start: tuple[Floats, Floats, Floats]) -> Floats:
+    """Return units in which the curvature of all parameters is about one, which saves iterations.
+
+    The curvature is that of the prior plus the sum of squared derivatives of the votes.
+    """
+    at = Solution(*start, (), 0, False)
+    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    share = votes.counts / np.maximum(votes.counts.sum(axis=1, keepdims=True), 1e-300)
+    slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], share)[1]
+    square = np.maximum(slope**2, LEAST_SQUARE) * votes.counts.sum(axis=1)[:, None]
+    n, g = votes.n_items, len(at.shared)
+    items = np.bincount(votes.left, square[:, 0], n) + np.bincount(votes.right, square[:, 0], n)
+    shared_prior, own_prior = _prior_curvature(law, at)
+    own = [np.bincount(worker, square[:, 1 + g + k], len(at.own)) for k in range(at.own.shape[1])]
+    parts = [
+        items + law.item_prior(at.scores)[2],
+        square[:, 1 : 1 + g].sum(axis=0) + shared_prior,
+        (np.stack(own, axis=1) if own else np.zeros(at.own.shape)).ravel() + own_prior.ravel(),
+    ]
+    return np.sqrt(np.maximum(np.concatenate(parts), 1e-6))
 
 
 def lbfgs(
@@ -181,11 +207,13 @@ class Curvature(NamedTuple):
     bread : (n + g, n + g), inverse of the profiled Hessian
     prior : (n + g,), curvature of the prior
     rows : (n_rows, m), derivatives of each row
+    meat : (n + g, n + g), sum over votes of g gᵀ, profiled in the same way
     """
 
     bread: Floats
     prior: Floats
     rows: Floats
+    meat: Floats
 
 
 def row_hessian(law: VoteLaw, gap: Floats, shared: Floats, own: Floats, counts: Floats) -> Floats:
@@ -223,10 +251,14 @@ def curvature(law: VoteLaw, votes: Votes, at: Solution) -> Curvature:
     shared_prior, own_prior = _prior_curvature(law, at)
     prior[n:] = shared_prior
     hessian[np.diag_indices(n + g)] += prior
-    if k:
-        hessian -= _profiled(votes, worker, rows, own_prior, g)
     slope = law.terms(gap, at.shared, own, votes.counts)[1]
-    return Curvature(inverse((hessian + hessian.T) / 2), np.maximum(prior, 0.0), slope)
+    meat = vote_meat(votes, slope, g)
+    if k:
+        lost, added = _profiled(votes, worker, rows, slope, own_prior, g)
+        hessian -= lost
+        meat += added
+    bread = inverse((hessian + hessian.T) / 2)
+    return Curvature(bread, np.maximum(prior, 0.0), slope, meat)
 
 
 def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
@@ -245,55 +277,98 @@ def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
     return shared, own
 
 
-def _profiled(
-    votes: Votes, worker: NDArray[Any], rows: Floats, own_prior: Floats, g: int
-) -> Floats:
-    """Return H_βw H_ww⁻¹ H_wβ, (n + g, n + g), over blocks of workers."""
-    n, (J, k) = votes.n_items, own_prior.shape
+class WorkerSums(NamedTuple):
+    """Sums over the votes of each worker in a block.
+
+    Attributes
+    ----------
+    mixed : (size, k, n + g), of worker parameters with scores and shared ones
+    block : (size, k, k), of worker parameters with each other
+    """
+
+    mixed: Floats
+    block: Floats
+
+
+def _worker_sums(
+    votes: Votes, e: NDArray[Any], w: NDArray[Any], size: int, products: Any, g: int, k: int
+) -> WorkerSums:
+    """Return sums of products of derivatives; ``products(a, b)`` gives those of two columns."""
+    n = votes.n_items
     width = n + g
-    found = np.zeros((width, width))
-    order = np.argsort(worker, kind="stable")
-    ends = np.searchsorted(worker[order], np.arange(J + 1))
+    mixed, block = np.zeros((size, k, width)), np.zeros((size, k, k))
+    at = w.astype(np.int64) * width
+    for c in range(k):
+        values = products(0, 1 + g + c)[e]
+        flat = np.bincount(at + votes.left[e], values, size * width)
+        flat -= np.bincount(at + votes.right[e], values, size * width)
+        for b in range(g):
+            flat += np.bincount(at + n + b, products(1 + b, 1 + g + c)[e], size * width)
+        mixed[:, c] = flat.reshape(size, width)
+        for other in range(k):
+            block[:, c, other] = np.bincount(w, products(1 + g + c, 1 + g + other)[e], size)
+    return WorkerSums(mixed, block)
+
+
+def _profiled(
+    votes: Votes,
+    worker: NDArray[Any],
+    rows: Floats,
+    slope: Floats,
+    own_prior: Floats,
+    g: int,
+) -> tuple[Floats, Floats]:
+    """Return what worker parameters take from the Hessian and add to the meat of votes.
+
+    With A = H_βw H_ww⁻¹ these are A H_wβ, and A M_ww Aᵀ - A M_wβ - M_βw Aᵀ, where M are the sums of
+    products of first derivatives; both (n + g, n + g), over blocks of workers.
+    """
+    J, k = len(own_prior), own_prior.shape[1]
+    width = votes.n_items + g
+    weight = np.maximum(votes.counts.sum(axis=1), 1e-300)
+    lost, added = np.zeros((width, width)), np.zeros((width, width))
+    order = stable_order(worker, J)
+    ends = np.append(0, np.cumsum(np.bincount(worker, minlength=J)))
     step = max(1, WORKER_BLOCK // (width * k))
     for first in range(0, J, step):
         last = min(first + step, J)
         e = order[ends[first] : ends[last]]
         w, size = worker[e] - first, last - first
-        mixed, block = np.zeros((size, k, width)), np.zeros((size, k, k))
-        for c in range(k):
-            at = w.astype(np.int64) * width
-            flat = np.bincount(at + votes.left[e], rows[e, 0, 1 + g + c], size * width)
-            flat -= np.bincount(at + votes.right[e], rows[e, 0, 1 + g + c], size * width)
-            for b in range(g):
-                flat += np.bincount(at + n + b, rows[e, 1 + b, 1 + g + c], size * width)
-            mixed[:, c] = flat.reshape(size, width)
-            for other in range(k):
-                block[:, c, other] = np.bincount(w, rows[e, 1 + g + c, 1 + g + other], size)
-            block[:, c, c] += own_prior[first:last, c]
+        second = _worker_sums(votes, e, w, size, lambda a, b: rows[:, a, b], g, k)
+        squares = _worker_sums(
+            votes, e, w, size, lambda a, b: slope[:, a] * slope[:, b] / weight, g, k
+        )
+        block = second.block
+        block[:, np.arange(k), np.arange(k)] += own_prior[first:last]
         values, vectors = np.linalg.eigh(block)
         values = np.maximum(values, 1e-8 * np.maximum(values[:, -1:], 1e-12))
-        root = np.einsum("jab,jb,jac->jbc", vectors, values**-0.5, mixed)
-        flat_root = root.reshape(size * k, width)
-        found += flat_root.T @ flat_root
-    return found
+        inverted = np.einsum("jab,jb,jcb->jac", vectors, 1 / values, vectors)
+        A = np.einsum("jab,jbc->jac", inverted, second.mixed).reshape(size * k, width)
+        lost += A.T @ second.mixed.reshape(size * k, width)
+        inner = np.einsum("jab,jbc->jac", squares.block, A.reshape(size, k, width))
+        half = A.T @ (0.5 * inner - squares.mixed).reshape(size * k, width)
+        added += half + half.T
+    return lost, added
 
 
-def vote_meat(law: VoteLaw, votes: Votes, at: Solution, g: int) -> Floats:
-    """Return the sum over votes of g gᵀ, (n + g, n + g); a vote of weight w counts as w votes."""
+def vote_meat(votes: Votes, slope: Floats, g: int) -> Floats:
+    """Return the sum over votes of g gᵀ, (n + g, n + g); a vote of weight w counts as w votes.
+
+    Parameters
+    ----------
+    votes : Votes
+        One row per vote, so that each row has one outcome.
+    slope : (n_rows, m)
+        Derivatives of the weighted log-likelihood of each row.
+    g : int
+    """
     n = votes.n_items
-    worker = np.zeros(len(votes.left), np.int32) if votes.worker is None else votes.worker
+    weight = np.maximum(votes.counts.sum(axis=1), 1e-300)
     meat = np.zeros((n + g, n + g))
-    for outcome in range(3):
-        weight = votes.counts[:, outcome]
-        if not weight.any():
-            continue
-        one = np.zeros_like(votes.counts)
-        one[:, outcome] = 1
-        slope = law.terms(votes.gap(at.scores), at.shared, at.own[worker], one)[1]
-        meat[:n, :n] += laplacian(votes, weight * slope[:, 0] ** 2)
-        for b in range(g):
-            meat[:n, n + b] += votes.item_sums(weight * slope[:, 0] * slope[:, 1 + b])
-            meat[n + b, n:] += (weight * slope[:, 1 + b]) @ slope[:, 1 : 1 + g]
+    meat[:n, :n] = laplacian(votes, slope[:, 0] ** 2 / weight)
+    for b in range(g):
+        meat[:n, n + b] = votes.item_sums(slope[:, 0] * slope[:, 1 + b] / weight)
+        meat[n + b, n:] = (slope[:, 1 + b] / weight) @ slope[:, 1 : 1 + g]
     meat[n:, :n] = meat[:n, n:].T
     return meat
 
@@ -318,22 +393,25 @@ def uncertain_scores(
     if n > MOST_DENSE:
         return _many_items(law, votes, at, clusters, scores)
     found = curvature(law, votes, at)
-    by_votes = sandwich(found.bread, vote_meat(law, votes, at, g) + np.diag(found.prior))
-    covariance = _project(by_votes, n, votes)
-    errors = np.sqrt(np.maximum(np.diag(by_votes)[n:], 0.0))
+    meat = found.meat + np.diag(found.prior)
+    covariance = sandwich(found.bread, meat, votes.compared)
+    errors = _shared_errors(found.bread, meat, n)
     if clusters.code is not None:
         meat = cluster_meat(
             votes.left, votes.right, found.rows[:, 0], clusters.code, found.rows[:, 1 : 1 + g], n
         )
-        by_clusters = sandwich(found.bread, meat + np.diag(found.prior))
-        covariance = humble(covariance, _project(by_clusters, n, votes), clusters.number)
-        errors = np.maximum(errors, np.sqrt(np.maximum(np.diag(by_clusters)[n:], 0.0)))
+        meat += np.diag(found.prior)
+        by_clusters = sandwich(found.bread, meat, votes.compared)
+        covariance = humble(covariance, by_clusters, clusters.number)
+        errors = np.maximum(errors, _shared_errors(found.bread, meat, n))
     answers = item_answers(scores, votes, covariance=covariance, clusters=clusters)
     return answers, errors, clusters
 
 
-def _project(covariance: Floats, n: int, votes: Votes) -> Floats:
-    return projected(covariance[:n, :n], votes.compared)
+def _shared_errors(bread: Floats, meat: Floats, n: int) -> Floats:
+    """Return the standard errors of the parameters behind the scores."""
+    rows = bread[n:]
+    return np.sqrt(np.maximum(np.einsum("ab,bc,ac->a", rows, meat, rows), 0.0))
 
 
 def _many_items(

@@ -63,7 +63,8 @@ def cuts_from_gold(level: Floats, gold: Codes, cuts: Floats, density: Floats, gr
     order = np.argsort(level, kind="stable")
     x, z = level[order], gold[order]
     below = np.cumsum(density) / density.sum()
-    middles = (x[1:] + x[:-1]) / 2
+    places = np.unique(x)
+    middles = (places[1:] + places[:-1]) / 2
     found = np.empty(len(cuts))
     for k, cut in enumerate(cuts.tolist()):
         candidates = np.concatenate([[cut], middles, x[:1] - 1, x[-1:] + 1])

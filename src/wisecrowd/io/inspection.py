@@ -277,11 +277,11 @@ def _comparisons(pairs: CrowdPairs) -> dict[str, float]:
     links = coo_array(
         (np.ones(pairs.n_annotations), (pairs.left, pairs.right)), (pairs.n_items, pairs.n_items)
     )
-    decided = np.count_nonzero(pairs.outcome != TIE)
+    decided = int(np.count_nonzero(pairs.outcome != TIE))
     return {
         "n_items": pairs.n_items,
         "tie_share": 1 - decided / pairs.n_annotations,
-        "left_share": float(np.count_nonzero(pairs.outcome == LEFT) / max(decided, 1)),
+        "left_share": int(np.count_nonzero(pairs.outcome == LEFT)) / max(decided, 1),
         "n_components": int(connected_components(links.tocsr(), directed=False)[0]),
     }
 

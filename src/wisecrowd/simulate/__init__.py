@@ -16,7 +16,7 @@ from wisecrowd.simulate.diverse import DiverseWorkers
 from wisecrowd.simulate.flippers import Adversaries, PairwiseFlippers
 from wisecrowd.simulate.folder import write
 from wisecrowd.simulate.glad_workers import GLADDifficulty, GLADWorkers
-from wisecrowd.simulate.graded_responses import SimulatedGrades, graded_responses
+from wisecrowd.simulate.graded_workers import SimulatedGrades, graded_responses
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers

@@ -21,7 +21,7 @@ def crowd(n_tasks=60, n_classes=4, seed=0):
 
 def test_two_classes_are_minimax_entropy():
     labels = crowd(n_classes=2).labels
-    ordinal = OrdinalMinimaxEntropy(max_iter=30, tol=0.0).fit(labels)
+    ordinal = OrdinalMinimaxEntropy(anchor=0.0, max_iter=30, tol=0.0).fit(labels)
     nominal = MinimaxEntropy(max_iter=30, tol=0.0).fit(replace(labels, ordered=False))
     np.testing.assert_allclose(ordinal.probas_, nominal.probas_, atol=1e-5)
     np.testing.assert_allclose(ordinal.cut_logits_[:, 0], nominal.worker_logits_, atol=1e-5)
@@ -46,15 +46,18 @@ def penalised(labels, basis, workers, tasks, worker_penalty, task_penalty):
         i, j = labels.task[e], labels.worker[e]
         logits = np.tensordot(workers[j] + tasks[i], basis, 1)
         scores[i] += log_softmax(logits, axis=1)[:, labels.label[e]]
-    penalty = 0.5 * worker_penalty * (workers**2).sum() + 0.5 * task_penalty * (tasks**2).sum()
+    centre = np.tile([0.35, -0.35, -0.35, 0.35], K - 1)  # an anchor of 0.7
+    off = workers - centre
+    penalty = 0.5 * worker_penalty * (off**2).sum() + 0.5 * task_penalty * (tasks**2).sum()
     return logsumexp(scores, axis=1).sum() - penalty
 
 
 def test_objective_is_at_a_maximum():
     labels = crowd(8, 3).labels
     basis = cut_basis(3)
-    model = OrdinalMinimaxEntropy(worker_penalty=1.0, task_penalty=2.0, tol=0.0, max_iter=3000)
-    model.fit(labels)
+    model = OrdinalMinimaxEntropy(
+        worker_penalty=1.0, task_penalty=2.0, anchor=0.7, tol=0.0, max_iter=3000
+    ).fit(labels)
     shapes = (8, 8), (8, 8)
     start = np.concatenate([model.cut_logits_.ravel(), model.task_cut_logits_.ravel()])
 
@@ -80,3 +83,13 @@ def test_infinite_task_penalty_has_no_task_logits():
     assert not hasattr(model, "task_cut_logits_")
     assert np.isfinite(model.probas_).all()
     np.testing.assert_allclose(model.confusion_.sum(axis=2), 1.0)
+
+
+def test_few_labels_per_worker_are_a_finding():
+    graph = simulate.PerTask(5)
+    few = simulate.graded_responses(60, 30, graph, n_classes=4).labels
+    with pytest.warns(match="labels on average"):
+        model = OrdinalMinimaxEntropy(max_iter=5).fit(few)
+    assert "sparse-workers" in {one.id for one in model.findings_}
+    many = OrdinalMinimaxEntropy(max_iter=5).fit(crowd().labels)
+    assert "sparse-workers" not in {one.id for one in many.findings_}

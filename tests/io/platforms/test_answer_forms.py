@@ -274,7 +274,7 @@ def test_the_recipe_compare_of_prodigy(written):
     content = prodigy(
         {**texts, "mapping": ab}, {**texts, "mapping": ab, "answer": "reject"},
         {**texts, "mapping": ba}, {**texts, "mapping": {"accept": "B", "reject": "A"}},
-        {**texts, "mapping": ba, "answer": "ignore"},
+        {**texts, "mapping": ba, "answer": "ignore"}, {**texts, "mapping": ba, "answer": {}},
     )  # fmt: skip
     votes = read(written("a.jsonl", content))
     assert rows_of(votes, "task", "left", "right", "outcome") == [

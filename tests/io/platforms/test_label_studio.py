@@ -216,6 +216,7 @@ def test_a_field_of_the_data_named_id_is_not_the_task(written):
         ("a.csv", "annotator,annotation_id,mood\n1,1,sad\n", "no column 'id'"),
         ("a.json", json.dumps([{"annotator": 1, "annotation_id": 1}]), "no column 'id'"),
         ("a.json", json.dumps(flat({"mood": "\ud800"}, {"mood": "x"})), "half a character"),
+        ("a.json", json.dumps(flat({"mood": [{"rating": "\ud800"}]})), "half a character"),
         ("a.json", json.dumps(flat({"mood": []}, {"mood": [1, None]})), "no column for labels"),
     ],
 )
@@ -258,6 +259,23 @@ def test_real_exports_give_the_same_judgements(real, question):
     if question in ("sentiment", "topics", "quality"):
         cut = read(real / "export_snapshot_completed_by_objects.json", label=question)
         assert set(judgements(cut)) <= set(expected)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("question", "columns", "options", "size"),
+    [
+        ("amount", ["value"], {}, 81),
+        ("quality", ["label"], {}, 81),
+        ("pair", ["left", "right", "outcome"], {"left": "a", "right": "b"}, 82),
+        ("order", ["left", "right", "outcome"], {}, 3 * 82),
+    ],
+)
+def test_real_exports_give_the_same_data_of_other_kinds(real, question, columns, options, size):
+    expected = judgements(read(real / "export.json", label=question, **options), *columns)
+    assert len(expected) == size
+    for name in FORMATS[1:]:
+        assert judgements(read(real / name, label=question, **options), *columns) == expected
 
 
 @pytest.mark.data

@@ -5,9 +5,9 @@ workers over tasks is
 
 .. math:: C_{jl} = \rho_j + \rho_l - \tau^2 + \operatorname{Cov}(e_j, e_l).
 
-Off the diagonal it is a sum of one number per worker, :math:`\alpha_j = \rho_j - \tau^2 / 2`, except
-where workers share errors. Least absolute deviations fit the numbers and ignore these pairs. The
-best linear estimate of a task then takes :math:`C^{-1} \rho` of its workers, with the observed
+Off the diagonal it is a sum of one number per worker, :math:`\alpha_j = \rho_j - \tau^2 / 2`,
+except where workers share errors. Least absolute deviations fit the numbers and ignore these pairs.
+The best linear estimate of a task then takes :math:`C^{-1} \rho` of its workers, with the observed
 :math:`C`, which knows who shares errors.
 """
 
@@ -108,10 +108,11 @@ class CovarianceRegression(NumberAggregator):
     Notes
     -----
     The paper assumes that :math:`\tau^2` is known. The estimate of a model with independent errors
-    would contain the shared ones; the median is robust to a minority of pairs. Crowds in which fewer than half of the pairs
-    of workers have ten common tasks are refused: covariances from few tasks make it worse than
-    the mean. Repeated labels of a task by a worker count as one, their mean. Labels by workers
-    unknown to the fit are ignored. There is no prior: ``task_prior`` is refused.
+    would contain the shared ones; the median is robust to a minority of pairs. Crowds in
+    which fewer than half of the pairs of workers have ten common tasks are refused: covariances
+    from few tasks make it worse than the mean. Repeated labels of a task by a worker count as one,
+    their mean. Labels by workers unknown to the fit are ignored. There is no prior: ``task_prior``
+    is refused.
 
     References
     ----------

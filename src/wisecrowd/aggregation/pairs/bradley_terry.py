@@ -42,7 +42,6 @@ from wisecrowd.families.item_intervals import (
     inverse,
     item_answers,
     laplacian,
-    projected,
     sandwich,
 )
 from wisecrowd.families.logistic import log_sigmoid, sigmoid
@@ -208,14 +207,14 @@ class BradleyTerry(ComparisonMethod):
         left, right, tie = votes.counts.T
         meat = laplacian(votes, left * (1 - p) ** 2 + right * p**2 + tie * (0.5 - p) ** 2)
         meat[np.diag_indices(votes.n_items)] += curve
-        covariance = projected(sandwich(bread, meat), votes.compared)
+        covariance = sandwich(bread, meat, votes.compared)
         if clusters.code is not None:
             single = single_votes(data, ties=self.ties)
             pull = single.halved[:, 0] - single.halved.sum(axis=1) * sigmoid(single.gap(at.scores))
             none = np.zeros((len(pull), 0))
             meat = cluster_meat(data.left, data.right, pull, clusters.code, none, votes.n_items)
             meat[np.diag_indices(votes.n_items)] += curve
-            by_clusters = projected(sandwich(bread, meat), votes.compared)
+            by_clusters = sandwich(bread, meat, votes.compared)
             covariance = humble(covariance, by_clusters, clusters.number)
         scores = centred(at.scores, votes.compared)
         answers = item_answers(scores, votes, covariance=covariance, clusters=clusters)

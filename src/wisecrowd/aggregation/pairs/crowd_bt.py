@@ -63,8 +63,10 @@ class CrowdBTLaw(VirtualItem):
         left, right = (counts[:, k] + 0.5 * counts[:, 2] for k in (0, 1))
         value = left * np.log(first) + right * np.log(second)
         pull = left / first - right / second
-        to_gap = pull * (eta - rest) * p * q
-        return value, np.stack([to_gap, pull * (p - q) * eta * rest], axis=1)
+        slope = np.empty((len(gap), 2))
+        slope[:, 0] = pull * (eta - rest) * p * q
+        slope[:, 1] = pull * (p - q) * eta * rest
+        return value, slope
 
     def log_prior(self, shared: Floats, own: Floats) -> tuple[float, Floats, Floats]:
         """Return the log density of η, a Beta, and its gradients."""

@@ -48,6 +48,7 @@ class WorkerTiesLaw(VirtualItem):
     ) -> tuple[Floats, Floats]:
         """Return log-likelihood and gradient of each row; see VoteLaw."""
         free = self.spread > 0
+        own = own * free
         sharp = np.exp(np.clip(own[:, 1], -FARTHEST, FARTHEST))
         x = sharp * gap + free[2] * shared[1] + own[:, 2]
         found = davidson_terms(x, shared[0] + own[:, 0], counts)

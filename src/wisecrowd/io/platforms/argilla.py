@@ -83,11 +83,16 @@ def _judged(task: Any, worker: Any, label: Any, question: str, kind: str = "huma
 
 
 def _ranking(records: list[dict[str, Any]]) -> Ranking:
-    """Return the order of values with ranks, 1 for the best; equal ranks are ties."""
+    """Return the order of values with ranks, 1 for the best; equal ranks are ties.
+
+    Without ranks the values are in order; with some of them the order is not known.
+    """
+    values = [one.get("value") for one in records]
     ranks = [number_of(one.get("rank")) for one in records]
     known = [rank for rank in ranks if rank is not None]
-    values = [one.get("value") for one in records]
-    return Ranking(values, known if len(known) == len(ranks) else None)
+    if not known:
+        return Ranking(values)
+    return Ranking(values, known) if len(known) == len(values) else Ranking([])
 
 
 def _listed(value: Any) -> list[Any]:

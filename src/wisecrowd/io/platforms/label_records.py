@@ -22,7 +22,14 @@ from wisecrowd.io.platforms.answer_forms import (
     settle_kind,
     votes_of,
 )
-from wisecrowd.io.platforms.values import as_numbers, as_text, as_times, number_of, pick_question
+from wisecrowd.io.platforms.values import (
+    as_numbers,
+    as_text,
+    as_times,
+    number_of,
+    number_text,
+    pick_question,
+)
 from wisecrowd.io.sources import Source, opened
 from wisecrowd.io.untrusted import json_records
 
@@ -138,7 +145,7 @@ class _Collector:
 
     def add(self, event: LabelRecord | Gold) -> None:
         task, kind = as_text(event.task), self._request.kind.name
-        label = _number_text(event.label) if kind == NUMBERS else as_text(event.label)
+        label = number_text(event.label) if kind == NUMBERS else as_text(event.label)
         if isinstance(event, Gold):
             if task and label and kind != PAIRS:
                 self._inventory.add_gold(task, label)
@@ -201,11 +208,6 @@ class _Collector:
         for question, count in self._counts.items():
             if question not in matched:
                 self._inventory.others[question] += count
-
-
-def _number_text(value: Any) -> str | None:
-    """Return a number as text; those that are not finite stay, because they are an error."""
-    return repr(value) if isinstance(value, float) else as_text(value)
 
 
 def _part(value: Any, share: float) -> Any:

@@ -42,7 +42,7 @@ from wisecrowd.io.platforms.label_studio_controls import (
 )
 from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet, require_names
-from wisecrowd.io.platforms.values import pick_question
+from wisecrowd.io.platforms.values import number_text, pick_question
 from wisecrowd.io.sources import Source
 
 _OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "inner_id",
@@ -279,14 +279,17 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
     if request.kind.name == PAIRS:
         yield from _compared(sheet, column, table, source, request)
         return
-    labels = pa.array([_label(cell, request) for cell in column.cells], pa.large_string())
+    try:
+        labels = pa.array([_label(cell, request) for cell in column.cells], pa.large_string())
+    except UnicodeEncodeError:  # JSON inside of a cell
+        raise half_a_character(source) from None
     yield finished(table, request, label=labels.take(pa.array(codes)))
 
 
 def _label(cell: Cell, request: Request) -> str:
-    """Return the label of a cell; a number that is not finite stays, because it is an error."""
-    value = cell.value.get("number") if request.kind.name == NUMBERS else None
-    return repr(value) if isinstance(value, float) else cell.label or ""
+    if request.kind.name == NUMBERS and cell.kind == "number":
+        return number_text(cell.value["number"]) or ""
+    return cell.label or ""
 
 
 def _compared(

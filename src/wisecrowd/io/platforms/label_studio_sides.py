@@ -39,7 +39,9 @@ class Sides:
         """
         key = (objects, *names)
         if key not in self._known:
-            self._known[key] = self._find(names, objects)
+            found = self._known[key] = self._find(names, objects)
+            if not isinstance(found, str):
+                self._request.found |= {"left": found[0], "right": found[1]}
         return self._known[key]
 
     def _find(self, names: tuple[str, ...], objects: str) -> tuple[str, str] | str:
@@ -68,7 +70,6 @@ class Sides:
         fields = self.fields(tuple(data), objects)
         if isinstance(fields, str):
             return Vote(None, None, outcome, fields)
-        self._request.found |= dict(zip(("left", "right"), fields, strict=True))
         return Vote(data.get(fields[0]), data.get(fields[1]), outcome)
 
 

@@ -61,10 +61,12 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
         )  # fmt: skip
     systems = _systems(record)
     if systems is not None:
+        if decision not in ("accept", "reject"):
+            return Dropped("without a label")
         side = "right" if decision == "accept" else "left"  # the output to accept comes second
         vote = Vote(systems["reject"], systems["accept"], side)
         return LabelRecord(
-            task, worker, systems.get(decision), COMPARE, time, form=PAIRWISE, compared=vote
+            task, worker, systems[decision], COMPARE, time, form=PAIRWISE, compared=vote
         )
     if record.get("spans"):
         return Dropped("marks (spans), not labels of a whole task")
@@ -78,7 +80,7 @@ def _of_two(options: list[Any], accepted: list[Any]) -> Vote | None:
     """Return the choice of one of two options as a comparison."""
     if len(options) != 2 or len(accepted) != 1 or accepted[0] not in options:
         return None
-    return Vote(*options, ("left", "right")[options.index(accepted[0])])
+    return Vote(options[0], options[1], ("left", "right")[options.index(accepted[0])])
 
 
 def _systems(record: dict[str, Any]) -> dict[str, str] | None:

@@ -51,6 +51,22 @@ def as_text(value: Any) -> str | None:
     return None
 
 
+def number_text(value: Any) -> str | None:
+    """Return a number as text; one that is not finite stays, because it is an error.
+
+    Examples
+    --------
+    >>> number_text(2.5), number_text(10**400), number_text("7"), number_text(None)
+    ('2.5', 'inf', '7', None)
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return as_text(value)
+    try:
+        return repr(float(value))
+    except OverflowError:
+        return "inf"
+
+
 def as_numbers(values: Iterable[Any]) -> Any:
     """Return numbers, also those written like ``$0.05``, as an Arrow array; null where none is.
 

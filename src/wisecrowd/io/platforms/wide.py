@@ -132,7 +132,7 @@ def _choose(
             find_columns(header, {"task": task})
         workers = request.layout.workers
         if workers is None and request.kind.name == NUMBERS:
-            workers = numbered_workers(header, task)
+            workers = tuple(numbered_workers(header, task))
         chosen = choose_columns(texts, task, workers)
     except DataError as error:
         raise DataError(f"{source.name}: {error}") from None

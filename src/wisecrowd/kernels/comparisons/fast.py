@@ -26,7 +26,7 @@ def crowd_bt_sums(
 def _crowd_bt(
     votes: Comparisons, scores: Floats, sure: Floats, to_items: Floats, to_own: Floats
 ) -> float:
-    value = 0.0
+    value, product = 0.0, 1.0
     for e in range(len(votes.left)):
         left, right, j = votes.left[e], votes.right[e], votes.worker[e]
         gap = scores[left] - scores[right]
@@ -38,15 +38,20 @@ def _crowd_bt(
         rest = 1 - eta
         first, second = eta * p + rest * q, eta * q + rest * p
         a, b = votes.left_wins[e], votes.right_wins[e]
-        pull = 0.0
-        if a > 0:
-            value += a * np.log(first)
-            pull += a / first
-        if b > 0:
-            value += b * np.log(second)
-            pull -= b / second
+        if a == 1 and b == 0:
+            product *= first
+            pull = 1 / first
+        elif b == 1 and a == 0:
+            product *= second
+            pull = -1 / second
+        else:
+            value += (a * np.log(first) if a > 0 else 0.0) + (b * np.log(second) if b > 0 else 0.0)
+            pull = (a / first if a > 0 else 0.0) - (b / second if b > 0 else 0.0)
+        if product < 1e-200:  # a factor is above 1e-100: one logarithm for many votes
+            value += np.log(product)
+            product = 1.0
         to_gap = pull * (eta - rest) * p * q
         to_items[left] += to_gap
         to_items[right] -= to_gap
         to_own[j] += pull * (p - q) * eta * rest
-    return value
+    return value + np.log(product)

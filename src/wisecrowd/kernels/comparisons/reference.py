@@ -24,7 +24,7 @@ class Comparisons(NamedTuple):
 def chances(logit: Floats) -> Floats:
     """Return the probabilities of logits, without overflow."""
     small = np.exp(-np.abs(logit))
-    return np.where(logit >= 0, 1.0, small) / (1 + small)
+    return np.asarray(np.where(logit >= 0, 1.0, small) / (1 + small))
 
 
 def crowd_bt_sums(
@@ -51,4 +51,5 @@ def crowd_bt_sums(
     to_logit = pull * (p - q) * eta * rest
     n = len(scores)
     to_items = np.bincount(votes.left, to_gap, n) - np.bincount(votes.right, to_gap, n)
-    return value, to_items, np.bincount(votes.worker, to_logit, len(logit))
+    to_own = np.bincount(votes.worker, to_logit, len(logit))
+    return value, to_items.astype(np.float64), to_own.astype(np.float64)

@@ -47,6 +47,70 @@ def _mix(
 
 
 @compiled
+def _known_task(
+    first: int,
+    last: int,
+    center: Floats,
+    weight: Floats,
+    squares: Floats,
+    gold: float,
+    inverse: Floats,
+    norms: Floats,
+    answer: Floats,
+) -> None:
+    for e in range(first, last):
+        d = gold - center[e]
+        away = 0.5 * (weight[e] * d * d + squares[e])
+        for k in range(inverse.shape[0]):
+            answer[e, k] = -weight[e] * norms[k] - away * inverse[k]
+
+
+@compiled
+def _moments(total: Floats, top: float, step: float) -> tuple[float, float, float]:
+    """Return mass, mean and variance of a grid from 0 on."""
+    mass, first, second = 0.0, 0.0, 0.0
+    for p in range(total.shape[0]):
+        one = exp_below_zero(total[p] - top)
+        mass += one
+        first += one * (step * p)
+    mean = first / mass
+    for p in range(total.shape[0]):
+        d = step * p - mean
+        second += exp_below_zero(total[p] - top) * d * d
+    return mass, mean, second / mass
+
+
+@compiled
+def _integrals(
+    total: Floats,
+    top: float,
+    mixed: Floats,
+    start: float,
+    step: float,
+    center: float,
+    weight: float,
+    squares: float,
+    inverse: Floats,
+    norms: Floats,
+    most: float,
+    answer: Floats,
+) -> None:
+    """Integrate the other terms of a task times the likelihood of one edge at each level."""
+    answer[:] = 0.0
+    for p in range(total.shape[0]):
+        if total[p] - top + most < -NEGLIGIBLE:
+            continue
+        d = start + step * p - center
+        away = 0.5 * (weight * d * d + squares)
+        others = total[p] - top - mixed[p]
+        for k in range(inverse.shape[0]):
+            answer[k] += np.exp(others - weight * norms[k] - away * inverse[k])
+    shift = top + np.log(step)
+    for k in range(inverse.shape[0]):
+        answer[k] = np.log(max(answer[k], 1e-300)) + shift
+
+
+@compiled
 def _level_step(
     indptr: Ints,
     center: Floats,
@@ -61,73 +125,42 @@ def _level_step(
     mean: Floats,
     variance: Floats,
 ) -> float:
-    S = levels.shape[0]
-    inverse = 1.0 / levels
-    norms = 0.5 * (LOG_2PI + np.log(levels))
-    low_level, high_level = levels.min(), levels.max()
+    inverse, norms = 1.0 / levels, 0.5 * (LOG_2PI + np.log(levels))
     evidence = 0.0
     for i in range(indptr.shape[0] - 1):
         first, last = indptr[i], indptr[i + 1]
-        m = last - first
         if not np.isnan(gold[i]):
             mean[i], variance[i] = gold[i], 0.0
-            for e in range(first, last):
-                d = gold[i] - center[e]
-                for k in range(S):
-                    answer[e, k] = -weight[e] * norms[k]
-                    answer[e, k] -= 0.5 * (weight[e] * d * d + squares[e]) * inverse[k]
+            _known_task(first, last, center, weight, squares, gold[i], inverse, norms, answer)
             continue
-        total_weight, low, high = 0.0, prior_mean[i], prior_mean[i]
-        most = 0.0  # the largest ratio of a likelihood to its mixture
+        labels, low, high = 0.0, prior_mean[i], prior_mean[i]
         for e in range(first, last):
-            total_weight += weight[e]
+            labels += weight[e]
             low, high = min(low, center[e]), max(high, center[e])
-            for k in range(S):
-                most = max(most, -log_message[e, k])
-        narrow = 1.0 / np.sqrt(prior_precision[i] + total_weight / low_level)
-        wide = 1.0 / np.sqrt(prior_precision[i] + total_weight / high_level)
-        step = STEP * narrow
-        start = low - BEYOND * wide
-        P = int(np.ceil((high + BEYOND * wide - start) / step)) + 1
-        mixed, total = np.empty((m, P)), np.empty(P)
-        top = -np.inf
-        base = 0.5 * (np.log(prior_precision[i]) - LOG_2PI)
-        for p in range(P):
+        prior = prior_precision[i]
+        step = STEP / np.sqrt(prior + labels * inverse.max())
+        wide = BEYOND / np.sqrt(prior + labels * inverse.min())
+        start = low - wide
+        n_points = int(np.ceil((high + wide - start) / step)) + 1
+        mixed, total = np.empty((last - first, n_points)), np.empty(n_points)
+        for p in range(n_points):
             z = start + step * p
             off = z - prior_mean[i]
-            total[p] = base - 0.5 * prior_precision[i] * off * off
+            total[p] = 0.5 * (np.log(prior) - LOG_2PI - prior * off * off)
             for e in range(first, last):
                 mixed[e - first, p] = _mix(
                     z, center[e], weight[e], squares[e], inverse, norms, log_message[e]
                 )
                 total[p] += mixed[e - first, p]
-            top = max(top, total[p])
-        sum0, sum1 = 0.0, 0.0
-        for p in range(P):
-            one = exp_below_zero(total[p] - top)
-            sum0 += one
-            sum1 += one * (step * p)
-        mean[i] = start + sum1 / sum0
-        sum2 = 0.0
-        for p in range(P):
-            d = start + step * p - mean[i]
-            sum2 += exp_below_zero(total[p] - top) * d * d
-        variance[i] = sum2 / sum0
-        shift = top + np.log(step)
-        evidence += shift + np.log(sum0)
-        for e in range(first, last):
-            for k in range(S):
-                answer[e, k] = 0.0
-            for p in range(P):
-                if total[p] - top + most < -NEGLIGIBLE:
-                    continue
-                d = start + step * p - center[e]
-                away = 0.5 * (weight[e] * d * d + squares[e])
-                others = total[p] - top - mixed[e - first, p]
-                for k in range(S):
-                    answer[e, k] += np.exp(others - weight[e] * norms[k] - away * inverse[k])
-            for k in range(S):
-                answer[e, k] = np.log(max(answer[e, k], 1e-300)) + shift
+        top = total.max()
+        mass, away, variance[i] = _moments(total, top, step)
+        mean[i] = start + away
+        evidence += top + np.log(step) + np.log(mass)
+        if last > first:
+            most = -log_message[first:last].min()  # the largest log ratio to a mixture
+            for e in range(first, last):
+                _integrals(total, top, mixed[e - first], start, step, center[e], weight[e],
+                           squares[e], inverse, norms, most, answer[e])  # fmt: skip
     return evidence
 
 

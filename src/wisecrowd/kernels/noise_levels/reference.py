@@ -11,10 +11,10 @@ messages back are one-dimensional integrals,
 
 .. math:: d_e(s) = \log \int N(z; \mu_i, \tau_i^2)\, e^{\sum_{f \ne e} B_f(z)} L_e(z, s)\, dz,
 
-by the trapezoid rule. Every term is a mixture of normals, whose means lie between the labels and the
-prior mean. The narrowest has the precision :math:`1 / \tau^2 + \sum W / s_{\min}`, the widest
-:math:`1 / \tau^2 + \sum W / s_{\max}`. Steps of .8 narrow standard deviations, up to seven wide ones
-beyond the outermost mean, leave errors of about 1e-12.
+by the trapezoid rule. Every term is a mixture of normals, whose means lie between the labels and
+the prior mean. The narrowest has the precision :math:`1 / \tau^2 + \sum W / s_{\min}`, the widest
+:math:`1 / \tau^2 + \sum W / s_{\max}`. Steps of .8 narrow standard deviations, up to seven wide
+ones beyond the outermost mean, leave errors of about 1e-12.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def level_step(
     mean: Floats,
     variance: Floats,
 ) -> float:
-    """Send messages from tasks to workers.
+    r"""Send messages from tasks to workers.
 
-    ``log_message`` (E, S) are the workers' messages :math:`\\log u_e(s)`. Fills ``answer`` (E, S)
+    ``log_message`` (E, S) are the workers' messages :math:`\log u_e(s)`. Fills ``answer`` (E, S)
     with :math:`d_e(s)`, and ``mean`` and ``variance`` (n,) with the moments of each task. Returns
     the sum of the log integrals of all terms of a task, without those that are known.
     """

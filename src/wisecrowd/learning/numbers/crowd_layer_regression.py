@@ -47,8 +47,8 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
 
     Scales start at 1 and biases at 0. After every epoch their means over annotations are set to
     1 and 0 again, and the network's output takes over what they lose. Numbers are standardised for
-    training. Noise and the variance around the regression are estimated afterwards, so that
-    predictions can use labels.
+    training (without a shift for kind "S"). Noise and the variance around the regression are
+    estimated afterwards, so that predictions can use labels.
 
     Use it when tasks have features that a network must learn from, such as images. Prefer
     RaykarRegression for vectors: this loss weighs all workers alike. Cost per epoch: that of the
@@ -108,9 +108,10 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
         selection, device = self._selection(training), choose_device(self.device)
         self._require_resumable(training.resume)
         numbers = training.numbers
-        center = float(np.average(numbers.value, weights=numbers.weights))
-        unit = float(np.sqrt(np.average((numbers.value - center) ** 2, weights=numbers.weights)))
+        mean = float(np.average(numbers.value, weights=numbers.weights))
+        unit = float(np.sqrt(np.average((numbers.value - mean) ** 2, weights=numbers.weights)))
         unit = unit if unit > 0 else 1.0
+        center = 0.0 if self.kind == "S" else mean  # scales alone have a meaning around zero only
         standard = replace(numbers, value=(numbers.value - center) / unit)
         data = CrowdData(training.X, standard, (training.gold - center) / unit, device=device)
         useful = (numbers.labels_per_task > 0) | ~np.isnan(training.gold)
@@ -143,8 +144,11 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
         standardize(network, data.features)
         assert isinstance(network, AffineOutput)
         require_outputs(network.module, data.features, 1, "one output, the number")
-        count = torch.from_numpy(seen.labels.labels_per_worker.astype(np.float64))
-        return NumberLayerModel(network, WorkerNumbers(seen.labels.n_workers, self.kind), count)
+        numbers = seen.labels
+        network.move(shift=float(np.average(numbers.value, weights=numbers.weights)))
+        count = np.bincount(numbers.worker, numbers.weights, numbers.n_workers)
+        workers = WorkerNumbers(numbers.n_workers, self.kind)
+        return NumberLayerModel(network, workers, torch.from_numpy(count))
 
     def _score(
         self, model: NumberLayerModel, data: CrowdData, rows: Tensor, valid: Tensor | None,
@@ -177,7 +181,7 @@ class NumberLayerModel(NetworkModel):
     ----------
     workers : WorkerNumbers
     count : (J,)
-        Number of annotations by each worker.
+        Weight of the annotations by each worker.
     """
 
     network: AffineOutput

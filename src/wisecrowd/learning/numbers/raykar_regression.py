@@ -59,7 +59,8 @@ class RaykarRegression(CrowdRegressor):
     ----------
     l2 : float or "auto"
         Penalty of the weights of standardised features. "auto" takes the value with the smallest
-        generalised cross-validation error for the numbers of ``GaussianEM`` without features.
+        generalised cross-validation error for the numbers of ``GaussianEM`` without features. If
+        new tasks differ from those of the fit, another value may predict them better.
     prior : float
         Pseudo-pairs of labels at the crowd's own noise, as in ``GaussianEM``.
     max_iter : int
@@ -101,7 +102,7 @@ class RaykarRegression(CrowdRegressor):
     array([5., 7.])
     """
 
-    l2: Any = 30.0
+    l2: Any = "auto"
     prior: float = 1.0
     max_iter: int = 50
     tol: float = 1e-4
@@ -144,7 +145,7 @@ class RaykarRegression(CrowdRegressor):
             gap = ((crowd.mean - fitted) ** 2 + crowd.variance)[useful]
             variance = max(float(gap.sum()) / ridge.degrees_left(l2), floor)
             crowd = self._posterior_of(training, (fitted, variance))
-            spread = float(np.std(fitted)) + np.sqrt(floor)
+            spread = float(np.std(fitted) + np.sqrt(floor))
             moved = float(np.abs(fitted - before).max()) / spread if history else np.inf
             converged = bool(moved <= self.tol)
             report(Progress(len(history) + 1, self.max_iter, variance))

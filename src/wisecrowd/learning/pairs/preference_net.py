@@ -183,6 +183,10 @@ class PreferenceNet(NetworkTraining, ItemLearner):
         standardize(network, data.features)
         assert isinstance(network, AffineOutput)
         require_outputs(network.module, data.features, 1, "one output, the reward")
+        if self.module == "linear":  # few votes must not leave the scores of a random start
+            for layer in network.modules():
+                if isinstance(layer, nn.Linear):
+                    nn.init.zeros_(layer.weight)
         return RewardModel(network, data, self)
 
     def _score(

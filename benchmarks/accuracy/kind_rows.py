@@ -1,0 +1,102 @@
+"""The line about every method for numbers, ordered classes and pairs that the documentation shows.
+
+``python -m benchmarks.accuracy.method_rows`` writes these lines beside those of classes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wisecrowd import simulate
+from wisecrowd.core.registry import get_method
+from wisecrowd.metrics import kendall_tau, ordinal_mean_absolute_error, r2_score
+
+SEEDS = 3
+Crowd = tuple[Any, Any]  # annotations and their truth
+
+
+def biased_and_noisy(seed: int) -> Crowd:
+    """300 tasks, 5 labels each by 30 workers with a bias and a noise of their own."""
+    made = simulate.numbers(300, 30, simulate.PerTask(5), bias=0.5, random_state=seed)
+    return made.data, made.truth
+
+
+def heavy_tails(seed: int) -> Crowd:
+    """300 tasks, 5 labels each by 30 workers whose errors are sometimes very large."""
+    made = simulate.numbers(300, 30, simulate.PerTask(5), nu=1.5, random_state=seed)
+    return made.data, made.truth
+
+
+def clique(seed: int) -> Crowd:
+    """300 tasks, all labelled by 12 workers, 4 of whom share one error."""
+    made = simulate.numbers(
+        300, 12, simulate.Dense(), noise=(0.7, 1.0), clique=4, clique_error=1.0,
+        random_state=seed,
+    )  # fmt: skip
+    return made.data, made.truth
+
+
+def lenient_and_strict(seed: int) -> Crowd:
+    """300 tasks, 5 grades, 6 labels each by 30 workers with a bias and a spread of their own."""
+    made = simulate.graded_responses(300, 30, simulate.PerTask(6), random_state=seed)
+    return made.labels, made.truth
+
+
+def unbiased_grades(seed: int) -> Crowd:
+    """300 tasks, 5 grades, 3 labels each by 30 workers without a bias."""
+    made = simulate.graded_responses(300, 30, simulate.PerTask(3), bias=0.0, random_state=seed)
+    return made.labels, made.truth
+
+
+def honest_votes(seed: int) -> Crowd:
+    """50 items, 6000 votes by 60 honest workers."""
+    made = simulate.votes(50, 60, 6000, random_state=seed)
+    return made.pairs, made.scores
+
+
+def adversaries(seed: int) -> Crowd:
+    """50 items, 6000 votes by 60 workers, 3 in 10 of whom vote against their opinion."""
+    people = simulate.VoteWorkers(adversaries=0.3)
+    made = simulate.votes(50, 60, 6000, people, random_state=seed)
+    return made.pairs, made.scores
+
+
+def ties_and_sides(seed: int) -> Crowd:
+    """50 items, 6000 votes with ties by 60 workers who prefer a side and differ in ties."""
+    people = simulate.VoteWorkers(
+        tie_level=-0.5, tie_spread=1.0, side_spread=0.5, discrimination_spread=0.5
+    )
+    made = simulate.votes(50, 60, 6000, people, random_state=seed)
+    return made.pairs, made.scores
+
+
+CROWDS: dict[str, dict[str, Callable[[int], Crowd]]] = {
+    "ordered": {"bias": lenient_and_strict, "few labels": unbiased_grades},
+    "numbers": {"bias": biased_and_noisy, "heavy tails": heavy_tails, "clique": clique},
+    "pairs": {"honest": honest_votes, "adversaries": adversaries, "ties": ties_and_sides},
+}
+# The name of the score, and the score of a fit.
+SCORES: dict[str, tuple[str, Callable[[Any, Any], float]]] = {
+    "ordered": (
+        "mean absolute error",
+        lambda model, truth: ordinal_mean_absolute_error(
+            truth, model.labels_, classes=model.classes_
+        ),
+    ),
+    "numbers": ("R²", lambda model, truth: r2_score(truth, model.values_)),
+    "pairs": ("Kendall τ", lambda model, truth: kendall_tau(truth, model.scores_)),
+}
+
+
+def score_method(name: str, kind: str, crowd: str, seed: int) -> dict[str, float]:
+    """Return the score and the CPU seconds of one fit."""
+    data, truth = CROWDS[kind][crowd](seed)
+    model = get_method(name)()
+    start = time.process_time()
+    model.fit(data)
+    seconds = time.process_time() - start
+    return {"score": float(np.round(SCORES[kind][1](model, truth), 6)), "seconds": seconds}
