@@ -277,7 +277,7 @@ def hits(kind: str, crowds, n_seeds: int, parts=None) -> list[Row]:
     return rows
 
 
-def rows(n_seeds: int = 20) -> list[Row]:
+def run(n_seeds: int = 20) -> list[Row]:
     return [
         false_alarms("numbers", HONEST_NUMBERS, n_seeds),
         *hits("numbers", BAD_NUMBERS, n_seeds),
@@ -289,5 +289,5 @@ def rows(n_seeds: int = 20) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 20):
+    for row in run(int(sys.argv[1]) if len(sys.argv) > 1 else 20):
         print(row.line(), flush=True)

@@ -325,4 +325,4 @@ def _components(pairs: _Pairs, dependent: Mask, n_workers: int) -> Ints:
     place = np.full(len(size), -1, dtype=np.int64)
     several = order[size[order] > 1]
     place[several] = np.arange(len(several))
-    return place[code]
+    return np.asarray(place[code])
