@@ -61,7 +61,7 @@ def with_zeros(rng: Rng) -> CrowdNumbers:
     task, worker = who(rng, 300, 30, 10)
     seen = rng.normal(-0.3, 1, 300)[task] + 0.5 * rng.normal(size=len(task))
     above = np.maximum(0, seen - rng.uniform(0, 1, 30)[worker])
-    value = np.clip(np.rint(np.exp(0.4 * rng.normal(size=30))[worker] * 40 * above), 0, 100)
+    value = np.clip(np.rint(np.exp(0.2 * rng.normal(size=30))[worker] * 40 * above), 0, 100)
     return CrowdNumbers.from_arrays(task, worker, value)
 
 

@@ -35,7 +35,6 @@ GAIN_PRIOR = 0.2  # standard deviation of the gains of honest workers
 OUTLIER = 25.0  # times the typical squared difference; larger ones are clipped
 ROUNDS = 40
 COARSE = 0.25  # share of equal pairs of labels, from which differences are not normal
-COPY = 0.2  # of the expected squared difference, below which workers nearly copy
 N_LEVELS = 6  # quantiles of the tasks' medians
 HABIT_PRIOR = 2.0  # labels by which a worker's mean at a level is shrunk
 LARGE_SHARE = 0.25  # of the labels: a group of this size can outvote the others
@@ -94,7 +93,7 @@ class SharedErrorReport(Part):
         close = float(np.median(self.closeness[inside])) if inside.any() else 0.0
         severity = "high" if share >= LARGE_SHARE else "medium" if share >= 0.02 else "low"
         doubt = ""
-        if self._coarse and close > COPY:
+        if self._coarse:
             severity, doubt = "low", " Many labels are equal, so the test is approximate."
         return Finding(
             "shared-errors", severity, 1.0 - close, tuple(group),
@@ -151,7 +150,7 @@ def find_shared_errors(
     Bias, gain and the mean at each of six levels of tasks are removed from every worker first:
     workers with the same habits, such as a threshold below which they answer zero, do not share
     errors. If a quarter of all pairs of labels are equal, as in percentages that are mostly zero,
-    the test is approximate; then the severity is low, except for near copies.
+    the test is approximate and the severity is low.
 
     Examples
     --------
