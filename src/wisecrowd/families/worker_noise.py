@@ -350,6 +350,7 @@ class NoiseEM(NumberAggregator):
     saves: ClassVar[dict[str, Saved]] = {
         "questions_": TEXTS,
         "question_bias_": SavedArray("J Q"),
+        "question_bias_variance_": SavedArray("J Q", "amount"),
         "question_noise_": SavedArray("Q", "positive"),
         "truth_mean_": SavedArray("Q"),
         "truth_variance_": SavedArray("Q", "positive"),
@@ -419,6 +420,7 @@ class NoiseEM(NumberAggregator):
             "worker_weight": weight / max(float(weight[known].sum()), 1e-300),
             "questions": data.questions[0],
             "question_bias": params.bias,
+            "question_bias_variance": params.bias_variance,
             "question_noise": np.sqrt(params.factor),
             "truth_mean": pivot + params.mean,
             "truth_variance": params.variance,
@@ -444,13 +446,15 @@ class NoiseEM(NumberAggregator):
         bias, noise = np.zeros((J, Q)), np.full(J, self.typical_noise_**2 + omega.mean())
         known = len(self.noise_)
         bias[:known], noise[:known] = self.question_bias_[:, place], self.noise_**2
+        spread = np.zeros((J, Q))
+        spread[:known] = self.question_bias_variance_[:, place]
         cell = data.worker.astype(np.int64) * Q
         question = data.questions[1]
         if question is not None:
             cell += question[data.task]
         count = np.bincount(cell, data.weight, J * Q).reshape(J, Q).astype(np.float64)
         return model, NoiseParams(
-            bias=bias, bias_variance=np.zeros((J, Q)), noise=noise, factor=factor,
+            bias=bias, bias_variance=spread, noise=noise, factor=factor,
             mean=self.truth_mean_[place] - pivot, variance=self.truth_variance_[place],
             omega=omega, typical=self.typical_noise_**2, count=count,
         )  # fmt: skip

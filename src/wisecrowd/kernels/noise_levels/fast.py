@@ -140,6 +140,9 @@ def _level_step(
         prior = prior_precision[i]
         step = STEP / np.sqrt(prior + labels * inverse.max())
         wide = BEYOND / np.sqrt(prior + labels * inverse.min())
+        share = labels * inverse.max() / (prior + labels * inverse.max())
+        low = prior_mean[i] + share * (low - prior_mean[i])
+        high = prior_mean[i] + share * (high - prior_mean[i])
         start = low - wide
         n_points = int(np.ceil((high + wide - start) / step)) + 1
         mixed, total = np.empty((last - first, n_points)), np.empty(n_points)
