@@ -23,6 +23,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("online_ratings", "fast"): "wisecrowd.kernels.online_ratings.fast",
+    ("online_ratings", "reference"): "wisecrowd.kernels.online_ratings.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
