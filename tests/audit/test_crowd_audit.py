@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
 from wisecrowd.aggregation import Auto, DawidSkene
-from wisecrowd.audit import Findings, audit_crowd, crowd_audit
+from wisecrowd.audit import Findings, audit_crowd, crowd_audit, plans
 from wisecrowd.audit.part import NotApplicable, Part
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
@@ -40,6 +41,14 @@ def test_every_part_runs_or_says_what_it_lacks(labels):
         assert len({len(column) for column in table.values()}) == 1
 
 
+def use_parts(monkeypatch, functions):
+    """Replace the parts of an audit of classes; their locations are their names."""
+    plan = replace(plans.CLASSES, parts=dict(zip(functions, functions, strict=True)))
+    load = plans.load
+    monkeypatch.setattr(crowd_audit, "plan_of", lambda data: plan)
+    monkeypatch.setattr(crowd_audit, "load", lambda name: functions.get(name) or load(name))
+
+
 def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
     seen = {}
 
@@ -60,8 +69,7 @@ def test_parts_get_what_they_name_and_share_one_fit(labels, monkeypatch):
         return Nothing()
 
     functions = {"greedy": greedy, "frugal": frugal, "other": other}
-    monkeypatch.setattr(crowd_audit, "PARTS", dict.fromkeys(functions, ""))
-    monkeypatch.setattr(crowd_audit, "_load", functions.__getitem__)
+    use_parts(monkeypatch, functions)
     gold = {0: 1}
     audit_crowd(labels, gold=gold, random_state=7, options={"greedy": {"extra": 5}})
     given, got_gold, fit, seed, extra = seen["greedy"]
@@ -88,14 +96,14 @@ def test_options_take_precedence_and_errors_can_skip_a_part(labels, monkeypatch)
         raise DataError("There are no timestamps.")
 
     functions = {"fails": fails, "greedy": greedy}
-    monkeypatch.setattr(crowd_audit, "_load", functions.__getitem__)
+    use_parts(monkeypatch, functions)
     shared = crowd_audit.Shared(labels, gold=None, fit=None, random_state=7)
-    given = labels, functions, shared, {"greedy": {"fit": "own"}}
+    given = labels, dict(zip(functions, functions, strict=True)), shared, {"greedy": {"fit": "own"}}
     found = crowd_audit.run_parts(*given, skip_on=(DataError,))
     assert found.skipped == {"fails": "There are no timestamps."}
     assert found.parts == {"greedy": "found"}
     assert seen["greedy"] == ("own", 7)
-    assert "fit" not in vars(shared)  # nobody needed it
+    assert not shared._made  # nobody needed the fit
     with pytest.raises(DataError, match="timestamps"):
         crowd_audit.run_parts(*given)
 
@@ -104,8 +112,7 @@ def test_skipped_part_is_explained(labels, monkeypatch):
     def fails(given):
         raise NotApplicable("There are no timestamps.")
 
-    monkeypatch.setattr(crowd_audit, "PARTS", {"drift": ""})
-    monkeypatch.setattr(crowd_audit, "_load", lambda name: fails)
+    use_parts(monkeypatch, {"drift": fails})
     audit = audit_crowd(labels)
     assert dict(audit.skipped) == {"drift": "There are no timestamps."}
     with pytest.raises(KeyError, match="no timestamps"):

@@ -39,7 +39,7 @@ def test_declared_numbers_are_classes(cli, numbers):
     code, out, _ = cli("aggregate", numbers, "--method", "majority-vote", "--type", "labels", "-q")
     assert code == 0
     assert out.count("\n") == 151
-    assert cli("aggregate", numbers, "--type", "numbers").code == 2
+    assert cli("aggregate", numbers, "--type", "numbers").code == 0
 
 
 def test_inspect_and_convert_do_not_refuse(cli, numbers, tmp_path):

@@ -7,9 +7,12 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.audit.crowd_audit import PARTS
+from wisecrowd.audit.plans import load
 from wisecrowd.cli.app import build_command
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.kinds import KINDS, get_kind
 from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.reporting.plans import plan_of_kind
 from wisecrowd.reporting.verdict import CALLS, COMMANDS, _step, command_for
 
 FILE = "it's <mine>.csv"
@@ -54,7 +57,41 @@ def test_every_finding_of_the_audit_has_a_command():
     severities = "info|low|medium|high"
     ids = re.findall(rf'"([a-z]+(?:-[a-z]+)*)",\s*"(?:{severities})"', source)
     assert len(ids) > 10
-    assert {name for name in ids if name not in COMMANDS} <= {"info", "low", "medium"}
+    every = {name for kind in KINDS for name in load(plan_of_kind(kind).commands)}
+    columns = {"bias", "correlation", "expected", "reliability"}  # before the column "low"
+    assert {name for name in ids if name not in every} <= columns | {"info", "low", "medium"}
+
+
+@pytest.mark.parametrize("kind", ["ordered", "numbers", "pairs"])
+def test_commands_of_other_kinds_are_understood(kind):
+    plan = plan_of_kind(kind)
+    for finding in load(plan.commands):
+        given = command_for(finding, [FILE], ["--type", kind], kind=kind)
+        command, name, *rest = shlex.split(given)
+        assert command == "wisecrowd"
+        assert FILE in rest
+        values = build_command().commands[name].make_context(name, rest).params
+        if name == "inspect":
+            continue
+        assert values["type"] == kind
+        if "-m" in rest:
+            model = get_method(values["method"])
+            assert model.takes == kind or (kind, model.takes) == ("ordered", "labels")
+            for parameter in values.get("parameter") or []:
+                assert parameter.partition("=")[0] in model._parameter_names()
+        parts = set(load(get_kind(kind).audit).parts)
+        assert set(values.get("part") or []) <= parts
+    for call in load(plan.calls).values():
+        named = re.findall(r'aggregate\(labels, "([^"]+)"', call)
+        assert all(get_method(one).takes in (kind, "labels") for one in named)
+
+
+def test_spammers_of_other_kinds_are_pruned_only_if_the_remedy_says_so():
+    for kind, name in (("numbers", "spammers"), ("pairs", "adversaries")):
+        for remedy, prunes in (("Prune them.", True), ("Keep them.", False)):
+            found = Finding(name, "medium", 0.1, ("w",), "Random.", remedy)
+            step = _step(found, [FILE], (), "crowd-bt", kind)
+            assert ("--prune-to" in step["command"]) == prunes
 
 
 def test_a_fit_that_did_not_converge_is_repeated_with_its_method():

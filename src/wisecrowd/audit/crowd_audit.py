@@ -9,33 +9,18 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable, Part, Table
+from wisecrowd.audit.plans import CLASSES, load, plan_of
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import SEVERITIES, Finding, check_severity
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.validation import as_crowd_labels
 
 if TYPE_CHECKING:
     from wisecrowd.core.aggregator import Aggregator
-    from wisecrowd.families.dependence import Dependence
 
-# Name → "module:function" in wisecrowd.audit. Adding a part is one file and one line here;
-# wisecrowd.audit.part.Part describes the arguments and the result of such a function.
-PARTS = {
-    "spammers": "spammers:find_spammers",
-    "clones": "clones:find_clones",
-    "collusion": "collusion:find_collusion",
-    "groups": "groups:find_dependent_groups",
-    "label-distribution": "label_distribution:find_label_outliers",
-    "response-times": "response_times:find_fast_workers",
-    "drift": "drift:find_drift",
-    "agreement": "agreement_report:measure_agreement",
-    "accuracy": "accuracy:estimate_accuracy",
-    "identifiability": "identifiability:identifiability_report",
-    "fit": "fit:check_fit",
-}
+PARTS = CLASSES.parts  # of an audit of classes; wisecrowd.audit.plans has those of all kinds
 
 
 class Findings(Sequence[Finding]):
@@ -92,14 +77,14 @@ class Audit:
 
     Attributes
     ----------
-    labels : CrowdLabels
+    labels : CrowdLabels, or annotations of another kind
     parts : mapping of name to part
         ``audit["spammers"]`` is the same as ``audit.parts["spammers"]``.
     skipped : mapping of name to sentence
         Parts that were skipped, and the data that they lack.
     """
 
-    labels: CrowdLabels
+    labels: Any
     parts: Mapping[str, Part]
     skipped: Mapping[str, str] = field(default_factory=dict)
 
@@ -123,10 +108,9 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return sizes, findings, parts and skipped parts, ready for JSON."""
+        sizes = {f"n_{name}": len(ids) for name, ids in self.labels.vocabularies().items()}
         return {
-            "n_tasks": self.labels.n_tasks,
-            "n_workers": self.labels.n_workers,
-            "n_classes": self.labels.n_classes,
+            **sizes,
             "n_labels": self.labels.n_annotations,
             **self.findings.to_dict(),
             "parts": {name: part.to_dict() for name, part in self.parts.items()},
@@ -147,9 +131,9 @@ def audit_crowd(
 
     Parameters
     ----------
-    labels : CrowdLabels or data of any accepted form
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
-        Known classes, for the parts that use them.
+        Known classes, for the parts that use them; for classes only.
     parts : names, optional
         Parts to run; by default all that the data allow.
     fit : fitted method, optional
@@ -173,27 +157,30 @@ def audit_crowd(
     >>> [(found.id, found.severity, found.affected) for found in audit.findings.at_least("medium")]
     [('extreme-spammers', 'high', (9, 8))]
     """
-    known = as_crowd_labels(labels)
-    chosen = check_parts(parts)
-    check_parts(options)
+    known = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
+    plan = plan_of(known)
+    if gold is not None and "fit" not in plan.shared:
+        raise ParameterError(f"An audit of {type(known).__name__} takes no gold; leave it out.")
+    chosen = check_parts(parts, plan.parts)
+    check_parts(options, plan.parts)
     return run_parts(known, chosen, Shared(known, gold, fit, random_state), options or {})
 
 
 def run_parts(
-    labels: CrowdLabels,
-    names: Iterable[str],
+    labels: Any,
+    parts: Mapping[str, str],
     shared: Shared,
     options: Mapping[str, Mapping[str, Any]],
     skip_on: tuple[type[Exception], ...] = (NotApplicable,),
 ) -> Audit:
-    """Run parts by name; a part that raises an error in ``skip_on`` is skipped with its message.
+    """Run parts; a part that raises an error in ``skip_on`` is skipped with its message.
 
     The options of a part take precedence over shared arguments.
     """
     done: dict[str, Part] = {}
     skipped: dict[str, str] = {}
-    for name in names:
-        function, own = _load(name), options.get(name, {})
+    for name, location in parts.items():
+        function, own = load(location), options.get(name, {})
         try:
             done[name] = function(labels, **shared.keywords(function, without=own), **own)
         except skip_on as reason:
@@ -202,25 +189,18 @@ def run_parts(
 
 
 class Shared:
-    """Arguments that several parts take; fit and comparison are made once, when first needed."""
+    """Arguments that several parts take; those of the plan are computed when first needed."""
 
-    def __init__(
-        self, labels: CrowdLabels, gold: Any, fit: Aggregator | None, random_state: Any
-    ) -> None:
+    def __init__(self, labels: Any, gold: Any, fit: Aggregator | None, random_state: Any) -> None:
         self._labels, self._gold, self._given, self._seed = labels, gold, fit, random_state
+        self._made: dict[str, Any] = {}
 
-    @cached_property
-    def fit(self) -> Aggregator:
-        """The given fit if it has a label law, else a fit of the default method."""
-        found: Aggregator = fit_with_law(self._labels, self._given)
-        return found
-
-    @cached_property
-    def found(self) -> Dependence | None:
-        """The tested pairs of workers, which several parts look at; None with one class."""
-        from wisecrowd.families.worker_groups import compare_workers
-
-        return compare_workers(self._labels) if self._labels.n_classes > 1 else None
+    def made(self, name: str) -> Any:
+        """Return a shared argument of the plan, such as the fit or the view of the data."""
+        if name not in self._made:
+            function = load(plan_of(self._labels).shared[name])
+            self._made[name] = function(self._labels, self._given)
+        return self._made[name]
 
     def keywords(self, function: Callable[..., Part], without: Iterable[str]) -> dict[str, Any]:
         """Return the shared arguments that a part takes and that its options do not set."""
@@ -228,29 +208,21 @@ class Shared:
         found: dict[str, Any] = {"gold": self._gold, "random_state": self._seed}
         found = {name: value for name, value in found.items() if name in named}
         if "source" in named:  # this part assesses the given fit, with or without a law
-            found |= {"source": self.fit} | ({"fit": self._given} if "fit" in named else {})
-        elif "fit" in named:
-            found["fit"] = self.fit
-        if "found" in named:
-            found["found"] = self.found
+            found |= {"source": self.made("fit")} | ({"fit": self._given} if "fit" in named else {})
+            named -= {"fit"}
+        for name in plan_of(self._labels).shared:
+            if name in named:
+                found[name] = self.made(name)
         return found
 
 
-def check_parts(parts: Iterable[str] | None) -> list[str]:
-    """Return the distinct names of parts, all for None; unknown names are an error."""
-    chosen = list(PARTS) if parts is None else list(dict.fromkeys(parts))
+def check_parts(parts: Iterable[str] | None, known: Mapping[str, str] = PARTS) -> dict[str, str]:
+    """Return the named parts with their functions, all for None; unknown names are an error."""
+    chosen = list(known) if parts is None else list(dict.fromkeys(parts))
     for name in chosen:
-        if name not in PARTS:
+        if name not in known:
             raise ParameterError(
-                f"There is no audit part {name!r}{suggestion(name, PARTS)}; there are "
-                f"{', '.join(PARTS)}."
+                f"There is no audit part {name!r}{suggestion(name, known)}; there are "
+                f"{', '.join(known)}."
             )
-    return chosen
-
-
-def _load(name: str) -> Callable[..., Part]:
-    module, _, function = PARTS[name].partition(":")
-    loaded: Callable[..., Part] = getattr(
-        importlib.import_module(f"wisecrowd.audit.{module}"), function
-    )
-    return loaded
+    return {name: known[name] for name in chosen}

@@ -29,3 +29,10 @@ def fit_with_law(labels: CrowdLabels, fit: Any, default: Any = None) -> Any:
     if fit is not None and fit._label_law() is not None:
         return fit
     return fit_or_default(labels, default)
+
+
+def compared_workers(labels: CrowdLabels, fit: Any = None) -> Any:
+    """Return the tested pairs of workers, which several parts look at; None with one class."""
+    from wisecrowd.families.worker_groups import compare_workers
+
+    return compare_workers(labels) if labels.n_classes > 1 else None

@@ -28,8 +28,9 @@ class Part:
     A part is a function ``part(labels, *, gold=None, fit=None, random_state=0, ...)`` of
     CrowdLabels. It may take any of the three named keywords: known classes in any form that
     ``Aggregator.fit`` takes, a fit of the same labels with a label law (None: fit one), and the
-    seed. It returns a subclass of this class or raises :class:`NotApplicable`. One line in
-    ``wisecrowd.audit.crowd_audit.PARTS`` adds it to every audit.
+    seed. It returns a subclass of this class or raises :class:`NotApplicable`. Parts for other
+    kinds take their own container and, as ``view``, what their plan shares. One line in
+    ``wisecrowd.audit.plans`` adds a part to every audit of its kind.
 
     Examples
     --------

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.part import Table
+from wisecrowd.audit.plans import plan_of
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.parameter_checks import check_choice
@@ -28,7 +31,7 @@ class Pruned:
 
     Attributes
     ----------
-    labels : CrowdLabels
+    labels : CrowdLabels, or annotations of another kind
         Labels without the removed workers, and without tasks that only these labelled.
     removed, spared : worker ids
         Workers removed, and workers kept because a task would have lost all its labels.
@@ -37,7 +40,7 @@ class Pruned:
         ``fit_before``, ``fit_after`` by majority vote and Dawid-Skene; None without labels.
     """
 
-    labels: CrowdLabels
+    labels: Any
     removed: NDArray[Any]
     spared: NDArray[Any]
     changes: Table
@@ -55,6 +58,16 @@ class Pruned:
             "fits_changed": int((after & _differ(self.changes, "fit")).sum()),
         }
 
+    def __str__(self) -> str:
+        facts = self.summary()
+        spared = f" ({facts['workers_spared']} spared)" if facts["workers_spared"] else ""
+        lost = f", {facts['tasks_lost']} tasks lost" if facts["tasks_lost"] else ""
+        return (
+            f"pruned {facts['workers_removed']} workers{spared} and {facts['labels_removed']} "
+            f"labels{lost}; of {facts['tasks_kept']} tasks {facts['votes_changed']} change their "
+            f"majority vote and {facts['fits_changed']} their Dawid-Skene label"
+        )
+
 
 def prune(
     labels: Any, workers: Any = None, *, unlabelled: str = "refuse", random_state: Any = 0
@@ -63,9 +76,10 @@ def prune(
 
     Parameters
     ----------
-    labels : CrowdLabels or data of any accepted form
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     workers : worker ids or (n_workers,) mask, optional
-        Workers to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses.
+        Workers to remove; by default those whom :func:`~wisecrowd.audit.find_spammers` accuses, or
+        the part of the audit with the spammers of another kind.
     unlabelled : "refuse", "spare" or "drop"
         What to do if tasks would lose all their labels: raise an error; keep the busiest of their
         workers, as few as necessary; or drop the tasks.
@@ -80,6 +94,11 @@ def prune(
     (CrowdLabels(4 tasks, 2 workers, 2 classes, 8 annotations), 4)
     """
     check_choice("unlabelled", unlabelled, ("refuse", "spare", "drop"))
+    if is_other_kind(labels):
+        from wisecrowd.audit.answer_pruning import prune_answers
+
+        chosen = None if workers is None else mask_of(workers, labels)
+        return prune_answers(labels, chosen, unlabelled)
     crowd = as_crowd_labels(labels)
     wanted = _as_mask(workers, crowd, random_state)
     removed = wanted
@@ -116,8 +135,9 @@ def clean(
 
     Parameters
     ----------
-    labels : CrowdLabels or data of any accepted form
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     kinds : of "clones", "collusion" and "spammers"
+        Numbers and pairs have spammers only.
     unlabelled, random_state
         See :func:`prune`.
 
@@ -137,6 +157,9 @@ def clean(
     asked = tuple(kinds)
     for kind in asked:
         check_choice("kinds", kind, KINDS)
+    if is_other_kind(labels):
+        require_prunable(labels, asked)
+        return prune(labels, unlabelled=unlabelled)
     crowd = rest = as_crowd_labels(labels)
     spared = crowd.workers[:0]
     for kind in (kind for kind in KINDS if kind in asked):
@@ -150,11 +173,36 @@ def clean(
     return Pruned(rest, removed, spared, changes_between(crowd, rest))
 
 
+def is_other_kind(data: Any) -> bool:
+    """Return whether data are annotations, but not of classes."""
+    return isinstance(data, Annotations) and not isinstance(data, CrowdLabels)
+
+
+def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds") -> None:
+    """Raise a ParameterError for what cannot be removed from data of this kind."""
+    plan, kind = plan_of(data), kind_of(data).name
+    for one in what:
+        if one not in plan.prunable:
+            raise ParameterError(
+                f"{name} is {one!r}, which is for classes; from {kind} only "
+                f"{' and '.join(plan.prunable)} can be removed."
+            )
+
+
 def _as_mask(workers: Any, labels: CrowdLabels, random_state: Any) -> Mask:
+    if workers is None and labels.ordered:
+        from wisecrowd.audit.ordered_spammers import find_ordered_spammers
+
+        return find_ordered_spammers(labels, pruning=False).accused
     if workers is None:
         from wisecrowd.audit.spammers import find_spammers
 
         return find_spammers(labels, random_state=random_state, pruning=False).accused
+    return mask_of(workers, labels)
+
+
+def mask_of(workers: Any, labels: Annotations) -> Mask:
+    """Return worker ids, or a mask, as a mask (n_workers,)."""
     given = np.asarray(workers)
     if given.dtype == bool and labels.workers.dtype != bool:
         if given.shape != (labels.n_workers,):

@@ -61,7 +61,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
-    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.cli.parameters import configured_method, named_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.kinds import kind_of
@@ -72,7 +72,9 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     sources = [*files, *([gold.path] if gold else [])]
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
-    model = _named_model(context, asked)
+    model = named_method(
+        context, asked.method, asked.parameter, asked.reading, asked.running.seed
+    )
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
@@ -93,21 +95,6 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
             seed=_seed_of(model), threads=get_threads(),
         )  # fmt: skip
         _write(model, labels, files, asked, places, manifest, notes)
-
-
-def _named_model(context: typer.Context, asked: AggregateOptions) -> Aggregator | None:
-    """Return the named method, or the default of a declared type; None if the data decide."""
-    from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.core.kinds import get_kind
-
-    source = context.get_parameter_source("method")
-    name = asked.method if source is not None and source.name == "COMMANDLINE" else None
-    declared = asked.reading.declared_type
-    if name is None and declared is not None:
-        name = get_kind(declared).default_method
-    if name is None:
-        return None
-    return configured_method(name, asked.parameter, asked.running.seed)
 
 
 def _require_classes_for_exports(model: Aggregator, method: str, asked: AggregateOptions) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.crowd_audit import Audit, Findings
     from wisecrowd.audit.pruning import Pruned
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.core.annotations import Annotations
     from wisecrowd.reporting.withholding import Withheld
     from wisecrowd.storage.manifest import Manifest
 
@@ -85,6 +85,8 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     Prints the findings, most severe first. The exit code is 1 only with --fail-on.
     """
     from wisecrowd.audit.crowd_audit import audit_crowd, check_parts
+    from wisecrowd.audit.plans import plan_of
+    from wisecrowd.audit.pruning import require_prunable
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.outputs import check_outputs, give_json, split_output
     from wisecrowd.cli.progress import working
@@ -100,7 +102,7 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
         check_severity("--fail-on", asked.fail_on)
     check_choice("--unlabelled", asked.unlabelled, ("refuse", "spare", "drop"))
     kinds = _check_pruning(asked.prune, asked.prune_to)
-    parts = check_parts(asked.part)
+    _check_names(asked.part, asked.reading.declared_type)
     seed = asked.running.seed or 0
     set_threads(asked.running.threads)
     sources = [*files, *([gold.path] if gold else [])]
@@ -113,6 +115,8 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, asked.reading, notes)
         known = read_gold(gold, notes)
+        parts = list(check_parts(asked.part, plan_of(labels).parts))
+        require_prunable(labels, kinds, "--prune")
         with working("auditing", notes):
             found = audit_crowd(labels, gold=known, parts=parts, random_state=seed)
             pruned = _prune(labels, kinds, asked.unlabelled, seed) if kinds else None
@@ -130,6 +134,23 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
         raise typer.Exit(FOUND)
 
 
+def _check_names(parts: list[str] | None, declared: str | None) -> None:
+    """Refuse unknown parts before any file is read; the type may not be known yet."""
+    from wisecrowd.audit.crowd_audit import check_parts
+    from wisecrowd.audit.plans import AuditPlan, load
+    from wisecrowd.core.kinds import LABELS, all_kinds, get_kind
+
+    if declared is not None:
+        get_kind(declared)
+    plans: dict[str, AuditPlan] = {
+        name: load(kind.audit) for name, kind in all_kinds().items() if kind.audit
+    }
+    every = {part for name, plan in plans.items() for part in plan.parts
+             if declared in (None, name)}  # fmt: skip
+    if not set(parts or []) <= every:
+        check_parts(parts, plans[declared or LABELS].parts)
+
+
 def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
     """Return what to remove, in order; nothing without an output file."""
     from wisecrowd.audit.pruning import KINDS
@@ -145,7 +166,7 @@ def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:
     return [kind for kind in KINDS if kind in (prune or ["spammers"])]
 
 
-def _prune(labels: CrowdLabels, kinds: list[str], unlabelled: str, seed: int) -> Pruned:
+def _prune(labels: Annotations, kinds: list[str], unlabelled: str, seed: int) -> Pruned:
     from wisecrowd.audit.part import NotApplicable
     from wisecrowd.audit.pruning import clean
     from wisecrowd.core.exceptions import DataError
@@ -214,7 +235,7 @@ def _show(
     for name, reason in audit.skipped.items():
         notes(f"{name} left out: {reason}")
     if pruned is not None:
-        notes(_pruned_note(pruned))
+        notes(str(pruned))
     if asked.as_json:
         give(lambda: _document(audit, pruned, notes, withheld))
     elif asked.prune_to is None or not is_standard(asked.prune_to):
@@ -297,14 +318,3 @@ def _findings_table(findings: Findings) -> dict[str, Any]:
         ]
         table[name] = values.astype(np.float64) if name == "score" else values
     return table
-
-
-def _pruned_note(pruned: Pruned) -> str:
-    facts = pruned.summary()
-    spared = f" ({facts['workers_spared']} spared)" if facts["workers_spared"] else ""
-    lost = f", {facts['tasks_lost']} tasks lost" if facts["tasks_lost"] else ""
-    return (
-        f"pruned {facts['workers_removed']} workers{spared} and {facts['labels_removed']} labels"
-        f"{lost}; of {facts['tasks_kept']} tasks {facts['votes_changed']} change their majority "
-        f"vote and {facts['fits_changed']} their Dawid-Skene label"
-    )

@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from wisecrowd.core.exceptions import ParameterError
 
 if TYPE_CHECKING:
+    import typer
+
+    from wisecrowd.cli.options import Reading
     from wisecrowd.core.aggregator import Aggregator
 
 _WORDS = {"none": None, "null": None, "true": True, "false": False}
@@ -47,6 +50,28 @@ def configured_method(
         method.set_params(**dict.fromkeys(seeds_of(method), seed))
     method._validate_parameters()  # before a large file is read
     return method
+
+
+def named_method(
+    context: typer.Context,
+    name: str,
+    given: Sequence[str] | None,
+    reading: Reading,
+    seed: int | None,
+) -> Aggregator | None:
+    """Return the method that the command line names, or the default one of a declared type.
+
+    Returns None if neither is given, because the data then decide.
+    """
+    from wisecrowd.core.kinds import get_kind
+
+    source = context.get_parameter_source("method")
+    if source is not None and source.name == "COMMANDLINE":
+        return configured_method(name, given, seed)
+    declared = reading.declared_type
+    if declared is None:
+        return None
+    return configured_method(get_kind(declared).default_method, given, seed)
 
 
 def named_values(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +14,7 @@ from wisecrowd.cli.options import Reading, Running
 if TYPE_CHECKING:
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.core.annotations import Annotations
     from wisecrowd.reporting.document import Report
 
 DEFAULT = "report.html"
@@ -55,11 +55,14 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     The file needs no network. It shows accuracy, next steps, workers, hard tasks, collusion and
     more.
     """
+    from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
     from wisecrowd.cli.outputs import give_json
-    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.cli.parameters import configured_method, named_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.kinds import kind_of
+    from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.document import report as make_report
     from wisecrowd.reporting.withholding import FEWEST, Withheld
@@ -71,12 +74,15 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     sources = [*files, *(file.path for file in (truth, gold) if file is not None)]
     page, document = _checked_places(asked, sources)
     set_threads(asked.running.threads)
-    model = configured_method(asked.method, asked.parameter, seed)
+    model = named_method(context, asked.method, asked.parameter, reading, seed)
+    declared = replace(reading, type=type_for(model, reading.declared_type))
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, reading, notes)
+        labels = read_labels(files, declared, notes)
+        if model is None:
+            model = configured_method(kind_of(labels).default_method, asked.parameter, seed)
         manifest = describe_run(
-            context, sources, method=asked.method, parameters=model.get_params(deep=False),
-            seed=seed or 0, threads=get_threads(),
+            context, sources, method=kebab_case(type(model).__name__),
+            parameters=model.get_params(deep=False), seed=seed or 0, threads=get_threads(),
         )  # fmt: skip
         with working("making the report", notes):
             made = make_report(
@@ -87,7 +93,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
                 title=asked.title,
                 random_state=seed or 0,
                 files=files,
-                reading=reading.options(),
+                reading=declared.options(),
                 manifest=manifest,
                 withhold_below=0 if reading.pseudonymize is None else FEWEST,
             )
@@ -120,10 +126,13 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
     return page, document
 
 
-def _known(file: KnownFile, labels: CrowdLabels, notes: Notes) -> dict[object, object]:
-    """Return true classes by task; count and omit those of other tasks."""
+def _known(file: KnownFile, labels: Annotations, notes: Notes) -> dict[object, object]:
+    """Return true answers by task or item; count and omit true classes of other tasks."""
     from wisecrowd.cli.inputs import read_truth
+    from wisecrowd.core.labels import CrowdLabels
 
+    if not isinstance(labels, CrowdLabels):
+        return dict(zip(*file.pairs(notes), strict=True))
     truth = read_truth(file, labels.tasks, notes)
     tasks = labels.tasks[truth.rows].tolist()
     return dict(zip(tasks, truth.classes.tolist(), strict=True))

@@ -99,6 +99,10 @@ class Kind:
         How ``compare`` scores the methods of this kind.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
+    audit : "module:name" of an AuditPlan, or ""
+        Parts of an audit; without a plan there is no audit.
+    report : "module:name" of a ReportPlan, or ""
+        Content and sections of a report.
     """
 
     name: str
@@ -114,6 +118,8 @@ class Kind:
     declared: bool = False
     scorer: str = "wisecrowd.inference.scorers:ClassScorer"
     symmetries: tuple[Symmetry, ...] = ()
+    audit: str = ""
+    report: str = ""
 
     def gate(self, data: Any) -> Any:
         """Return data of any accepted form as this kind's container, or raise an error."""
@@ -198,6 +204,8 @@ KINDS: dict[str, Kind] = {
         start=as_start,
         checked=True,
         example="wisecrowd.testing.crowds:small_labels",
+        audit="wisecrowd.audit.plans:CLASSES",
+        report="wisecrowd.reporting.plans:CLASSES",
         symmetries=(
             Symmetry(
                 name="reversing the classes", change=_reverse_classes, expected=_reversed_results
@@ -216,6 +224,8 @@ KINDS: dict[str, Kind] = {
         checked=True,
         declared=True,
         example="wisecrowd.testing.crowds:small_grades",
+        audit="wisecrowd.audit.plans:ORDERED",
+        report="wisecrowd.reporting.plans:ORDERED",
         symmetries=(
             Symmetry(
                 name="reversing the order", change=_reverse_classes, expected=_reversed_grades
@@ -232,6 +242,8 @@ KINDS: dict[str, Kind] = {
         default_learner="raykar-regression",
         prior=number_prior,
         example="wisecrowd.testing.crowds:small_numbers",
+        audit="wisecrowd.audit.plans:NUMBERS",
+        report="wisecrowd.reporting.plans:NUMBERS",
         symmetries=(
             Symmetry(name="shift and scale", change=_scaled, expected=_scaled_results),
             Symmetry(name="turning the sign", change=_negated, expected=_negated_results),
@@ -246,6 +258,8 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:PairScorer",
         default_learner="preference-net",
         example="wisecrowd.testing.crowds:small_votes",
+        audit="wisecrowd.audit.plans:PAIRS",
+        report="wisecrowd.reporting.plans:PAIRS",
         symmetries=(
             Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
             Symmetry(name="reversing the items", change=_reverse_items, expected=_items_reversed),

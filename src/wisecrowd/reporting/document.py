@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.reporting.renderer import render
-from wisecrowd.reporting.study import study_crowd
-from wisecrowd.reporting.summary import Summary, summary_of
+from wisecrowd.reporting.summary import Summary, study_of, summary_of
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
 
 Table = dict[str, Any]
-_TABLES = ("workers", "tasks")
+_TABLES = ("workers", "tasks", "ranking")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +28,7 @@ class Report:
     ----------
     summary : dict
         The complete content, ready for JSON; ``summary["version"]`` is the version of its format.
-    whole_tables : mapping of "workers" and "tasks" to table
+    whole_tables : mapping of "workers" and "tasks", or "ranking", to table
         Complete tables of which the page shows only a part.
     manifest : Manifest
     """
@@ -65,7 +63,8 @@ class Report:
         beside = {
             name: file
             for name, file in tables_beside(target).items()
-            if self.summary[name]["n_shown"] < self.summary[name]["total"]
+            if name in self.whole_tables
+            and self.summary[name]["n_shown"] < self.summary[name]["total"]
         }
         page = render(self.summary, {name: file.name for name, file in beside.items()})
         with together():
@@ -99,7 +98,7 @@ def report(
     labels: Any,
     path: str | os.PathLike[str] | None = None,
     *,
-    method: str | Aggregator = "auto",
+    method: str | Aggregator | None = None,
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
@@ -118,11 +117,11 @@ def report(
 
     Parameters
     ----------
-    labels : CrowdLabels or data of any accepted form
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     path : path, optional
         File of the page; its manifest and tables that are too long for it are written next to it.
-    method : str or unfitted method
-        Method whose labels are reported.
+    method : str or unfitted method, optional
+        Method whose labels are reported; by default that of the kind, "auto" for classes.
     fit : fitted method, optional
         A fit of these labels, used instead of ``method``; it may have learned from features.
     gold : mapping from task to class, (task, label) frame, or (n_tasks,) array with None
@@ -148,15 +147,19 @@ def report(
     >>> made, made.html.startswith("<!doctype html>")
     (Report(60 tasks, 6 workers), True)
     """
-    withheld = Withheld.below(as_crowd_labels(labels), withhold_below) if withhold_below else None
-    study = study_crowd(
+    study = study_of(
         labels, method=method, fit=fit, gold=gold, truth=truth, random_state=random_state
     )
+    withheld = Withheld.below(study.labels, withhold_below) if withhold_below else None
     described = manifest or Manifest.describe(
         method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state
     )
     summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
-    tables = {"workers": study.fit.worker_columns(), "tasks": study.fit.task_columns()}
+    tables = {"workers": study.fit.worker_columns()}
+    if "ranking" in summary:
+        tables["ranking"] = study.fit.main_columns()
+    else:
+        tables["tasks"] = study.fit.task_columns()
     if withheld is not None:
         summary = withheld.summary(summary)
         tables["workers"] = withheld.table(tables["workers"])

@@ -27,12 +27,12 @@ def health(study: Study) -> dict[str, Any]:
         "warnings": [shown(text) for text in study.fit.warnings_],
         "converged": bool(study.fit.converged_),
         "n_iter": int(study.fit.n_iter_),
-        "labels_per_task": _spread(per_task),
-        "labels_per_worker": _spread(per_worker),
+        "labels_per_task": spread_of(per_task),
+        "labels_per_worker": spread_of(per_worker),
         "n_bare_tasks": int((per_task == 0).sum()),
         "n_single_tasks": int((per_task == 1).sum()),
         "n_light_workers": int(((per_worker > 0) & (per_worker < FEW_LABELS)).sum()),
-        "bars": _bars(per_task),
+        "bars": bars_of(per_task),
         "classes": _classes(study),
         "n_classes": labels.n_classes,
         "columns": [name for name in ("weight", *labels.columns) if _has(study, name)],
@@ -46,7 +46,8 @@ def _has(study: Study, name: str) -> bool:
     return study.labels.weight is not None if name == "weight" else True
 
 
-def _spread(counts: Any) -> dict[str, float]:
+def spread_of(counts: Any) -> dict[str, float]:
+    """Return least, median, mean and most of some counts."""
     if not len(counts):
         return {"least": 0, "median": 0.0, "mean": 0.0, "most": 0}
     return {
@@ -57,7 +58,7 @@ def _spread(counts: Any) -> dict[str, float]:
     }
 
 
-def _bars(per_task: Any) -> list[dict[str, Any]]:
+def bars_of(per_task: Any) -> list[dict[str, Any]]:
     """Return the number of tasks by number of labels; the last bar includes all larger numbers."""
     counts = np.bincount(np.minimum(per_task, N_BARS))
     names = [*map(str, range(N_BARS)), f"{N_BARS} or more"]

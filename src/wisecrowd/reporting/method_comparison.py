@@ -10,10 +10,10 @@ import numpy as np
 from wisecrowd.aggregation.classes.auto import Auto
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.registry import get_method
+from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study, codes_of
 from wisecrowd.reporting.verdict import wilson
 
-METHODS = ("majority-vote", "wawa", "one-coin", "dawid-skene", "glad")
 SLOW = {"glad": 100_000}  # maximum number of labels to run the method in a report
 N_BINS = 10
 
@@ -23,7 +23,7 @@ def methods_compared(study: Study) -> dict[str, Any]:
     labels = study.labels
     chosen = {study.method: study.blind_chosen}
     left_out = {}
-    for name in METHODS:
+    for name in report_plan(labels).methods:
         if name in chosen:
             continue
         if labels.n_annotations > SLOW.get(name, labels.n_annotations):

@@ -103,6 +103,7 @@ def _environment() -> Any:
     )
     environment.filters |= {
         "count": text.count,
+        "number": text.number,
         "heat": lambda percent: f"h{min(10, round(percent / 10))}",
         "percent": text.percent,
         "shorten": text.shorten,

@@ -6,7 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from wisecrowd.audit.plans import load
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.reporting import charts
+from wisecrowd.reporting.plans import plan_of_kind
 from wisecrowd.reporting.summary import Summary
 
 Data = Mapping[str, Any]
@@ -14,23 +17,25 @@ Data = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Section:
-    """One section: its anchor, heading and template data."""
+    """One section: its anchor, heading, template data and template, by default that of its id."""
 
     id: str
     title: str
     data: Data
+    own_template: str = ""
 
     @property
     def template(self) -> str:
-        """Name of the template, equal to that of the section."""
-        return f"{self.id}.html.jinja"
+        """Name of the template."""
+        return f"{self.own_template or self.id}.html.jinja"
 
 
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections of a page; a section without data states that."""
+    table = load(plan_of_kind(summary.get("kind", LABELS)).sections)
     return [
-        Section(name, title, {"d": summary[name], **build(summary)})
-        for name, (title, build) in SECTIONS.items()
+        Section(name, title, {"d": summary[name], **build(summary)}, *template)
+        for name, (title, build, *template) in table.items()
     ]
 
 

@@ -12,13 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.crowd_audit import PARTS, Audit, Shared, run_parts
+from wisecrowd.audit.crowd_audit import Audit, Shared, run_parts
 from wisecrowd.audit.default_fit import fit_with_law
 from wisecrowd.audit.part import NotApplicable
+from wisecrowd.audit.plans import plan_of
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
 from wisecrowd.core.gold import as_gold, as_truth
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import choose_labels
 from wisecrowd.core.validation import as_crowd_labels
@@ -134,13 +138,15 @@ def matrices_fit(labels: CrowdLabels) -> bool:
 
 def codes_of(fit: Any, labels: CrowdLabels) -> Codes:
     """Return the codes (n_tasks,) of a fit's labels, whose classes are those of the data."""
+    if getattr(fit, "takes", "") == ORDERED:  # its decision need not be the most probable class
+        return lookup(fit.labels_, labels.classes).astype(np.int32)
     return choose_labels(fit.probas_, labels.class_totals)[0]
 
 
 def study_crowd(
     labels: Any,
     *,
-    method: str | Aggregator = "auto",
+    method: str | Aggregator | None = None,
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
@@ -151,7 +157,8 @@ def study_crowd(
     Parameters
     ----------
     labels : CrowdLabels or data of any accepted form
-    method : str or unfitted method
+    method : str or unfitted method, optional
+        By default the default method of the kind: "auto", or "thresholds" for ordered classes.
     fit : fitted method, optional
         A fit of these labels, reported instead of ``method``.
     gold, truth
@@ -163,6 +170,7 @@ def study_crowd(
             "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
     crowd = as_crowd_labels(labels)
+    method = kind_of(crowd).default_method if method is None else method
     gold_codes = as_gold(gold, crowd)
     known = None if truth is None else as_truth(truth, crowd)
     known_from = None if truth is None else "truth"
@@ -247,12 +255,13 @@ def _members(fit: Any) -> list[Any]:
 
 def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) -> Audit:
     """Run every part of the audit; a failing part does not prevent the others."""
-    reasons = {name: _reason_to_skip(name, labels, blind) for name in PARTS}
+    parts = plan_of(labels).parts
+    reasons = {name: _reason_to_skip(name, labels, blind) for name in parts}
     # The accuracy is that of the reported labels, for every method.
     own = {**options, "accuracy": {**options.get("accuracy", {}), "fit": blind}}
-    names = [name for name in PARTS if reasons[name] is None]
-    found = run_parts(labels, names, shared, own, skip_on=(NotApplicable, WisecrowdError))
-    skipped = {name: found.skipped.get(name, reasons[name]) for name in PARTS}
+    chosen = {name: part for name, part in parts.items() if reasons[name] is None}
+    found = run_parts(labels, chosen, shared, own, skip_on=(NotApplicable, WisecrowdError))
+    skipped = {name: found.skipped.get(name, reasons[name]) for name in parts}
     return replace(found, skipped={name: why for name, why in skipped.items() if why})
 
 

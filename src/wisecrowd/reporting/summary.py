@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from wisecrowd.audit.plans import load
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.kinds import LABELS, kind_of
 from wisecrowd.core.plain_values import plain
-from wisecrowd.reporting.budget import budget
-from wisecrowd.reporting.health import health, reproduction
-from wisecrowd.reporting.method_comparison import calibration, methods_compared
-from wisecrowd.reporting.network import network
-from wisecrowd.reporting.study import Study, study_crowd
-from wisecrowd.reporting.tasks import confused_classes, tasks
-from wisecrowd.reporting.verdict import next_steps, verdict
-from wisecrowd.reporting.workers import workers
+from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.reporting.health import reproduction
+from wisecrowd.reporting.plans import report_plan
+from wisecrowd.reporting.verdict import next_steps
 from wisecrowd.storage.manifest import Manifest
 
 SCHEMA = "wisecrowd-report"
@@ -27,7 +26,7 @@ def summarize(labels: Any, **options: Any) -> Summary:
 
     Parameters
     ----------
-    labels : CrowdLabels or data of any accepted form
+    labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     **options
         Options of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
         ``truth``, ``random_state``.
@@ -40,11 +39,17 @@ def summarize(labels: Any, **options: Any) -> Summary:
     >>> summary["schema"], summary["version"], summary["verdict"]["n_labels"]
     ('wisecrowd-report', 1, 300)
     """
-    return summary_of(study_crowd(labels, **options))
+    return summary_of(study_of(labels, **options))
+
+
+def study_of(labels: Any, **options: Any) -> Any:
+    """Fit and audit data of any kind for a report."""
+    data = labels if isinstance(labels, Annotations) else as_crowd_labels(labels)
+    return load(report_plan(data).study)(data, **options)
 
 
 def summary_of(
-    study: Study,
+    study: Any,
     *,
     files: Sequence[str] = (),
     reading: Sequence[str] = (),
@@ -52,21 +57,19 @@ def summary_of(
     title: str | None = None,
 ) -> Summary:
     """Return the summary of a study; see :func:`wisecrowd.reporting.report` for the options."""
-    found = {
+    found: Summary = {
         "schema": SCHEMA,
         "version": VERSION,
         "title": title or (f"Crowd report: {', '.join(files)}" if files else "Crowd report"),
-        "verdict": verdict(study),
-        "next": next_steps(study, files, reading),
-        "workers": workers(study),
-        "tasks": tasks(study),
-        "classes": confused_classes(study),
-        "network": network(study),
-        "methods": methods_compared(study),
-        "calibration": calibration(study),
-        "budget": budget(study),
-        "health": health(study),
-        "reproduce": reproduction(study, manifest, files, study.seed),
     }
+    content = report_plan(study.labels).content
+    for name, function in content.items():
+        found[name] = load(function)(study)
+        if name == "verdict":
+            found["next"] = next_steps(study, files, reading)
+    found["reproduce"] = reproduction(study, manifest, files, study.seed)
+    kind = kind_of(study.labels).name
+    if kind != LABELS:
+        found["kind"] = kind
     made: Summary = plain(found)
     return made

@@ -59,3 +59,17 @@ def count(number: float) -> str:
     '12\u202f034'
     """
     return f"{number:,.0f}".replace(",", "\u202f")
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a number with some significant digits, or a dash for None.
+
+    Examples
+    --------
+    >>> number(1234.5), number(0.12345), number(None)
+    ('1230', '0.123', '–')
+    """
+    if value is None:
+        return "–"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.0f}" if 1000 <= abs(rounded) < 1e6 else f"{rounded:g}"

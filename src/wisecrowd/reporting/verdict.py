@@ -8,7 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from wisecrowd.audit.plans import load
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.findings import Finding
+from wisecrowd.core.kinds import LABELS, kind_of
+from wisecrowd.reporting.plans import plan_of_kind, report_plan
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 
@@ -76,6 +80,7 @@ CALLS = {
     "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
     "separate-parts": "wc.audit.identifiability_report(labels).tables()",
 }
+PRUNED = ("spammers", "extreme-spammers", "adversaries", "random-voters")  # if that helps
 OTHER_COMMAND, OTHER_CALL = "audit {file} -o audit", 'wc.aggregate(labels, "dawid-skene")'
 
 
@@ -92,7 +97,7 @@ def verdict(study: Study) -> dict[str, Any]:
         "accuracy": _accuracy(study),
         "measured": _measured(study),
         "agreement": _agreement(study),
-        "spend": _spend(study),
+        "spend": spend(labels),
         "certain": float(np.mean(study.fit.confidence_ >= 0.9)) if labels.n_tasks else 0.0,
     }
 
@@ -147,29 +152,35 @@ def _agreement(study: Study) -> dict[str, Any] | None:
     return {"value": value, "low": low, "high": high, "level": found.level}
 
 
-def _spend(study: Study) -> dict[str, Any] | None:
-    cost = study.labels.columns.get("cost")
+def spend(labels: Annotations) -> dict[str, Any] | None:
+    """Return the cost of the labels, in total and per task; None if it is unknown."""
+    cost = labels.columns.get("cost")
     if cost is None:
         return None
     known = np.asarray(cost, dtype=np.float64)
     known = known[np.isfinite(known)]
     if not len(known):
         return None
-    per_task = float(known.sum()) / max(study.labels.n_tasks, 1)
-    missing = study.labels.n_annotations - len(known)
+    per_task = float(known.sum()) / max(labels.n_tasks, 1)
+    missing = labels.n_annotations - len(known)
     return {"total": float(known.sum()), "per_task": per_task, "n_missing": missing}
 
 
 def next_steps(
-    study: Study, files: Sequence[str], reading: Sequence[str] = ()
+    study: Any, files: Sequence[str], reading: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
     """Return all findings, most severe first, with the command or call that addresses each."""
     method = getattr(study.fit, "chosen_", study.method)  # the default method has no max_iter
-    return [_step(found, files, reading, method) for found in study.audit.findings]
+    kind = kind_of(study.labels).name
+    return [_step(found, files, reading, method, kind) for found in study.audit.findings]
 
 
 def _step(
-    found: Finding, files: Sequence[str], reading: Sequence[str], method: str
+    found: Finding,
+    files: Sequence[str],
+    reading: Sequence[str],
+    method: str,
+    kind: str = LABELS,
 ) -> dict[str, Any]:
     return {
         "id": found.id,
@@ -179,19 +190,23 @@ def _step(
         "n_affected": len(found.affected),
         "explanation": shown(found.explanation),
         "remedy": shown(found.remedy),
-        "command": command_for(_remedy_of(found), files, reading, method),
+        "command": command_for(_remedy_of(found), files, reading, method, kind),
     }
 
 
 def _remedy_of(found: Finding) -> str:
     """Return the key of the command: spammers are not pruned unless the remedy says so."""
-    if found.id in ("spammers", "extreme-spammers") and not found.remedy.startswith("Prune"):
+    if found.id in PRUNED and not found.remedy.startswith("Prune"):
         return "kept-spammers"
     return found.id
 
 
 def command_for(
-    finding: str, files: Sequence[str], reading: Sequence[str] = (), method: str = "dawid-skene"
+    finding: str,
+    files: Sequence[str],
+    reading: Sequence[str] = (),
+    method: str = "dawid-skene",
+    kind: str = LABELS,
 ) -> str:
     """Return the command that addresses a finding, or the Python call if there is no file.
 
@@ -205,6 +220,8 @@ def command_for(
         Options for reading them, such as ``["--task", "image"]``.
     method : str
         Method of the report, or the one that the default method chose.
+    kind : str
+        Kind of the labels.
 
     Examples
     --------
@@ -213,23 +230,26 @@ def command_for(
     >>> command_for("overconfident", [])
     'wc.aggregate(labels, "glad")'
     """
+    plan = plan_of_kind(kind)
     if not files:
-        return CALLS.get(finding, OTHER_CALL)
+        calls: Mapping[str, str] = load(plan.calls)
+        return calls.get(finding, calls.get("", OTHER_CALL))
     quoted = [shlex.quote(file) for file in files]
-    template = COMMANDS.get(finding, OTHER_COMMAND)
+    template = load(plan.commands).get(finding, OTHER_COMMAND)
     command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0], method=method)
     if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command
     return " ".join([command, *map(shlex.quote, reading)])
 
 
-def flags_by_worker(study: Study) -> Mapping[int, list[str]]:
+def flags_by_worker(study: Any) -> Mapping[int, list[str]]:
     """Return, by worker code, the ids of the findings that name the worker."""
     from wisecrowd.core.ids.encoding import lookup
 
     flags: dict[int, list[str]] = {}
+    about_workers = load(report_plan(study.labels).worker_findings)
     for found in study.audit.findings.at_least("low"):
-        if found.id not in WORKER_FINDINGS or not found.affected:
+        if found.id not in about_workers or not found.affected:
             continue
         for code in lookup(list(found.affected), study.labels.workers).tolist():
             if code >= 0 and found.id not in flags.setdefault(code, []):

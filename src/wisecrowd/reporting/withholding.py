@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.audit.crowd_audit import Findings
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.pseudonyms import PSEUDONYM
 
@@ -38,7 +38,7 @@ class Withheld:
     fewest: int
 
     @classmethod
-    def below(cls, labels: CrowdLabels, fewest: int) -> Withheld:
+    def below(cls, labels: Annotations, fewest: int) -> Withheld:
         """Return the workers with fewer labels than the limit.
 
         Raises
@@ -112,12 +112,12 @@ class Withheld:
         workers |= {
             "rows": rows,
             "n_shown": len(rows),
-            "n_detailed": sum(row["confusion"] is not None for row in rows),
+            "n_detailed": sum(row.get("confusion") is not None for row in rows),
             "total": workers["total"] - len(self.workers),
             "n_withheld": len(self.workers),
             "withheld_below": self.fewest,
         }
-        network = dict(made["network"])
+        network = dict(made.get("network") or {})
         if network.get("rows") is not None:
             network |= {
                 "rows": [
@@ -127,7 +127,13 @@ class Withheld:
                 ],
                 "graph": self._graph(network["graph"]),
             }
-        made |= {"workers": workers, "network": network}
+        made["workers"] = workers
+        if network:
+            made["network"] = network
+        for name in ("sides", "bias", "shared"):  # rows about workers
+            if name in made:
+                kept = [row for row in made[name]["rows"] if not self.workers & _names(row)]
+                made[name] = {**made[name], "rows": kept}
         found: dict[str, Any] = self.anywhere(made)
         return found
 
@@ -139,3 +145,7 @@ class Withheld:
             "nodes": [graph["nodes"][n] for n in kept],
             "edges": [[place[a], place[b]] for a, b in graph["edges"] if {a, b} <= place.keys()],
         }
+
+
+def _names(row: Mapping[str, Any]) -> set[str]:
+    return {str(row[name]) for name in ("worker", "first", "second") if name in row}

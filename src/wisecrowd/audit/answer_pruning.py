@@ -1,0 +1,172 @@
+"""Removal of workers from numbers and pairs, and its effect on held-out labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.audit.held_out_answers import held_out_scores
+from wisecrowd.audit.plans import load, plan_of
+from wisecrowd.audit.pruning import Pruned
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.registry import get_method
+
+Mask = NDArray[np.bool_]
+FEWEST = 2  # minimum number of remaining workers
+
+
+@dataclass(frozen=True)
+class RemovalEffect:
+    """Effect of removing workers on a fit, measured on these data without truth.
+
+    Attributes
+    ----------
+    score_change, score_error : float
+        Change of the mean log-density of held-out labels of the remaining workers, and its standard
+        error; NaN if no label can be held out.
+    """
+
+    score_change: float
+    score_error: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether held-out labels are predicted better by one standard error."""
+        return self.score_change > self.score_error
+
+    def __str__(self) -> str:
+        if np.isnan(self.score_change):
+            return "no label could be held out to measure the effect of pruning"
+        return (
+            "pruning changes the log-probability of a held-out label of the other workers by "
+            f"{self.score_change:+.4f} ± {self.score_error:.4f}"
+        )
+
+
+def effect_of_removal(
+    data: Annotations, removed: Mask, *, scored: Mask | None = None, other: Any = None
+) -> RemovalEffect:
+    """Return what the removal of workers changes for the default method of the kind.
+
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    removed : (n_workers,) bool
+    scored : (n_annotations,) bool, optional
+        Labels that may be held out; by default those of the remaining workers, because colluders
+        predict each other.
+    other : unfitted method, optional
+        Method to use after the removal, instead of the default one.
+    """
+    made = get_method(kind_of(data).default_method)()
+    keep = ~removed
+    unknown = RemovalEffect(float("nan"), float("nan"))
+    if keep.sum() < FEWEST:
+        return unknown
+    chosen = keep[data.worker] if scored is None else scored
+    try:
+        before = held_out_scores(data, made, chosen, covered_by=keep)
+        after = held_out_scores(data, other or made, chosen, visible_workers=keep, covered_by=keep)
+    except WisecrowdError:
+        return unknown
+    if before is None or after is None:
+        return unknown
+    change = after - before
+    error = float(np.std(change, ddof=1) / np.sqrt(len(change))) if len(change) > 1 else np.inf
+    return RemovalEffect(float(change.mean()), error)
+
+
+@dataclass(frozen=True, eq=False)
+class PrunedAnswers(Pruned):
+    """Numbers or pairs without some of their workers.
+
+    ``changes`` has the main answers of the default method, before and after.
+    """
+
+    n_removed: int = 0
+
+    def summary(self) -> dict[str, int]:
+        """Return the counts of changes."""
+        return {
+            "workers_removed": len(self.removed),
+            "workers_spared": len(self.spared),
+            "labels_removed": self.n_removed,
+        }
+
+    def __str__(self) -> str:
+        return f"pruned {len(self.removed)} workers and {self.n_removed} labels"
+
+
+def prune_answers(data: Annotations, removed: Mask | None, unlabelled: str) -> PrunedAnswers:
+    """Remove workers from numbers or pairs.
+
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    removed : (n_workers,) bool, optional
+        Workers to remove; by default the spammers of numbers, or the random voters and adversaries
+        of pairs.
+    unlabelled : {"refuse", "drop"}
+        What to do if tasks would lose all of their labels. The answers to pairs are about items, so
+        their tasks are dropped in any case.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdNumbers
+    >>> data = CrowdNumbers.from_arrays([0, 0, 0, 1, 1], list("abcab"), [1.0, 2.0, 9.0, 3.0, 4.0])
+    >>> str(prune_answers(data, np.array([False, False, True]), "refuse"))
+    'pruned 1 workers and 1 labels'
+    """
+    kind = kind_of(data).name
+    if unlabelled == "spare":
+        raise ParameterError(
+            f"Workers cannot be spared for {kind}; give {option('unlabelled', 'drop')} instead."
+        )
+    gone = _accused(data) if removed is None else removed
+    left = np.bincount(data.task[~gone[data.worker]], minlength=data.n_tasks)
+    lost = (left == 0) & (data.labels_per_task > 0)
+    if lost.any() and unlabelled == "refuse" and not isinstance(data, CrowdPairs):
+        raise DataError(
+            f"Without {int(gone.sum())} workers {int(lost.sum())} tasks "
+            f"({describe_ids(data.tasks[lost])}) would have no labels; drop these tasks."
+        )
+    remaining = int(((data.labels_per_worker > 0) & ~gone).sum())
+    if gone.any() and remaining < FEWEST:
+        raise DataError(
+            f"Only {remaining} of {data.n_workers} workers would remain; name fewer to remove."
+        )
+    rest = data.select_workers(np.flatnonzero(~gone))
+    rest = rest[~lost] if lost.any() else rest
+    return PrunedAnswers(
+        rest, data.workers[gone], data.workers[:0], _changes(data, rest),
+        data.n_annotations - rest.n_annotations,
+    )  # fmt: skip
+
+
+def _accused(data: Annotations) -> Mask:
+    """Return the workers whom the part with spammers of this kind accuses."""
+    plan = plan_of(data)
+    name = "spammers" if "spammers" in plan.parts else "voters"
+    accused: Mask = load(plan.parts[name])(data, pruning=False).accused
+    return accused
+
+
+def _changes(before: Annotations, after: Annotations) -> dict[str, NDArray[Any]]:
+    """Return the main answers of the default method before and after."""
+    method = get_method(kind_of(before).default_method)
+    fits = [method()._fit_without_checks(data).main_columns() for data in (before, after)]
+    (name, ids), (column, values), *_ = fits[0].items()
+    (_, kept), (_, new), *_ = fits[1].items()
+    found = np.full(len(ids), np.nan)
+    place = lookup(kept, ids)
+    found[place[place >= 0]] = new[place >= 0]
+    return {name: ids, f"{column}_before": values, f"{column}_after": found}

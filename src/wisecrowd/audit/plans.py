@@ -1,0 +1,118 @@
+"""Plans of audits: for every kind its parts, what they share, and which workers can be removed.
+
+The table of kinds (``wisecrowd.core.kinds``) names the plan of each kind.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.kinds import all_kinds, kind_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditPlan:
+    """What an audit of one kind consists of; functions are given as "module:function".
+
+    Attributes
+    ----------
+    parts : mapping of name to function of (data, ...)
+        See :class:`wisecrowd.audit.part.Part`.
+    shared : mapping of keyword to function of (data, fit)
+        What several parts take by this keyword. It is computed once, when first needed; ``fit`` is
+        the fit that the user gave, or None.
+    prunable : tuple of str
+        What :func:`wisecrowd.audit.clean` can remove, in this order.
+    """
+
+    parts: Mapping[str, str]
+    shared: Mapping[str, str] = field(default_factory=dict)
+    prunable: tuple[str, ...] = ()
+
+
+# Adding a part is one file and one line here.
+CLASSES = AuditPlan(
+    parts={
+        "spammers": "wisecrowd.audit.spammers:find_spammers",
+        "clones": "wisecrowd.audit.clones:find_clones",
+        "collusion": "wisecrowd.audit.collusion:find_collusion",
+        "groups": "wisecrowd.audit.groups:find_dependent_groups",
+        "label-distribution": "wisecrowd.audit.label_distribution:find_label_outliers",
+        "response-times": "wisecrowd.audit.response_times:find_fast_workers",
+        "drift": "wisecrowd.audit.drift:find_drift",
+        "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
+        "accuracy": "wisecrowd.audit.accuracy:estimate_accuracy",
+        "identifiability": "wisecrowd.audit.identifiability:identifiability_report",
+        "fit": "wisecrowd.audit.fit:check_fit",
+    },
+    shared={
+        "fit": "wisecrowd.audit.default_fit:fit_with_law",
+        "found": "wisecrowd.audit.default_fit:compared_workers",
+    },
+    prunable=("clones", "collusion", "spammers"),
+)
+ORDERED = AuditPlan(
+    parts={
+        **{name: part for name, part in CLASSES.parts.items() if name != "accuracy"},
+        "spammers": "wisecrowd.audit.ordered_spammers:find_ordered_spammers",
+        "fit": "wisecrowd.audit.ordered_fit:check_ordered_fit",
+        "agreement": "wisecrowd.audit.ordered_agreement:measure_ordered_agreement",
+        "bias": "wisecrowd.audit.ordered_bias:find_biased_graders",
+        "extremes": "wisecrowd.audit.ordered_extremes:find_extreme_graders",
+    },
+    shared={**CLASSES.shared, "view": "wisecrowd.audit.number_view:view_of_grades"},
+    prunable=CLASSES.prunable,
+)
+NUMBERS = AuditPlan(
+    parts={
+        "spammers": "wisecrowd.audit.number_spammers:find_number_spammers",
+        "bias": "wisecrowd.audit.number_bias:find_biased_workers",
+        "shared-errors": "wisecrowd.audit.shared_errors:find_shared_errors",
+        "scale": "wisecrowd.audit.number_scale:check_scale",
+        "evidence": "wisecrowd.audit.number_evidence:measure_evidence",
+    },
+    shared={"view": "wisecrowd.audit.number_view:number_view"},
+    prunable=("spammers",),
+)
+PAIRS = AuditPlan(
+    parts={
+        "voters": "wisecrowd.audit.pair_voters:find_bad_voters",
+        "sides": "wisecrowd.audit.pair_sides:find_side_bias",
+        "ties": "wisecrowd.audit.pair_ties:find_tie_habits",
+        "contradictions": "wisecrowd.audit.contradictions:find_contradictions",
+        "cycles": "wisecrowd.audit.cycles:find_cycles",
+        "connectivity": "wisecrowd.audit.pair_connectivity:check_connectivity",
+    },
+    shared={"view": "wisecrowd.audit.pair_view:pair_view"},
+    prunable=("spammers",),
+)
+
+
+def plan_of(data: Annotations) -> AuditPlan:
+    """Return the plan of an audit of these data.
+
+    Examples
+    --------
+    >>> from wisecrowd import CrowdNumbers
+    >>> "bias" in plan_of(CrowdNumbers.from_arrays(["t"], ["w"], [1.5])).parts
+    True
+    """
+    kind = kind_of(data)
+    if not kind.audit:
+        known = [name for name, one in all_kinds().items() if one.audit]
+        raise ParameterError(
+            f"There is no audit for {kind.name}; audits are for {', '.join(known)}."
+        )
+    plan: AuditPlan = load(kind.audit)
+    return plan
+
+
+def load(location: str) -> Any:
+    """Return what a location "module:name" names."""
+    module, _, name = location.partition(":")
+    return getattr(importlib.import_module(module), name)

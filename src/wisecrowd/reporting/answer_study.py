@@ -1,0 +1,146 @@
+"""Study of numbers or pairs: the data, a fit and an audit, from which a report is computed."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, run_parts
+from wisecrowd.audit.part import NotApplicable
+from wisecrowd.audit.plans import plan_of
+from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError, WisecrowdWarning
+from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.registry import get_method, kebab_case
+from wisecrowd.inference.scorers import scorer_of
+from wisecrowd.reporting.health import bars_of, spread_of
+from wisecrowd.reporting.text import shown
+
+FEW_LABELS = 10  # of a worker
+
+
+@dataclass(frozen=True, eq=False)
+class AnswerStudy:
+    """Everything that a report on numbers or pairs is computed from.
+
+    Attributes
+    ----------
+    labels : CrowdNumbers or CrowdPairs
+    fit : fitted method
+        Its answers are reported. It has seen the gold.
+    method : str
+        Its command-line name.
+    audit : Audit
+    view : NumberView or PairView
+        The data compared with the consensus of the others.
+    measured : mapping of str to float, optional
+        Scores of a fit without gold against the truth or the gold.
+    known_from : "truth", "gold" or None
+    seed : int
+    """
+
+    labels: Any
+    fit: Any
+    method: str
+    audit: Audit
+    view: Any
+    measured: dict[str, float] | None
+    known_from: str | None
+    seed: int
+
+
+def study_answers(
+    data: Any,
+    *,
+    method: str | Aggregator | None = None,
+    fit: Any = None,
+    gold: Any = None,
+    truth: Any = None,
+    random_state: int = 0,
+) -> AnswerStudy:
+    """Fit and audit numbers or pairs for a report.
+
+    Parameters
+    ----------
+    data : CrowdNumbers or CrowdPairs
+    method : str or unfitted method, optional
+        By default the default method of the kind.
+    fit : fitted method, optional
+        A fit of these data, reported instead of ``method``.
+    gold, truth
+        Known answers: the fit uses gold; truth is used only to score it.
+    random_state : int
+    """
+    if fit is not None and gold is not None:
+        raise ParameterError(
+            "gold cannot be used with fit; give truth to score it, or method instead of fit."
+        )
+    kind = kind_of(data)
+    known = truth if truth is not None else gold
+    known_from = "truth" if truth is not None else "gold" if gold is not None else None
+    scorer = scorer_of(data)
+    matched = scorer.match(known, data)
+    shared = Shared(data, None, None, random_state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", WisecrowdWarning)  # the page shows warnings_ itself
+        blind = _checked(fit, data) if fit is not None else _unfitted(method, kind).fit(data)
+        reported = blind if gold is None else _unfitted(method, kind).fit(data, gold=gold)
+        found = run_parts(
+            data, check_parts(None, plan_of(data).parts), shared, {},
+            skip_on=(NotApplicable, WisecrowdError),
+        )  # fmt: skip
+    measured = None if matched is None else scorer.score(blind, matched)
+    return AnswerStudy(
+        data, reported, kebab_case(type(reported).__name__), found, shared.made("view"), measured,
+        known_from, random_state,
+    )  # fmt: skip
+
+
+def _unfitted(method: str | Aggregator | None, kind: Any) -> Aggregator:
+    made = get_method(kind.default_method)() if method is None else method
+    made = get_method(made)() if isinstance(made, str) else copy.deepcopy(made)
+    if not isinstance(made, Aggregator):
+        raise ParameterError(
+            f"method is {method!r}; give a name such as {kind.default_method!r}, or a method."
+        )
+    if made.takes != kind.name:
+        raise ParameterError(
+            f"{kebab_case(type(made).__name__)} takes {made.takes}, and these are {kind.name}; "
+            f"give a method such as {kind.default_method}."
+        )
+    return made
+
+
+def _checked(fit: Any, data: Any) -> Any:
+    if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
+        raise ParameterError("fit is not fitted; call its fit first, or give it as method.")
+    for name, ids in data.vocabularies().items():
+        if not np.array_equal(getattr(fit, f"{name}_", None), ids):
+            raise DataError(
+                f"The fit has other {name} than these data; give the fit of these data."
+            )
+    return fit
+
+
+def health(study: AnswerStudy) -> dict[str, Any]:
+    """Return the state of the data and of the fit as plain data."""
+    data = study.labels
+    per_task, per_worker = data.labels_per_task, data.labels_per_worker
+    return {
+        "notes": [shown(note) for note in data.notes],
+        "warnings": [shown(text) for text in study.fit.warnings_],
+        "converged": bool(study.fit.converged_),
+        "n_iter": int(study.fit.n_iter_),
+        "labels_per_task": spread_of(per_task),
+        "labels_per_worker": spread_of(per_worker),
+        "n_bare_tasks": int((per_task == 0).sum()),
+        "n_single_tasks": int((per_task == 1).sum()),
+        "n_light_workers": int(((per_worker > 0) & (per_worker < FEW_LABELS)).sum()),
+        "bars": bars_of(per_task),
+        "columns": [*(["weight"] if data.weight is not None else []), *data.columns],
+        "skipped": {name: shown(reason) for name, reason in study.audit.skipped.items()},
+    }
