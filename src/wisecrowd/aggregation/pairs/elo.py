@@ -38,7 +38,8 @@ class Elo(OnlineMethod):
     ----------
     step : float
         Points that a completely surprising vote moves, the K factor of chess; 400 points are a
-        factor of ten in the odds.
+        factor of ten in the odds. Chess has 10 to 40; votes on many items need less, because the
+        noise grows with the step.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class Elo(OnlineMethod):
     array([1, 2, 3])
     """
 
-    step: float = 16.0
+    step: float = 4.0
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
