@@ -20,7 +20,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.families.comparisons import single_votes
 from wisecrowd.families.online_ratings import Floats, OnlineMethod, information
-from wisecrowd.kernels.online_ratings.reference import Votes
+from wisecrowd.kernels.online_ratings.reference import TimedVotes
 
 Ints = NDArray[np.integer[Any]]
 
@@ -80,7 +80,7 @@ class Elo(OnlineMethod):
         votes = single_votes(problem.data)
 
         def run(
-            kernels: ModuleType, rows: Votes, order: Ints
+            kernels: ModuleType, rows: TimedVotes, order: Ints
         ) -> tuple[Floats, Floats, dict[str, Any]]:
             scores = np.zeros(votes.n_items)
             kernels.elo_pass(rows, order, self.step / ELO_PER_LOGIT, scores)
