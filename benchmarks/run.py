@@ -21,6 +21,7 @@ NAMES = (
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
     "outside_kernels", "hierarchical", "rewards_and_regressions",
+    "outside_kernels", "hierarchical", "item_ranking", "million_votes",
 )  # fmt: skip
 GROUPS = {
     "trust": (
