@@ -367,7 +367,7 @@ class NoiseEM(NumberAggregator):
         check_number("prior", self.prior, 0.0)
         check_flag("bias", self.bias)
 
-    def _model(self, problem: NumberProblem, pivot: Floats) -> NoiseModel:
+    def _model(self, problem: NumberProblem, pivot: Floats) -> Any:
         raise TypeError(f"{type(self).__name__} must define _model.")
 
     def _shape(self, problem: NumberProblem, pivot: Floats) -> dict[str, Any]:
