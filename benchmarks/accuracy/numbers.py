@@ -111,11 +111,8 @@ def exact_formulas() -> list[Row]:
 
 def monotone(n_draws: int = 1000) -> list[Row]:
     rows = []
-    for method, options in (
-        ("gaussian-em", {}),
-        ("student-em", {}),
-        ("gaussian-em", {"gain": True}),
-    ):
+    plain, gain = {}, {"gain": True}
+    for method, options in (("gaussian-em", plain), ("student-em", plain), ("gaussian-em", gain)):
         good = 0
         for seed in range(n_draws):
             rng = np.random.default_rng(seed)
