@@ -25,8 +25,9 @@ NAMES = (
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_confidence", "trust_crash", "trust_determinism", "trust_discrimination",
-        "trust_files", "trust_guards", "trust_inputs", "trust_invariance", "calibration",
+        "trust_audit_kinds", "trust_confidence", "trust_crash", "trust_determinism",
+        "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
+        "calibration",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip
