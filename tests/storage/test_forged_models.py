@@ -26,11 +26,21 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.saved_attributes import SavedArray
 from wisecrowd.families import sparse_posterior
-from wisecrowd.learning import BayesDGC, CrowdLayer, MaxMIG, TwoStage
+from wisecrowd.learning import (
+    BayesDGC,
+    CrowdLayer,
+    CrowdLayerRegression,
+    MaxMIG,
+    PreferenceNet,
+    RaykarRegression,
+    RewardMixture,
+    TwoStage,
+)
 from wisecrowd.storage import saved_methods
 from wisecrowd.storage.saved_methods import load, save
 from wisecrowd.testing.crowds import simulated
 from wisecrowd.testing.foundation import maker
+from wisecrowd.testing.learners import learner_data
 
 SMALL = simulated(24, 5, 3, 4).labels
 FEW = {"epochs": 1, "rounds": 1, "steps": 1}
@@ -47,6 +57,31 @@ def test_forged_learners_are_refused(name, tmp_path):
     cls = get_method(name, "learning")
     few = {field.name: FEW[field.name] for field in fields(cls) if field.name in FEW}
     assert_all_refused(cls(**few).fit(X, SMALL), tmp_path)
+
+
+OTHER_LEARNERS = [
+    RaykarRegression(max_iter=3),
+    CrowdLayerRegression(epochs=1, kind="S+B"),
+    PreferenceNet(epochs=1),
+    PreferenceNet(epochs=1, loss="plain"),
+    RewardMixture(n_groups=2, n_init=1),
+]
+
+
+def test_learners_of_all_other_kinds_are_forged():
+    named = {type(learner).__name__ for learner in OTHER_LEARNERS}
+    assert named == {
+        get_method(name, "learning").__name__
+        for kind in ("ordered", "numbers", "pairs")
+        for name in method_names("learning", kind)
+    }
+
+
+@pytest.mark.filterwarnings("ignore:.*have no (labels|votes)")
+@pytest.mark.parametrize("learner", OTHER_LEARNERS, ids=repr)
+def test_forged_learners_of_other_kinds_are_refused(learner, tmp_path):
+    data = learner_data(lambda: learner)
+    assert_all_refused(learner.fit(*data), tmp_path)
 
 
 SPECIAL = {

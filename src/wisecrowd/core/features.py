@@ -331,8 +331,8 @@ def as_number_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdNumbers:
     if len(matrix) != n_rows:
         raise _wrong_counts(n_rows, f"y has {len(matrix)} rows")
     if matrix.ndim == 1 and not np.isfinite(matrix).all():
-        row = int(np.argmin(np.isfinite(matrix)))
-        raise DataError(f"Input y contains NaN or infinity in row {row}: every row needs a number.")
+        bad = int(np.argmin(np.isfinite(matrix)))
+        raise DataError(f"Input y contains NaN or infinity in row {bad}: every row needs a number.")
     matrix = matrix.reshape(n_rows, -1)
     row, worker = np.nonzero(~np.isnan(matrix))
     ids = np.arange(n_rows) if tasks is None else _as_ids(tasks, n_rows, TASK_ROWS)

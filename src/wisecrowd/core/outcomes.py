@@ -103,10 +103,10 @@ def _unknown(
     strange = ~best
     mixed = [name for name, good in known.items() if (good & strange).any()]
     values = column.vocabulary[strange]
-    where = places.where(strange[column.codes])
+    where = places.where(strange[column.codes] & (by_item < 0))
     what = f"holds {describe_ids(values)} in {where}"
     if best.any() and mixed:
         what += ", beside another way to name the winner"
     return DataError(
-        f"The {places.column('outcome')} column {what}, which is no outcome; {_REMEDY}."
+        f"The {places.column('outcome')} column {what}, which is not an outcome; {_REMEDY}."
     )

@@ -169,7 +169,7 @@ def _scale(law: VoteLaw, votes: Votes, start: tuple[Floats, Floats, Floats]) -> 
         square[:, 1 : 1 + g].sum(axis=0) + shared_prior,
         (np.stack(own, axis=1) if own else np.zeros(at.own.shape)).ravel() + own_prior.ravel(),
     ]
-    return np.sqrt(np.maximum(np.concatenate(parts), 1e-6))
+    return np.asarray(np.sqrt(np.maximum(np.concatenate(parts), 1e-6)))
 
 
 def lbfgs(
@@ -263,17 +263,16 @@ def curvature(law: VoteLaw, votes: Votes, at: Solution) -> Curvature:
 
 def _prior_curvature(law: VoteLaw, at: Solution) -> tuple[Floats, Floats]:
     """Return minus the second derivatives of the log prior; it has no mixed ones."""
-    shared, own = np.zeros(len(at.shared)), np.zeros(at.own.shape)
-    for b in range(len(at.shared)):
-        ends = [law.log_prior(at.shared + sign * STEP * (np.arange(len(shared)) == b), at.own)[1][b]
-                for sign in (1, -1)]  # fmt: skip
-        shared[b] = (ends[1] - ends[0]) / (2 * STEP)
-    for c in range(own.shape[1]):
-        ends_own = [
-            law.log_prior(at.shared, at.own + sign * STEP * (np.arange(own.shape[1]) == c))[2][:, c]
-            for sign in (1, -1)
-        ]
-        own[:, c] = (ends_own[1] - ends_own[0]) / (2 * STEP)
+    g, k = len(at.shared), at.own.shape[1]
+    shared, own = np.zeros(g), np.zeros((len(at.own), k))
+    for b in range(g):
+        move = STEP * (np.arange(g) == b)
+        up, down = (law.log_prior(at.shared + sign * move, at.own)[1] for sign in (1, -1))
+        shared[b] = (down[b] - up[b]) / (2 * STEP)
+    for c in range(k):
+        move = STEP * (np.arange(k) == c)
+        up, down = (law.log_prior(at.shared, at.own + sign * move)[2] for sign in (1, -1))
+        own[:, c] = (down[:, c] - up[:, c]) / (2 * STEP)
     return shared, own
 
 
@@ -411,7 +410,7 @@ def uncertain_scores(
 def _shared_errors(bread: Floats, meat: Floats, n: int) -> Floats:
     """Return the standard errors of the parameters behind the scores."""
     rows = bread[n:]
-    return np.sqrt(np.maximum(np.einsum("ab,bc,ac->a", rows, meat, rows), 0.0))
+    return np.asarray(np.sqrt(np.maximum(np.einsum("ab,bc,ac->a", rows, meat, rows), 0.0)))
 
 
 def _many_items(

@@ -204,14 +204,15 @@ class NoiseModel:
         if freedom <= 0:
             variance = np.full(len(mean), max((1 - UNKNOWN_SHARE) * total_variance, self.floor))
         J, Q = count.shape
+        omega = max(START_BIAS * noise, self.floor)
         return NoiseParams(
             bias=np.zeros((J, Q)),
-            bias_variance=np.full((J, Q), START_BIAS * noise * self.has_bias),
+            bias_variance=np.full((J, Q), omega * self.has_bias),
             noise=np.full(J, noise),
             factor=np.ones(Q),
             mean=mean,
             variance=variance,
-            omega=np.full(Q, START_BIAS * noise),
+            omega=np.full(Q, omega),
             typical=noise,
             count=count,
         )
@@ -350,6 +351,7 @@ class NoiseEM(NumberAggregator):
     saves: ClassVar[dict[str, Saved]] = {
         "questions_": TEXTS,
         "question_bias_": SavedArray("J Q"),
+        "question_bias_variance_": SavedArray("J Q", "amount"),
         "question_noise_": SavedArray("Q", "positive"),
         "truth_mean_": SavedArray("Q"),
         "truth_variance_": SavedArray("Q", "positive"),
@@ -366,7 +368,7 @@ class NoiseEM(NumberAggregator):
         check_number("prior", self.prior, 0.0)
         check_flag("bias", self.bias)
 
-    def _model(self, problem: NumberProblem, pivot: Floats) -> NoiseModel:
+    def _model(self, problem: NumberProblem, pivot: Floats) -> Any:
         raise TypeError(f"{type(self).__name__} must define _model.")
 
     def _shape(self, problem: NumberProblem, pivot: Floats) -> dict[str, Any]:
@@ -419,6 +421,7 @@ class NoiseEM(NumberAggregator):
             "worker_weight": weight / max(float(weight[known].sum()), 1e-300),
             "questions": data.questions[0],
             "question_bias": params.bias,
+            "question_bias_variance": params.bias_variance,
             "question_noise": np.sqrt(params.factor),
             "truth_mean": pivot + params.mean,
             "truth_variance": params.variance,
@@ -444,13 +447,15 @@ class NoiseEM(NumberAggregator):
         bias, noise = np.zeros((J, Q)), np.full(J, self.typical_noise_**2 + omega.mean())
         known = len(self.noise_)
         bias[:known], noise[:known] = self.question_bias_[:, place], self.noise_**2
+        spread = np.zeros((J, Q))
+        spread[:known] = self.question_bias_variance_[:, place]
         cell = data.worker.astype(np.int64) * Q
         question = data.questions[1]
         if question is not None:
             cell += question[data.task]
         count = np.bincount(cell, data.weight, J * Q).reshape(J, Q).astype(np.float64)
         return model, NoiseParams(
-            bias=bias, bias_variance=np.zeros((J, Q)), noise=noise, factor=factor,
+            bias=bias, bias_variance=spread, noise=noise, factor=factor,
             mean=self.truth_mean_[place] - pivot, variance=self.truth_variance_[place],
             omega=omega, typical=self.typical_noise_**2, count=count,
         )  # fmt: skip

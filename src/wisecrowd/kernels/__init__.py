@@ -25,6 +25,8 @@ KERNELS = {
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
     ("noise_levels", "fast"): "wisecrowd.kernels.noise_levels.fast",
     ("noise_levels", "reference"): "wisecrowd.kernels.noise_levels.reference",
+    ("online_ratings", "fast"): "wisecrowd.kernels.online_ratings.fast",
+    ("online_ratings", "reference"): "wisecrowd.kernels.online_ratings.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",

@@ -17,7 +17,7 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
-from wisecrowd.simulate.graded_responses import graded_responses
+from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes

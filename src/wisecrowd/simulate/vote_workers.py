@@ -169,4 +169,4 @@ def votes(
 def _drawn(x: Floats, threshold: Floats, rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw outcomes by Davidson's model, with Gumbel noise on the log weights."""
     logs = np.stack([x / 2, -x / 2, threshold], axis=1)
-    return np.argmax(logs + rng.gumbel(size=logs.shape), axis=1)
+    return np.asarray(np.argmax(logs + rng.gumbel(size=logs.shape), axis=1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
@@ -93,6 +95,14 @@ def columns_of(data: Annotations) -> tuple[NDArray[Any], ...]:
     return tuple(table[name] for name in ("task", "worker", *data.roles()))
 
 
+def rebuilt(data: Annotations, columns: Sequence[NDArray[Any]], order: Any = slice(None)) -> Any:
+    """Return columns in another order as ``fit`` takes them: with the times of the data, if any."""
+    moved = tuple(column[order] for column in columns)
+    if "timestamp" not in data.columns:
+        return moved
+    return type(data).from_arrays(*moved, timestamp=data.columns["timestamp"][order])
+
+
 def class_names(n_classes: int) -> list[str]:
     """Return class names in alphabetical order."""
     return [f"class-{k:03d}" for k in range(n_classes)]
@@ -138,7 +148,21 @@ def small_votes(make: Make, random_state: int = 0) -> CrowdPairs:
     outcome = np.where(np.abs(gap) < 0.3, 2, np.where(gap > 0, 0, 1))
     items = np.array([f"item-{a:03d}" for a in range(9)], dtype=object)
     task, workers = _text_ids(np.arange(240) % 60, worker)
-    return CrowdPairs.from_arrays(task, workers, items[left], items[right], outcome)
+    timed = getattr(make(), "needs_timestamps", False)
+    options = {"timestamp": rng.permutation(240).astype(np.float64)} if timed else {}
+    return CrowdPairs.from_arrays(task, workers, items[left], items[right], outcome, **options)
+
+
+def small_rankings(make: Make, random_state: int = 0) -> CrowdRankings:
+    """Return 120 rankings of two to five of 8 items by 7 workers, with text ids."""
+    rng = np.random.default_rng(random_state)
+    score, texts = rng.normal(0, 1, 8), []
+    for _ in range(120):
+        chosen = rng.permutation(8)[: rng.integers(2, 6)]
+        order = chosen[np.argsort(-(score[chosen] + rng.gumbel(size=len(chosen))))]
+        texts.append(" > ".join(f"item-{a:03d}" for a in order.tolist()))
+    task, workers = _text_ids(np.arange(120) % 40, rng.integers(0, 7, 120))
+    return CrowdRankings.from_arrays(task, workers, texts)
 
 
 def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -125,7 +125,9 @@ def check_zero_weights_of_numbers(make: Make) -> None:
     kept = tuple(np.delete(column, dropped) for column in columns)
     wild = columns[2].copy()
     wild[dropped] += 1e3
-    first = short_run(make).fit(CrowdNumbers.from_arrays(*kept, workers=workers))
+    first = fit_or_refusal(short_run(make), CrowdNumbers.from_arrays(*kept, workers=workers))
+    if first is None:
+        return
     data = CrowdNumbers.from_arrays(*columns[:2], wild, weight=weight, workers=workers)
     second = short_run(make).fit(data)
     for name in ("values_", "variance_"):
@@ -267,11 +269,11 @@ def check_intervals(make: Make) -> None:
     assert_close(high, fitted.high_, "high_", "and interval(0.95)")
     inner = fitted.interval(0.5)
     require(((low < inner[0]) & (inner[1] < high)).all(), "intervals are not nested")
-    gold = dict(zip(data.tasks.tolist(), fitted.values_ + 5.0, strict=True))
-    calibrated = fitted.calibrated(gold)
+    known = fitted.values_ + 3 * np.random.default_rng(0).normal(size=data.n_tasks)
+    calibrated = fitted.calibrated(dict(zip(data.tasks.tolist(), known, strict=True)))
     wide = calibrated.interval(0.9)
-    inside = np.mean((wide[0] <= fitted.values_ + 5) & (fitted.values_ + 5 <= wide[1]))
-    require(0.85 <= inside <= 0.999, f"calibrated 90% intervals contain {inside:.0%} of the gold")
+    inside = np.mean((wide[0] <= known + 1e-9) & (known - 1e-9 <= wide[1]))
+    require(0.9 <= inside <= 0.96, f"calibrated 90% intervals contain {inside:.0%} of the gold")
     require(fitted.interval_factor_ == 1.0, "calibration changes the fit itself")
     require(np.array_equal(calibrated.values_, fitted.values_), "calibration changes the values")
     try:
@@ -334,7 +336,9 @@ def check_numbers_untouched(make: Make) -> None:
 @check
 def check_number_parameters(make: Make) -> None:
     """Require that no parameter value gives NaN, an unexpected error or an endless fit."""
-    data = small_numbers(make)
+    rng = np.random.default_rng(0)
+    task, worker = np.repeat(np.arange(12), 3), np.tile(np.arange(3), 12)
+    data = CrowdNumbers.from_arrays(task, worker, task % 5 + rng.normal(size=36))
     fault = next(unsound_parameters(with_params(make), lambda method: method.fit(data)), "")
     require(not fault, fault)
 

@@ -44,7 +44,7 @@ def test_two_classes_are_the_method_itself(method):
 
 def test_rows_are_projected_and_differences_taken():
     labels = crowd().labels
-    model = Thresholds().fit(labels)
+    model = Thresholds("dawid-skene").fit(labels)
     parts = [DawidSkene().fit(above(labels, k)) for k in range(3)]
     raw = np.stack([part.probas_[:, 1] for part in parts], axis=1)
     assert (np.diff(raw, axis=1) > 1e-9).any()  # the fits contradict each other somewhere
@@ -130,9 +130,10 @@ def test_few_tasks_are_a_finding():
     )
     labels = CrowdLabels.from_arrays(*rows, classes=[1, 2, 3], ordered=True)
     with pytest.warns(match="cannot show how"):
-        model = Thresholds().fit(labels)
+        model = Thresholds("dawid-skene").fit(labels)
     assert "few-tasks" in {one.id for one in model.findings_}
     assert model.confidence_.max() <= 11 / 12
+    assert Thresholds().fit(labels).confidence_.mean() < model.confidence_.mean()
 
 
 @pytest.mark.data

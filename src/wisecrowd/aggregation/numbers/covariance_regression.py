@@ -111,8 +111,8 @@ class CovarianceRegression(NumberAggregator):
     would contain the shared ones; the median is robust to a minority of pairs. Crowds in
     which fewer than half of the pairs of workers have ten common tasks are refused: covariances
     from few tasks make it worse than the mean. Repeated labels of a task by a worker count as one,
-    their mean. Labels by workers unknown to the fit are ignored. There is no prior: ``task_prior``
-    is refused.
+    their mean. Labels by workers without labels in the fit are ignored. There is no prior:
+    ``task_prior`` is refused.
 
     References
     ----------
@@ -156,13 +156,14 @@ class CovarianceRegression(NumberAggregator):
         level = float(np.nanmean(task_means(data, data.weights)))
         means = _worker_means(labels, data.n_workers, level)
         pairs = covariances(labels, means, data.n_workers)
-        _refuse_sparse(pairs, np.bincount(labels.worker, minlength=data.n_workers) > 0)
+        _refuse_sparse(pairs, np.diag(pairs.common) > 0)
         floor = least_variance(data)
         variance = self.truth_variance or max(typical_covariance(pairs), floor)
         size = max(float(np.diag(pairs.table).max(initial=0.0)), floor)
         alpha, n_iter, converged = additive_fit(pairs, variance / 2, self.max_iter, self.tol * size)
-        rho = alpha + variance / 2
-        table = _completed(pairs, alpha, variance)
+        has_labels = np.diag(pairs.common) > 0
+        rho = np.where(has_labels, alpha + variance / 2, 0.0)
+        table = _completed(pairs, alpha)
         learned = {
             "covariance": table, "truth_covariance": rho, "worker_mean": means,
             "truth_mean": level, "truth_variance": variance, "floor": floor,
@@ -183,7 +184,7 @@ class CovarianceRegression(NumberAggregator):
         labels = worker_labels(problem.data)
         known = labels.worker < len(self.worker_mean_)
         return self._estimates(
-            WorkerLabels(*(column[known] for column in labels)), problem.data.n_tasks,
+            WorkerLabels._make(column[known] for column in labels), problem.data.n_tasks,
             covariance=self.covariance_, truth_covariance=self.truth_covariance_,
             worker_mean=self.worker_mean_, truth_mean=self.truth_mean_,
             truth_variance=self.truth_variance_, floor=self.floor_,
@@ -224,7 +225,7 @@ def worker_labels(data: CrowdNumbers) -> WorkerLabels:
     pair = data.task[kept].astype(np.int64) * data.n_workers + data.worker[kept]
     is_first = np.append(True, pair[1:] != pair[:-1]) if len(pair) else np.empty(0, bool)
     place = np.cumsum(is_first) - 1
-    weight = np.bincount(place, data.weights[kept])
+    weight = np.bincount(place, data.weights[kept]).astype(np.float64)
     value = np.bincount(place, data.weights[kept] * data.value[kept]) / weight
     pair = pair[is_first]
     return WorkerLabels(pair // data.n_workers, pair % data.n_workers, value, weight)
@@ -311,7 +312,7 @@ def additive_fit(
     return alpha, _n_iter, converged
 
 
-def _completed(pairs: Covariances, alpha: Floats, variance: float) -> Floats:
+def _completed(pairs: Covariances, alpha: Floats) -> Floats:
     """Return the observed covariances with those of independent errors where pairs lack tasks.
 
     Negative eigenvalues, which pairwise covariances can have, become zero.
@@ -320,11 +321,12 @@ def _completed(pairs: Covariances, alpha: Floats, variance: float) -> Floats:
     used = (pairs.common >= LEAST_COMMON) | np.eye(J, dtype=bool)
     table = np.where(used, pairs.table, alpha[:, None] + alpha)
     lonely = np.diag(pairs.common) == 0
-    # A worker without labels has the mean variance of the others.
-    diagonal = np.diag(table).copy()
-    diagonal[lonely] = diagonal[~lonely].mean() if (~lonely).any() else variance
-    np.fill_diagonal(table, diagonal)
+    table[lonely], table[:, lonely] = 0.0, 0.0
     values, vectors = np.linalg.eigh(table)
-    if values.min() >= 0:
-        return table
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    if values.min() < 0:
+        table = np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
+    # A worker without labels has the mean variance of the others, and no part in the estimates.
+    diagonal = np.diag(table).copy()
+    diagonal[lonely] = diagonal[~lonely].mean()
+    np.fill_diagonal(table, diagonal)
+    return table

@@ -248,6 +248,8 @@ class GaussianEM(NoiseEM):
         Names of the questions, bias by worker and question, and factor on the noise.
     gain_, gain_variance_ : (n_workers, n_questions)
         Mean and variance of the gains, with ``gain``.
+    question_bias_variance_ : (n_workers, n_questions)
+        Posterior variance of the biases.
     typical_noise_ : float
         :math:`s`, the noise of a worker that the fit has not seen.
     history_ : tuple

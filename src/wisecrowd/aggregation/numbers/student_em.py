@@ -163,6 +163,8 @@ class StudentEM(NoiseEM):
         :math:`\mu` and :math:`\tau^2`; without questions there is one.
     questions_, question_bias_, question_noise_ : tuple, (n_workers, n_questions), (n_questions,)
         Names of the questions, bias by worker and question, and factor on the scale.
+    question_bias_variance_ : (n_workers, n_questions)
+        Posterior variance of the biases.
     typical_noise_ : float
         :math:`s`, the scale of a worker that the fit has not seen.
     history_ : tuple
@@ -221,7 +223,8 @@ class StudentEM(NoiseEM):
 
             def values(visible: CrowdNumbers) -> Floats:
                 part = Problem(visible, prior, problem.engine, None, problem.rng)
-                return NoiseEM._fit_numbers(method, part).answers.mean
+                found: Floats = NoiseEM._fit_numbers(method, part).answers.mean
+                return found
 
             return held_out_number_score(values, plan).mean
 

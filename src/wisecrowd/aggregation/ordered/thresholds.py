@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -47,8 +47,9 @@ class Thresholds(OrderedMethod, BinaryReduction):
     Parameters
     ----------
     method : method or its name
-        The two-class method; by default Dawid-Skene, with two error rates per worker and cut. Set
-        its own parameters as ``method__tol`` and so on.
+        The two-class method; "auto" chooses one for each cut by held-out labels and pools it with
+        two votes, which is more honest about the confidence than Dawid-Skene. Set its own
+        parameters as ``method__tol`` and so on.
     class_prior : "auto", "uniform" or (n_classes,) probabilities
         Prior of the classes; "auto" leaves it to the method, which estimates the share above each
         cut.
@@ -96,6 +97,8 @@ class Thresholds(OrderedMethod, BinaryReduction):
     >>> Thresholds("one-coin").set_params(method__max_iter=7)
     Thresholds(method=OneCoin(max_iter=7))
     """
+
+    method: Any = field(default="auto", kw_only=False)
 
     saves: ClassVar[dict[str, Saved]] = {
         "sensitivity_": SavedArray("J cuts", "probability"),

@@ -12,4 +12,7 @@ LOCATIONS: dict[str, str] = {
     "WorkerDiscrimination": "worker_discrimination",
     "Thurstone": "thurstone",
     "RankCentrality": "rank_centrality",
+    "Elo": "elo",
+    "WengLin": "weng_lin",
+    "OnlineCrowdBT": "online_crowd_bt",
 }

@@ -142,7 +142,7 @@ class CrowdBT(ComparisonMethod):
     beta: float = 1.0
     cluster: str = "auto"
     max_iter: int = 500
-    tol: float = 1e-7
+    tol: float = 1e-6
 
     saves: ClassVar[dict[str, Saved]] = {
         **TIE_LAYER,
@@ -167,7 +167,7 @@ class CrowdBT(ComparisonMethod):
         at, findings = _oriented(at, votes)
         answers, _, clusters = uncertain_scores(law, votes, at, data, self.cluster)
         eta = sigmoid(at.own[:, 0])
-        weight = np.bincount(data.worker, data.weights, data.n_workers)
+        weight = np.bincount(data.worker, data.weights, data.n_workers).astype(np.float64)
         mean = np.array([float(weight @ eta / weight.sum())])
         layer = fit_tie_layer(_logit(votes.gap(at.scores), eta[data.worker]), votes.counts)
         accuracy = _accuracy(data, votes.gap(at.scores), eta, weight)

@@ -54,4 +54,5 @@ def _crowd_bt(
         to_items[left] += to_gap
         to_items[right] -= to_gap
         to_own[j] += pull * (p - q) * eta * rest
-    return value + np.log(product)
+    total: float = value + np.log(product)
+    return total

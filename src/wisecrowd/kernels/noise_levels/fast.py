@@ -43,7 +43,7 @@ def _mix(
     total = 0.0
     for k in range(inverse.shape[0]):
         total += exp_below_zero(log_u[k] - weight * norms[k] - away * inverse[k] - top)
-    return top + np.log(total)
+    return float(top + np.log(total))
 
 
 @compiled
@@ -140,6 +140,9 @@ def _level_step(
         prior = prior_precision[i]
         step = STEP / np.sqrt(prior + labels * inverse.max())
         wide = BEYOND / np.sqrt(prior + labels * inverse.min())
+        share = labels * inverse.max() / (prior + labels * inverse.max())
+        low = prior_mean[i] + share * (low - prior_mean[i])
+        high = prior_mean[i] + share * (high - prior_mean[i])
         start = low - wide
         n_points = int(np.ceil((high + wide - start) / step)) + 1
         mixed, total = np.empty((last - first, n_points)), np.empty(n_points)

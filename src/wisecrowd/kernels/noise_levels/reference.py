@@ -120,6 +120,9 @@ def _grids(
     np.minimum.at(low, task, edges.mean)
     np.maximum.at(high, task, edges.mean)
     step = STEP * narrow
+    # The prior keeps all means closer to its own than the labels are.
+    share = weight / levels.min() / (priors.precision + weight / levels.min())
+    low, high = (priors.mean + share * (end - priors.mean) for end in (low, high))
     first = low - BEYOND * wide
     return first, step, np.ceil((high + BEYOND * wide - first) / step).astype(np.int64) + 1
 

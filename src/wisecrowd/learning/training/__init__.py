@@ -2,11 +2,16 @@
 
 ========================  ======================================================================
 crowd_classifier          the public interface of every learner; needs no torch
-neural_classifier         the parameters and the fit of learners that train a network
-crowd_model               the torch modules that are trained: a network and a loss over labels
+crowd_regressor           the same for learners of numbers, with number_model, their workers
+item_learner              the same for learners of rewards from votes on pairs
+network_training          the parameters and steps of every learner that trains a network
+neural_classifier         the fit of classifiers that train a network
+network_model             the torch module that is trained, whatever the kind
+crowd_model               the same for classes: a network and a loss over labels
 trainer, checkpoint       the training loop, and files to resume it from
 epoch_selection           the score that chooses the epoch to keep
 crowd_data, targets       batches of tasks, and class probabilities to train on
+pair_data                 batches of votes on pairs
 confusion_init            initial confusion matrices
 label_model               likelihood of labels given the output of a classifier
 held_out_scoring          a score without gold by which methods are compared

@@ -1,0 +1,1 @@
+"""Ratings that are updated vote by vote."""
