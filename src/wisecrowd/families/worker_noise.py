@@ -44,6 +44,7 @@ from wisecrowd.kernels.arguments import NumberPriors
 
 Floats = NDArray[np.float64]
 START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
+SMALLEST_RATIO = 0.1  # by which biases are scaled in one pass
 UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 
 
@@ -231,7 +232,14 @@ class NoiseModel:
             return params, second + spread
         precision = params.precision
         variance = 1 / (1 / params.omega + count * precision)
-        bias = variance * precision * (first + count * params.bias)
+        away = first + count * params.bias  # sums of residuals without biases
+        bias = variance * precision * away
+        # Scale biases and their prior together: the divergence stays, the likelihood grows. Plain
+        # EM would need thousands of passes where the biases are almost zero.
+        squared = (precision * count * (bias**2 + variance)).sum(axis=0)
+        ratio = (precision * bias * away).sum(axis=0) / np.where(squared > 0, squared, 1.0)
+        ratio = np.where(squared > 0, np.maximum(ratio, SMALLEST_RATIO), 1.0)
+        bias, variance = ratio * bias, np.maximum(ratio**2 * variance, self.floor)
         move = bias - params.bias
         squares = second - 2 * move * first + move**2 * count + spread + variance * count
         return replace(params, bias=bias, bias_variance=variance), np.maximum(squares, 0.0)
