@@ -4,6 +4,7 @@ python -m benchmarks.run                what ``make bench`` prints
 python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
+python -m benchmarks.run kinds          ordered classes, numbers and pairs
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
-    "outside_kernels", "hierarchical", "rewards_and_regressions",
+    "outside_kernels", "hierarchical",
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_confidence", "trust_crash", "trust_determinism", "trust_discrimination",
-        "trust_files", "trust_guards", "trust_inputs", "trust_invariance", "calibration",
+        "trust_audit_kinds", "trust_confidence", "trust_crash", "trust_determinism",
+        "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
+        "calibration",
+    ),
+    "kinds": (
+        "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
+        "audit_kinds", "number_fits", "million_votes",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

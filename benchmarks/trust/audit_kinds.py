@@ -56,6 +56,15 @@ def numbers(
     return CrowdNumbers.from_arrays(task, worker, value)
 
 
+def with_zeros(rng: Rng) -> CrowdNumbers:
+    """Return percentages, most of them zero: each worker has its own threshold and gain."""
+    task, worker = who(rng, 300, 30, 10)
+    seen = rng.normal(-0.3, 1, 300)[task] + 0.5 * rng.normal(size=len(task))
+    above = np.maximum(0, seen - rng.uniform(0, 1, 30)[worker])
+    value = np.clip(np.rint(np.exp(0.2 * rng.normal(size=30))[worker] * 40 * above), 0, 100)
+    return CrowdNumbers.from_arrays(task, worker, value)
+
+
 HONEST_NUMBERS: dict[str, Callable[[Rng], CrowdNumbers]] = {
     "dense": lambda rng: numbers(rng),
     "dense, small": lambda rng: numbers(rng, 40, 6, 6),
@@ -67,6 +76,7 @@ HONEST_NUMBERS: dict[str, Callable[[Rng], CrowdNumbers]] = {
     "hard tasks": lambda rng: numbers(rng, 200, 15, 8, hard=0.7),
     "ratings": lambda rng: numbers(rng, 200, 20, 6, rounded=True),
     "log scale": lambda rng: numbers(rng, 200, 15, 8, log=True),
+    "zeros and thresholds": with_zeros,
     "equal workers": lambda rng: numbers(rng, 100, 10, 10, bias=0.0, spread=0.0),
 }
 
@@ -277,7 +287,7 @@ def hits(kind: str, crowds, n_seeds: int, parts=None) -> list[Row]:
     return rows
 
 
-def rows(n_seeds: int = 20) -> list[Row]:
+def run(n_seeds: int = 20) -> list[Row]:
     return [
         false_alarms("numbers", HONEST_NUMBERS, n_seeds),
         *hits("numbers", BAD_NUMBERS, n_seeds),
@@ -289,5 +299,5 @@ def rows(n_seeds: int = 20) -> list[Row]:
 
 
 if __name__ == "__main__":
-    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 20):
+    for row in run(int(sys.argv[1]) if len(sys.argv) > 1 else 20):
         print(row.line(), flush=True)

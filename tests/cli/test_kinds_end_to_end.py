@@ -97,3 +97,30 @@ def test_files_that_cannot_be_scored_are_refused(cli, tmp_path, answers, truth, 
     code, _, errors = cli("evaluate", tmp_path / "a.csv", "--truth", tmp_path / "t.csv")
     assert code == 3
     assert reason in errors
+
+
+def test_intervals_of_numbers_are_calibrated_on_gold(cli, tmp_path):
+    cli("simulate", tmp_path / "x", "--type", "numbers", "--tasks", 100, "--n-workers", 8)
+    answers, truth = tmp_path / "x" / "answers.csv", tmp_path / "x" / "truth.csv"
+    command = ["aggregate", answers, "--type", "numbers", "-o", tmp_path / "v.csv", "--calibrate"]
+    code, _, errors = cli(*command, "--gold", truth)
+    assert code == 0, errors
+    assert "times those of the fit" in errors
+    code, out, _ = cli("evaluate", tmp_path / "v.csv", "--truth", truth, "--json")
+    assert 0.85 <= json.loads(out)["coverage"] <= 1.0
+    code, _, errors = cli(*command)
+    assert (code, "give --gold" in errors) == (2, True)
+
+
+def test_votes_are_exported_for_preference_trainers(cli, tmp_path):
+    cli("simulate", tmp_path / "x", "--type", "pairs", "--tasks", 200, "--n-workers", 8)
+    answers, rows = tmp_path / "x" / "answers.csv", tmp_path / "rows.jsonl"
+    code, _, errors = cli("aggregate", answers, "-o", tmp_path / "r.csv", "--preferences", rows)
+    assert code == 0, errors
+    first = json.loads(rows.read_text().splitlines()[0])
+    assert list(first) == ["prompt", "chosen", "rejected", "worker", "flip_rate", "weight"]
+    assert 0 <= first["flip_rate"] < 0.5
+    numbers = tmp_path / "n.csv"
+    numbers.write_text("task,worker,label\nt,a,1.5\nt,b,2\n")
+    code, _, errors = cli("aggregate", numbers, "--type", "numbers", "--preferences", rows)
+    assert (code, "--preferences is for pairs" in errors) == (2, True)

@@ -13,19 +13,30 @@ LOCATIONS = {
     "Findings": "crowd_audit",
     "Part": "part",
     "audit_crowd": "crowd_audit",
+    "check_connectivity": "pair_connectivity",
     "check_fit": "fit",
     "clean": "pruning",
     "collapse_clones": "clones",
     "doubt_fit": "fit",  # the previous name of check_fit
     "estimate_accuracy": "accuracy",
+    "find_bad_voters": "pair_voters",
+    "find_biased_graders": "ordered_bias",
+    "find_biased_workers": "number_bias",
     "find_clones": "clones",
     "find_collusion": "collusion",
+    "find_contradictions": "contradictions",
+    "find_cycles": "cycles",
     "find_dependent_groups": "groups",
     "find_drift": "drift",
+    "find_extreme_graders": "ordered_extremes",
     "find_fast_workers": "response_times",
     "find_label_outliers": "label_distribution",
+    "find_number_spammers": "number_spammers",
+    "find_shared_errors": "shared_errors",
+    "find_side_bias": "pair_sides",
     "find_spammers": "spammers",
     "find_temperature": "temperature",
+    "find_tie_habits": "pair_ties",
     "identifiability_report": "identifiability",
     "measure_agreement": "agreement_report",
     "prune": "pruning",
@@ -37,19 +48,30 @@ if TYPE_CHECKING:
     from wisecrowd.audit.clones import collapse_clones as collapse_clones
     from wisecrowd.audit.clones import find_clones as find_clones
     from wisecrowd.audit.collusion import find_collusion as find_collusion
+    from wisecrowd.audit.contradictions import find_contradictions as find_contradictions
     from wisecrowd.audit.crowd_audit import Audit as Audit
     from wisecrowd.audit.crowd_audit import Findings as Findings
     from wisecrowd.audit.crowd_audit import audit_crowd as audit_crowd
+    from wisecrowd.audit.cycles import find_cycles as find_cycles
     from wisecrowd.audit.drift import find_drift as find_drift
     from wisecrowd.audit.fit import check_fit as check_fit
     from wisecrowd.audit.fit import doubt_fit as doubt_fit
     from wisecrowd.audit.groups import find_dependent_groups as find_dependent_groups
     from wisecrowd.audit.identifiability import identifiability_report as identifiability_report
     from wisecrowd.audit.label_distribution import find_label_outliers as find_label_outliers
+    from wisecrowd.audit.number_bias import find_biased_workers as find_biased_workers
+    from wisecrowd.audit.number_spammers import find_number_spammers as find_number_spammers
+    from wisecrowd.audit.ordered_bias import find_biased_graders as find_biased_graders
+    from wisecrowd.audit.ordered_extremes import find_extreme_graders as find_extreme_graders
+    from wisecrowd.audit.pair_connectivity import check_connectivity as check_connectivity
+    from wisecrowd.audit.pair_sides import find_side_bias as find_side_bias
+    from wisecrowd.audit.pair_ties import find_tie_habits as find_tie_habits
+    from wisecrowd.audit.pair_voters import find_bad_voters as find_bad_voters
     from wisecrowd.audit.part import Part as Part
     from wisecrowd.audit.pruning import clean as clean
     from wisecrowd.audit.pruning import prune as prune
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
+    from wisecrowd.audit.shared_errors import find_shared_errors as find_shared_errors
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature
     from wisecrowd.core.findings import Finding as Finding

@@ -123,8 +123,10 @@ def find_contradictions(
     pairs = (n * (n - 1) / 2)[twice]
     opposite = (wins * (n - wins))[twice]
     chance = 2 * p * (1 - p)
-    repeats, seen = np.bincount(worker, pairs, J), np.bincount(worker, opposite, J)
-    expected = np.bincount(worker, pairs * chance, J)
+    repeats, seen, expected = (
+        np.asarray(np.bincount(worker, counts, J), dtype=np.float64)
+        for counts in (pairs, opposite, pairs * chance)
+    )
     # Pairs of the same votes are dependent; n votes hold the evidence of n - 1 of them.
     shrink = (n[twice] - 1) / np.maximum(pairs, 1)
     variance = np.bincount(worker, pairs * chance * (1 - chance) / np.maximum(shrink, 1e-9), J)

@@ -151,11 +151,12 @@ def _simulated(
     cell, code = np.unique(low * data.n_items + high, return_inverse=True)
     first, second = np.divmod(cell, data.n_items)
     turn = np.where(left < right, 1.0, -1.0)
-    size = np.bincount(code, data.weights[use])
+    size: Floats = np.asarray(np.bincount(code, data.weights[use]), dtype=np.float64)
     shares, counts = [], []
     for _ in range(n_simulations):
         vote = np.where(rng.random(len(chance)) < chance, 1.0, -1.0)
-        net = np.round(np.bincount(code, vote * turn * data.weights[use]), 9)
+        total = np.bincount(code, vote * turn * data.weights[use])
+        net: Floats = np.round(total, 9).astype(np.float64)
         cycles, triples = _count(first, second, net, data.n_items)
         shares.append(cycles / max(triples, 1))
         counts.append(_count(first, second, _clear(net, size), data.n_items)[0])

@@ -95,4 +95,4 @@ def _judge_votes(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
     """Return the log-probability of hidden votes under the fit."""
     rows = data.select_annotations(hidden)
     probas = fit.predict_proba(rows)
-    return np.log(np.maximum(probas[np.arange(len(probas)), rows.outcome], SMALLEST))
+    return np.asarray(np.log(np.maximum(probas[np.arange(len(probas)), rows.outcome], SMALLEST)))

@@ -236,19 +236,17 @@ def _rank_correlation(view: NumberView) -> Floats:
 def _constant(view: NumberView) -> Mask:
     """Return whether a worker gave one value where others would not have done so."""
     data, J = view.data, view.data.n_workers
-    first = np.full(J, np.nan)
-    first[data.worker[::-1]] = view.value[::-1]
     low, high = np.full(J, np.inf), np.full(J, -np.inf)
     np.minimum.at(low, data.worker, view.value)
     np.maximum.at(high, data.worker, view.value)
-    found = (high == low) & (view.n >= FEWEST_EQUAL)
-    for j in np.flatnonzero(found).tolist():
-        mine = np.zeros(data.n_tasks, dtype=bool)
-        mine[data.task[data.worker == j]] = True
-        others = view.value[mine[data.task] & (data.worker != j)]
-        equal = (np.count_nonzero(others == first[j]) + 0.5) / (len(others) + 1)
-        found[j] = equal ** int(view.n[j]) < SAME_VALUE / max(J, 1)
-    return found
+    code = np.unique(view.value, return_inverse=True)[1]
+    key = data.task.astype(np.int64) * (int(code.max(initial=0)) + 1) + code
+    count, place = np.unique(key, return_inverse=True, return_counts=True)[2:0:-1]
+    same = np.bincount(data.worker, count[place] - 1, J)
+    others = np.bincount(data.worker, data.labels_per_task[data.task] - 1, J)
+    chance = ((same + 0.5) / (others + 1)) ** view.n
+    found = (high == low) & (view.n >= FEWEST_EQUAL) & (chance < SAME_VALUE / max(J, 1))
+    return np.asarray(found)
 
 
 def _noisy(view: NumberView) -> Mask:

@@ -98,9 +98,7 @@ def find_extreme_graders(labels: CrowdLabels, *, level: float = 0.05) -> Extreme
 
     check_number("level", level, 0.0, 1.0)
     if labels.n_classes < 3:
-        raise NotApplicable(
-            "The ends of the scale cannot be judged: there are only two classes."
-        )
+        raise NotApplicable("The ends of the scale cannot be judged: there are only two classes.")
     end = (labels.label == 0) | (labels.label == labels.n_classes - 1)
     count = labels.labels_per_task[labels.task]
     use = count > 1

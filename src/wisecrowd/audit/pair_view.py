@@ -63,7 +63,8 @@ class PairView:
     @cached_property
     def information(self) -> Floats:
         """(n_workers,): sum of the squared expected votes, the evidence about a worker."""
-        return np.bincount(self.data.worker, self.expected**2, self.data.n_workers)
+        total = np.bincount(self.data.worker, self.expected**2, self.data.n_workers)
+        return np.asarray(total, dtype=np.float64)
 
     @cached_property
     def reliability(self) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.answer_pruning import effect_of_removal
-from wisecrowd.audit.number_view import NumberView, number_view
+from wisecrowd.audit.number_view import MAD, NumberView, number_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.findings import Finding
@@ -34,6 +34,9 @@ CLOSE = 0.7  # of the expected squared difference; errors with a correlation of 
 GAIN_PRIOR = 0.2  # standard deviation of the gains of honest workers
 OUTLIER = 25.0  # times the typical squared difference; larger ones are clipped
 ROUNDS = 40
+COARSE = 0.25  # share of equal pairs of labels, from which differences are not normal
+N_LEVELS = 6  # quantiles of the tasks' medians
+HABIT_PRIOR = 2.0  # labels by which a worker's mean at a level is shrunk
 LARGE_SHARE = 0.25  # of the labels: a group of this size can outvote the others
 
 
@@ -68,6 +71,7 @@ class SharedErrorReport(Part):
     group_of: Ints
     _share: tuple[float, ...] = ()
     _remedy: str = ""
+    _coarse: bool = False
 
     def tables(self) -> dict[str, Table]:
         """Return the tested pairs, closest first."""
@@ -88,11 +92,14 @@ class SharedErrorReport(Part):
         inside = self.dependent & np.array([str(one) in members for one in self.first], dtype=bool)
         close = float(np.median(self.closeness[inside])) if inside.any() else 0.0
         severity = "high" if share >= LARGE_SHARE else "medium" if share >= 0.02 else "low"
+        doubt = ""
+        if self._coarse:
+            severity, doubt = "low", " Many labels are equal, so the test is approximate."
         return Finding(
             "shared-errors", severity, 1.0 - close, tuple(group),
             f"{len(group)} workers ({describe_ids(ids)}; {share:.0%} of all labels) share errors: "
             f"their squared differences are {close:.0%} of what independent workers would have; "
-            "the score is one less this share.",
+            f"the score is one less this share.{doubt}",
             f"Count them as fewer opinions than workers: methods that weight workers by agreement, "
             f"such as gaussian-em, may trust them too much. {self._remedy}",
         )  # fmt: skip
@@ -100,13 +107,14 @@ class SharedErrorReport(Part):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs:
-    """Pairs of workers with common tasks: ids, counts and mean squared differences."""
+    """Pairs of workers: ids, common tasks, mean squared differences; share of equal labels."""
 
     first: Ints
     second: Ints
     n: Ints
     squared: Floats
     kurtosis: float
+    equal: float
 
 
 def find_shared_errors(
@@ -137,6 +145,13 @@ def find_shared_errors(
     pruning : bool
         Whether to measure remedies on held-out labels of the workers outside of the groups.
 
+    Notes
+    -----
+    Bias, gain and the mean at each of six levels of tasks are removed from every worker first:
+    workers with the same habits, such as a threshold below which they answer zero, do not share
+    errors. If a quarter of all pairs of labels are equal, as in percentages that are mostly zero,
+    the test is approximate and the severity is low.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -161,7 +176,7 @@ def find_shared_errors(
     expected = np.maximum(noise[pairs.first] + noise[pairs.second], 1e-300)
     ratio = pairs.squared / expected
     df = np.maximum((pairs.n - 1) * 2 / pairs.kurtosis, 1.0)
-    q = benjamini_hochberg(gammainc(df / 2, df * ratio / 2))
+    q = benjamini_hochberg(_relative(gammainc(df / 2, df * ratio / 2)))
     dependent = (q <= level) & (ratio < CLOSE)
     group_of = _components(pairs, dependent, data.n_workers)
     groups = [data.workers[group_of == g].tolist() for g in range(int(group_of.max()) + 1)]
@@ -174,7 +189,22 @@ def find_shared_errors(
             float(data.labels_per_worker[group_of == g].sum() / total) for g in range(len(groups))
         ),
         _measured_remedy(data, group_of, _is_dense(data, pairs)) if pruning and groups else "",
+        pairs.equal > COARSE,
     )  # fmt: skip
+
+
+def _relative(p: Floats) -> Floats:
+    """Return p-values relative to the spread of all pairs, where the model is not exact.
+
+    Workers differ in more than noise, so the scores of honest pairs may spread more than by chance.
+    A minority of dependent pairs does not change the median and the robust spread.
+    """
+    from scipy.special import ndtr, ndtri
+
+    z = ndtri(np.clip(p, 1e-300, 1 - 1e-16))
+    middle = float(np.median(z))
+    spread = MAD * float(np.median(np.abs(z - middle)))
+    return np.asarray(ndtr((z - min(middle, 0.0)) / max(spread, 1.0)))
 
 
 def _measured_remedy(data: CrowdNumbers, group_of: Ints, dense: bool) -> str:
@@ -209,9 +239,11 @@ def _is_dense(data: Annotations, pairs: _Pairs) -> bool:
 
 def _pairs_of_workers(view: NumberView, min_shared: int) -> _Pairs:
     data = view.data
-    value = _without_gain(view)
+    level = _levels(view)
+    value = _without_habits(view, _without_gain(view), level)
     first, second = _label_pairs(data)
     apart = (value[first] - value[second]) ** 2
+    equal = float(np.mean(view.value[first] == view.value[second])) if len(first) else 0.0
     positive = apart[apart > 0]
     if len(positive):
         apart = np.minimum(apart, OUTLIER * float(np.median(positive)))
@@ -229,7 +261,7 @@ def _pairs_of_workers(view: NumberView, min_shared: int) -> _Pairs:
         kurtosis = max(
             2.0, float(np.average(spread[usable] / mean[usable] ** 2, weights=n[usable]))
         )
-    return _Pairs(pair[keep] // J, pair[keep] % J, n[keep], mean[keep], kurtosis)
+    return _Pairs(pair[keep] // J, pair[keep] % J, n[keep], mean[keep], kurtosis, equal)
 
 
 def _without_gain(view: NumberView) -> Floats:
@@ -258,6 +290,32 @@ def _without_gain(view: NumberView) -> Floats:
     prior = 1 / GAIN_PRIOR**2
     gain = np.where(enough, (weight * slope / usual + prior) / (weight + prior), 1.0)
     return np.asarray((view.value - own[worker]) / np.clip(gain, 0.5, 2.0)[worker])
+
+
+def _levels(view: NumberView) -> Ints:
+    """Return the level of each annotation's task: one of a few quantiles of the tasks' medians."""
+    data = view.data
+    order = np.lexsort((view.value, data.task))
+    count = data.labels_per_task
+    middle = np.minimum(data.indptr[:-1] + count // 2, max(len(order) - 1, 0))
+    typical = view.value[order][middle]
+    ends = np.unique(np.quantile(typical[count > 0], np.linspace(0, 1, N_LEVELS + 1)[1:-1]))
+    return np.asarray(np.searchsorted(ends, typical, side="left")[data.task], dtype=np.int64)
+
+
+def _without_habits(view: NumberView, value: Floats, level: Ints) -> Floats:
+    """Return numbers less the worker's mean at each level of tasks, shrunk to that of the crowd.
+
+    Workers with the same threshold, below which they answer zero, are close to each other without
+    sharing errors.
+    """
+    data, size = view.data, int(level.max(initial=0)) + 1
+    crowd = np.bincount(level, value, size) / np.maximum(np.bincount(level, minlength=size), 1)
+    apart = value - crowd[level]
+    cell = data.worker.astype(np.int64) * size + level
+    n = np.bincount(cell, minlength=data.n_workers * size)
+    habit = np.bincount(cell, apart, data.n_workers * size) / (n + HABIT_PRIOR)
+    return np.asarray(value - habit[cell])
 
 
 def _label_pairs(data: Annotations) -> tuple[Ints, Ints]:
@@ -325,4 +383,4 @@ def _components(pairs: _Pairs, dependent: Mask, n_workers: int) -> Ints:
     place = np.full(len(size), -1, dtype=np.int64)
     several = order[size[order] > 1]
     place[several] = np.arange(len(several))
-    return place[code]
+    return np.asarray(place[code])

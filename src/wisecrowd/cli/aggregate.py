@@ -11,6 +11,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
+from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
     from wisecrowd.cli.terminal import Notes
@@ -38,10 +39,12 @@ class AggregateOptions:
         bool,
         typer.Option(
             "--calibrate",
-            help="Calibrate confidences by temperature scaling; needs no truth.",
+            help="Calibrate confidences by temperature scaling, without truth; of numbers, the "
+            "intervals on --gold.",
         ),
     ] = False
     exports: Exports
+    preference_export: PreferenceExport
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -64,17 +67,16 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     from wisecrowd.cli.parameters import configured_method, named_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.kinds import kind_of
+    from wisecrowd.core.kinds import NUMBERS, kind_of
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
-    sources = [*files, *([gold.path] if gold else [])]
+    sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
+    asked.preference_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
-    model = named_method(
-        context, asked.method, asked.parameter, asked.reading, asked.running.seed
-    )
+    model = named_method(context, asked.method, asked.parameter, asked.reading, asked.running.seed)
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
@@ -83,12 +85,16 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
             name = kind_of(labels).default_method
             model = configured_method(name, asked.parameter, asked.running.seed)
         method = kebab_case(type(model).__name__)
-        _require_classes_for_exports(model, method, asked)
+        _check_kind_of_options(model, method, asked)
         known = read_gold(gold, notes)
+        on_gold = asked.calibrate and model.takes == NUMBERS  # gold of a fit has no error to show
         with working(f"fitting {method}", notes):
-            model.fit(labels, gold=known)
+            model.fit(labels, gold=None if on_gold else known)
         _note_fit(method, model, labels, asked.running.seed, notes)
-        if asked.calibrate:
+        if on_gold:
+            model = model.calibrated(known)
+            notes(f"standard deviations are {model.interval_factor_:.3g} times those of the fit")
+        elif asked.calibrate:
             _calibrate(model, labels, asked.running.seed, notes)
         manifest = describe_run(
             context, sources, method=method, parameters=model.get_params(deep=False),
@@ -97,14 +103,18 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         _write(model, labels, files, asked, places, manifest, notes)
 
 
-def _require_classes_for_exports(model: Aggregator, method: str, asked: AggregateOptions) -> None:
-    """Refuse options that only classes have."""
+def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptions) -> None:
+    """Refuse options that do not go with the kind of the labels."""
     from wisecrowd.core.answers import ClassAnswers
     from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.core.kinds import NUMBERS
 
+    asked.preference_export.check(model.takes)
+    if model.takes == NUMBERS and asked.calibrate and asked.gold is None:
+        raise ParameterError("--calibrate needs known numbers to widen intervals; give --gold.")
     if issubclass(model._kind().answers, ClassAnswers):
         return
-    if asked.calibrate or asked.exports.places():
+    if asked.exports.places() or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
             f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
             f"{model.takes}; leave them out."
@@ -124,7 +134,9 @@ def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, st
         raise ParameterError("Labels and workers cannot both go to standard output; use --json.")
     check_outputs(
         [table, workers], [*sources, *asked.reading.key_files], folder=asked.save,
-        others=[*asked.exports.places(), *filter(None, [document])],
+        others=[
+            *asked.exports.places(), *asked.preference_export.places(), *filter(None, [document])
+        ],
     )  # fmt: skip
     return {"labels": table, "workers": workers, "json": document}
 
@@ -150,6 +162,7 @@ def _write(
             write_manifest(asked.save, manifest)
             when_complete(lambda: notes(f"saved the method in {asked.save}"))
         asked.exports.write(model, manifest, notes, files, asked.reading)
+        asked.preference_export.write(model, labels, manifest, notes)
         for name, table in tables.items():
             if places[name] is not None or (name == "labels" and not asked.as_json):
                 write_result(table, places[name], manifest, notes, raw=asked.raw_csv)

@@ -80,7 +80,7 @@ def predict(
             reading = replace(asked.reading, type=_type_of_answers(method, asked))
             crowd = read_labels([asked.answers], reading, notes)
         probas = None
-        if hasattr(method, "predict_proba"):
+        if hasattr(method, "_log_probas"):
             probas = method.predict_proba(table.X, crowd, tasks=tasks)
             result = _table(method, probas, tasks, asked.soft)
         else:
@@ -129,7 +129,7 @@ def _type_of_answers(method: Any, asked: PredictOptions) -> str | None:
     from wisecrowd.api import type_for
     from wisecrowd.core.exceptions import ParameterError
 
-    if hasattr(method, "predict_proba"):
+    if hasattr(method, "_log_probas"):
         return asked.reading.type
     if method.rows_are != "tasks":
         raise ParameterError("--answers are labels of tasks, and this model scores items.")

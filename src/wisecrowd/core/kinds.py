@@ -27,10 +27,11 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.ordered_answers import OrderedAnswers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.task_prior import as_start, class_prior
 
-LABELS, NUMBERS, PAIRS = "labels", "numbers", "pairs"
+LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -186,6 +187,10 @@ def _reverse_items(data: CrowdPairs) -> CrowdPairs:
     return replace(data, left=last - data.left, right=last - data.right)
 
 
+def _reverse_ranked(data: CrowdRankings) -> CrowdRankings:
+    return replace(data, ranking=np.int32(data.n_items - 1) - data.ranking)
+
+
 def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: learned[name][::-1] for name in ("scores_", "low_", "high_")}
     kept = ("worker_accuracy_", "discrimination_")
@@ -263,6 +268,17 @@ KINDS: dict[str, Kind] = {
         symmetries=(
             Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
             Symmetry(name="reversing the items", change=_reverse_items, expected=_items_reversed),
+        ),
+    ),
+    RANKINGS: Kind(
+        name=RANKINGS,
+        container=CrowdRankings,
+        answers=ItemAnswers,
+        methods="wisecrowd.aggregation.rankings",
+        default_method="plackett-luce",
+        example="wisecrowd.testing.crowds:small_rankings",
+        symmetries=(
+            Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),
         ),
     ),
 }

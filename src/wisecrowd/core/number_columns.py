@@ -65,14 +65,15 @@ def annotations_from_arrays(
         (task_codes, worker_codes), (len(task_ids), len(worker_ids)), numbers,
         measured_columns({**columns, "weight": weight}, places), duplicates, places,
     )  # fmt: skip
+    payload: dict[str, Any] = {role: arranged.extra.pop(role) for role in numbers}
     return container(
         task=arranged.task, worker=arranged.worker, tasks=task_ids, workers=worker_ids,
         weight=arranged.extra.pop("weight", None),
         worker_columns={} if kinds is None else {WORKER_KIND: kinds},
         notes=(*notes, arranged.note) if arranged.note else notes,
         frame_library=frame_library,
-        **{role: arranged.extra.pop(role) for role in numbers},
         columns=arranged.extra,
+        **payload,
     )  # fmt: skip
 
 

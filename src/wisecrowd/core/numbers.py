@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -75,3 +75,10 @@ class CrowdNumbers(Annotations):
                 "and another; make task and question together the task."
             )
         return tuple(map(str, found.vocabulary.tolist())), code
+
+    def in_fitted_ids(self, fitted: Any, *, stacklevel: int = 3) -> Self:
+        """Express annotations in the ids of a fit; the questions stay with them."""
+        found = super().in_fitted_ids(fitted, stacklevel=stacklevel + 1)
+        if "question" not in self.columns:
+            return found
+        return replace(found, columns={"question": self.columns["question"]})

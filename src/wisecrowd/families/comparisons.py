@@ -61,11 +61,9 @@ class Votes:
     @cached_property
     def compared(self) -> NDArray[np.bool_]:
         """(n_items,) whether an item takes part in a vote of positive weight."""
-        used = self.counts.sum(axis=1) > 0
-        found = np.zeros(self.n_items, dtype=bool)
-        found[self.left[used]] = True
-        found[self.right[used]] = True
-        return found
+        used = self.halved.sum(axis=1)
+        n = self.n_items
+        return np.bincount(self.left, used, n) + np.bincount(self.right, used, n) > 0
 
     def gap(self, scores: Floats) -> Floats:
         """Return the score of the left item minus that of the right one, (n_rows,)."""

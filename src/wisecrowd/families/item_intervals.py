@@ -22,6 +22,7 @@ from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import NOBODY, CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.families.comparisons import Votes, parts
 
 Floats = NDArray[np.float64]
@@ -70,7 +71,7 @@ def check_clusters(value: Any) -> None:
     check_choice("cluster", value, CLUSTERS)
 
 
-def choose_clusters(data: CrowdPairs, cluster: str) -> Clusters:
+def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     """Return the clusters of the votes; "auto" means workers if there are at least two."""
     named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
     active = int((np.bincount(data.worker, data.weights, data.n_workers) > 0).sum())

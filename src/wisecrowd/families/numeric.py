@@ -159,7 +159,8 @@ class NumberAggregator(Aggregator):
 
     def calibrated(self, gold: Any) -> Self:
         """Return a copy whose intervals are calibrated on known numbers; see :func:`calibrate`."""
-        return calibrate(self, gold)
+        made: Self = calibrate(self, gold)
+        return made
 
 
 def calibrate(method: Any, gold: Any) -> Any:
@@ -189,7 +190,8 @@ def calibrate(method: Any, gold: Any) -> Any:
     from scipy.special import ndtri
 
     method._require_fitted()
-    known = known_numbers(gold, _Tasks(method.tasks_), "gold")
+    tasks: Any = _Tasks(method.tasks_)
+    known = known_numbers(gold, tasks, "gold")
     if method.scale == "log":
         rows = np.flatnonzero(~np.isnan(known))
         known[rows] = logarithms(

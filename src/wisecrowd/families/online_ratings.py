@@ -26,7 +26,7 @@ from wisecrowd.kernels.online_ratings import reference
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 # A pass over votes in an order: scores in logits and their variances, (n_items,) each, and extras.
-Pass = Callable[[ModuleType, reference.Votes, Ints], tuple[Floats, Floats, dict[str, Any]]]
+Pass = Callable[[ModuleType, reference.TimedVotes, Ints], tuple[Floats, Floats, dict[str, Any]]]
 
 N_ORDERS = 20
 RESULT = np.array([1.0, 0.0, 0.5])
@@ -49,7 +49,7 @@ class OnlineMethod(ComparisonMethod):
         require_votes(votes, 1.0)
         order = time_order(data, type(self).__name__)
         kernels = kernels_for("online_ratings", data.n_annotations * (N_ORDERS + 1))
-        rows = reference.Votes(
+        rows = reference.TimedVotes(
             data.left, data.right, data.worker, RESULT[data.outcome], data.weights
         )
         scores, variance, extra = run(kernels, rows, order)

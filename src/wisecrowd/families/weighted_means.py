@@ -35,11 +35,11 @@ class Distances(NamedTuple):
     """
 
     total: Floats
-    count: Floats
+    n_labels: Floats
 
     def floored(self) -> Floats:
         """Return the sums, at least a small share of their mean over workers that have labels."""
-        used = self.count > 0
+        used = self.n_labels > 0
         mean = float(self.total[used].mean()) if used.any() else 0.0
         return np.maximum(self.total, LEAST_SHARE * mean if mean > 0 else 1.0)
 
@@ -80,14 +80,14 @@ class WeightedMeans(NumberAggregator):
         if gold is not None:
             compared |= ~np.isnan(gold)
         judged = np.where(compared[data.task], data.weights, 0.0)
-        count = np.bincount(data.worker, judged, data.n_workers)
+        count = np.bincount(data.worker, judged, data.n_workers).astype(np.float64)
         unit = self._units(data)[data.task]
         size = np.sqrt(overall_variance(data))
         values = self._known(self._start(data), gold)
         converged, weight = False, np.ones(data.n_workers)
         for _n_iter in range(1, self.max_iter + 1):
             away = (data.value - values[data.task]) ** 2 / unit
-            total = np.bincount(data.worker, judged * away, data.n_workers)
+            total = np.bincount(data.worker, judged * away, data.n_workers).astype(np.float64)
             weight = self._weights(Distances(total, count))
             before = values
             values = self._known(self._means(data, weight), gold)

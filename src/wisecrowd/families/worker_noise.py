@@ -204,14 +204,15 @@ class NoiseModel:
         if freedom <= 0:
             variance = np.full(len(mean), max((1 - UNKNOWN_SHARE) * total_variance, self.floor))
         J, Q = count.shape
+        omega = max(START_BIAS * noise, self.floor)
         return NoiseParams(
             bias=np.zeros((J, Q)),
-            bias_variance=np.full((J, Q), START_BIAS * noise * self.has_bias),
+            bias_variance=np.full((J, Q), omega * self.has_bias),
             noise=np.full(J, noise),
             factor=np.ones(Q),
             mean=mean,
             variance=variance,
-            omega=np.full(Q, START_BIAS * noise),
+            omega=np.full(Q, omega),
             typical=noise,
             count=count,
         )
@@ -367,7 +368,7 @@ class NoiseEM(NumberAggregator):
         check_number("prior", self.prior, 0.0)
         check_flag("bias", self.bias)
 
-    def _model(self, problem: NumberProblem, pivot: Floats) -> NoiseModel:
+    def _model(self, problem: NumberProblem, pivot: Floats) -> Any:
         raise TypeError(f"{type(self).__name__} must define _model.")
 
     def _shape(self, problem: NumberProblem, pivot: Floats) -> dict[str, Any]:

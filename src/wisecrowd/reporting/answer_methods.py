@@ -24,7 +24,9 @@ def methods_by_held_out_score(study: AnswerStudy) -> dict[str, Any]:
     data = study.labels
     scorer = scorer_of(data)
     names = list(dict.fromkeys([study.method, *report_plan(data).methods]))
-    rows, left_out, scores = [], {}, {}
+    rows: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
+    scores: dict[str, Any] = {}
     plan = scorer.plan(data)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", WisecrowdWarning)

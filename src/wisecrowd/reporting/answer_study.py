@@ -119,7 +119,7 @@ def _checked(fit: Any, data: Any) -> Any:
     if not getattr(fit, "__sklearn_is_fitted__", lambda: False)():
         raise ParameterError("fit is not fitted; call its fit first, or give it as method.")
     for name, ids in data.vocabularies().items():
-        if not np.array_equal(getattr(fit, f"{name}_", None), ids):
+        if not np.array_equal(getattr(fit, f"{name}_", ()), ids):
             raise DataError(
                 f"The fit has other {name} than these data; give the fit of these data."
             )

@@ -235,7 +235,7 @@ def command_for(
         calls: Mapping[str, str] = load(plan.calls)
         return calls.get(finding, calls.get("", OTHER_CALL))
     quoted = [shlex.quote(file) for file in files]
-    template = load(plan.commands).get(finding, OTHER_COMMAND)
+    template: str = load(plan.commands).get(finding, OTHER_COMMAND)
     command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0], method=method)
     if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command

@@ -12,6 +12,7 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
@@ -150,6 +151,18 @@ def small_votes(make: Make, random_state: int = 0) -> CrowdPairs:
     timed = getattr(make(), "needs_timestamps", False)
     options = {"timestamp": rng.permutation(240).astype(np.float64)} if timed else {}
     return CrowdPairs.from_arrays(task, workers, items[left], items[right], outcome, **options)
+
+
+def small_rankings(make: Make, random_state: int = 0) -> CrowdRankings:
+    """Return 120 rankings of two to five of 8 items by 7 workers, with text ids."""
+    rng = np.random.default_rng(random_state)
+    score, texts = rng.normal(0, 1, 8), []
+    for _ in range(120):
+        chosen = rng.permutation(8)[: rng.integers(2, 6)]
+        order = chosen[np.argsort(-(score[chosen] + rng.gumbel(size=len(chosen))))]
+        texts.append(" > ".join(f"item-{a:03d}" for a in order.tolist()))
+    task, workers = _text_ids(np.arange(120) % 40, rng.integers(0, 7, 120))
+    return CrowdRankings.from_arrays(task, workers, texts)
 
 
 def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.result import TIE
 from wisecrowd.core.saved_attributes import SavedArray
 
@@ -134,7 +134,7 @@ def is_stochastic(make: Make) -> bool:
     return make().tags().stochastic
 
 
-def fit_or_refusal(method: Aggregator, labels: CrowdLabels, **options: Any) -> Aggregator | None:
+def fit_or_refusal(method: Aggregator, labels: Annotations, **options: Any) -> Aggregator | None:
     """Return the fit, or None if the method refuses the data with a clear error."""
     try:
         return method.fit(labels, **options)

@@ -53,7 +53,7 @@ def test_worker_moments_by_quadrature():
     mean, variance = np.array([1.0, 0.0]), np.array([1e-9, 1e-9])
     alpha, beta = np.array([3.0]), np.array([2.0])
     zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
-    rows = reference.Votes(zero, one, zero, np.array([0.0]), np.ones(1))
+    rows = reference.TimedVotes(zero, one, zero, np.array([0.0]), np.ones(1))
     reference.crowd_pass(rows, zero, 1e-4, mean, variance, alpha, beta)
     eta = (np.arange(200000) + 0.5) / 200000
     p = 1 / (1 + np.exp(-1.0))
@@ -100,7 +100,7 @@ def test_compiled_passes_agree_with_the_specification(name):
     rng = np.random.default_rng(3)
     n = 400
     left = rng.integers(0, 6, n)
-    rows = reference.Votes(
+    rows = reference.TimedVotes(
         left, (left + rng.integers(1, 6, n)) % 6, rng.integers(0, 4, n),
         rng.choice([0.0, 0.5, 1.0], n), rng.uniform(0, 2, n),
     )  # fmt: skip

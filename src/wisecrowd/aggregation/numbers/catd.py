@@ -82,7 +82,7 @@ class CATD(WeightedMeans):
     def _weights(self, distances: Distances) -> Floats:
         from scipy.special import chdtri
 
-        used = distances.count > 0
+        used = distances.n_labels > 0
         # chdtri has the upper tail.
-        limit = chdtri(np.where(used, distances.count, 1.0), 1 - self.alpha / 2)
+        limit = chdtri(np.where(used, distances.n_labels, 1.0), 1 - self.alpha / 2)
         return np.where(used, np.maximum(limit, 1e-300) / distances.floored(), 1.0)

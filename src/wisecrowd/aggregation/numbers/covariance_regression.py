@@ -184,7 +184,7 @@ class CovarianceRegression(NumberAggregator):
         labels = worker_labels(problem.data)
         known = labels.worker < len(self.worker_mean_)
         return self._estimates(
-            WorkerLabels(*(column[known] for column in labels)), problem.data.n_tasks,
+            WorkerLabels._make(column[known] for column in labels), problem.data.n_tasks,
             covariance=self.covariance_, truth_covariance=self.truth_covariance_,
             worker_mean=self.worker_mean_, truth_mean=self.truth_mean_,
             truth_variance=self.truth_variance_, floor=self.floor_,
@@ -225,7 +225,7 @@ def worker_labels(data: CrowdNumbers) -> WorkerLabels:
     pair = data.task[kept].astype(np.int64) * data.n_workers + data.worker[kept]
     is_first = np.append(True, pair[1:] != pair[:-1]) if len(pair) else np.empty(0, bool)
     place = np.cumsum(is_first) - 1
-    weight = np.bincount(place, data.weights[kept])
+    weight = np.bincount(place, data.weights[kept]).astype(np.float64)
     value = np.bincount(place, data.weights[kept] * data.value[kept]) / weight
     pair = pair[is_first]
     return WorkerLabels(pair // data.n_workers, pair % data.n_workers, value, weight)

@@ -298,11 +298,11 @@ def worker_tasks(data: CrowdNumbers) -> WorkerTasks:
     pair = data.task[kept].astype(np.int64) * data.n_workers + data.worker[kept]
     is_first = np.append(True, pair[1:] != pair[:-1]) if len(pair) else np.empty(0, bool)
     place = np.cumsum(is_first) - 1
-    total = np.bincount(place, weight)
+    total = np.bincount(place, weight).astype(np.float64)
     start = value[is_first]  # relative to the first, so that one label has no squares
     shift = np.bincount(place, weight * (value - start[place])) / total
     mean = start + shift
-    squares = np.bincount(place, weight * (value - mean[place]) ** 2)
+    squares = np.bincount(place, weight * (value - mean[place]) ** 2).astype(np.float64)
     task, worker = pair[is_first] // data.n_workers, pair[is_first] % data.n_workers
     indptr = np.searchsorted(task, np.arange(data.n_tasks + 1))
     return WorkerTasks(Edges(indptr, mean, total, squares), worker, task)

@@ -77,8 +77,8 @@ class NumericCRH(WeightedMeans):
         return np.sqrt(np.maximum(variance, least_variance(data)))
 
     def _weights(self, distances: Distances) -> Floats:
-        used = distances.count > 0
-        mean = distances.floored() / np.where(used, distances.count, 1.0)
+        used = distances.n_labels > 0
+        mean = distances.floored() / np.where(used, distances.n_labels, 1.0)
         share = np.where(used, mean, 0.0) / max(float(mean[used].sum()), 1e-300)
         weight = -np.log(np.where(used, np.maximum(share, 1e-300), 1.0))
         return np.where(used, np.maximum(weight, LEAST_WEIGHT), 1.0)

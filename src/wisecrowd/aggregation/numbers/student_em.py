@@ -223,7 +223,8 @@ class StudentEM(NoiseEM):
 
             def values(visible: CrowdNumbers) -> Floats:
                 part = Problem(visible, prior, problem.engine, None, problem.rng)
-                return NoiseEM._fit_numbers(method, part).answers.mean
+                found: Floats = NoiseEM._fit_numbers(method, part).answers.mean
+                return found
 
             return held_out_number_score(values, plan).mean
 

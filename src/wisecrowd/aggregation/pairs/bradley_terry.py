@@ -141,7 +141,7 @@ class BradleyTerry(ComparisonMethod):
     --------
     >>> votes = (["x", "x", "x", "y"], ["y", "y", "z", "z"], ["left", "right", "left", "tie"])
     >>> BradleyTerry().fit(votes).scores_.round(2)
-    array([ 0.6 , -0.13, -0.47])
+    array([ 0.43,  0.09, -0.52])
     """
 
     prior: float = 0.5

@@ -142,7 +142,7 @@ class CrowdBT(ComparisonMethod):
     beta: float = 1.0
     cluster: str = "auto"
     max_iter: int = 500
-    tol: float = 1e-7
+    tol: float = 1e-6
 
     saves: ClassVar[dict[str, Saved]] = {
         **TIE_LAYER,

@@ -20,7 +20,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.families.comparisons import single_votes
 from wisecrowd.families.online_ratings import Floats, OnlineMethod, information
-from wisecrowd.kernels.online_ratings.reference import Votes
+from wisecrowd.kernels.online_ratings.reference import TimedVotes
 
 Ints = NDArray[np.integer[Any]]
 
@@ -38,7 +38,8 @@ class Elo(OnlineMethod):
     ----------
     step : float
         Points that a completely surprising vote moves, the K factor of chess; 400 points are a
-        factor of ten in the odds.
+        factor of ten in the odds. Chess has 10 to 40; votes on many items need less, because the
+        noise grows with the step.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class Elo(OnlineMethod):
     array([1, 2, 3])
     """
 
-    step: float = 16.0
+    step: float = 4.0
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -79,7 +80,7 @@ class Elo(OnlineMethod):
         votes = single_votes(problem.data)
 
         def run(
-            kernels: ModuleType, rows: Votes, order: Ints
+            kernels: ModuleType, rows: TimedVotes, order: Ints
         ) -> tuple[Floats, Floats, dict[str, Any]]:
             scores = np.zeros(votes.n_items)
             kernels.elo_pass(rows, order, self.step / ELO_PER_LOGIT, scores)

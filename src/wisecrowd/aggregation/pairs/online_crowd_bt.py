@@ -26,7 +26,7 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.online_ratings import Floats, OnlineMethod
-from wisecrowd.kernels.online_ratings.reference import Votes
+from wisecrowd.kernels.online_ratings.reference import TimedVotes
 
 Ints = NDArray[np.integer[Any]]
 
@@ -97,7 +97,7 @@ class OnlineCrowdBT(OnlineMethod):
         n, J = problem.data.n_items, problem.data.n_workers
 
         def run(
-            kernels: ModuleType, rows: Votes, order: Ints
+            kernels: ModuleType, rows: TimedVotes, order: Ints
         ) -> tuple[Floats, Floats, dict[str, Any]]:
             mean, variance = np.zeros(n), np.full(n, self.spread**2)
             alpha, beta = np.full(J, float(self.alpha)), np.full(J, float(self.beta))

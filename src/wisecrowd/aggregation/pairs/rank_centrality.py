@@ -100,7 +100,7 @@ class RankCentrality(ComparisonMethod):
     --------
     >>> votes = (["x", "x", "x", "y"], ["y", "y", "z", "z"], ["left", "right", "left", "left"])
     >>> RankCentrality().fit(votes).rank_
-    array([1, 2, 3])
+    array([1, 1, 3])
     """
 
     smoothing: float = 1.0

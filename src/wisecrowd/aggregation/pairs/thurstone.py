@@ -112,7 +112,7 @@ class Thurstone(ComparisonMethod):
     --------
     >>> votes = (["x", "x", "x", "y"], ["y", "y", "z", "z"], ["left", "right", "left", "left"])
     >>> Thurstone().fit(votes).rank_
-    array([1, 2, 3])
+    array([1, 1, 3])
     """
 
     prior: float = 0.5

@@ -22,7 +22,7 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.families.online_ratings import Floats, OnlineMethod
-from wisecrowd.kernels.online_ratings.reference import Votes
+from wisecrowd.kernels.online_ratings.reference import TimedVotes
 
 Ints = NDArray[np.integer[Any]]
 
@@ -87,7 +87,7 @@ class WengLin(OnlineMethod):
         n, unit = problem.data.n_items, np.sqrt(2) * self.noise
 
         def run(
-            kernels: ModuleType, rows: Votes, order: Ints
+            kernels: ModuleType, rows: TimedVotes, order: Ints
         ) -> tuple[Floats, Floats, dict[str, Any]]:
             mean, variance = np.full(n, MEAN), np.full(n, self.spread**2)
             kernels.weng_lin_pass(rows, order, 2 * self.noise**2, LEAST, mean, variance)

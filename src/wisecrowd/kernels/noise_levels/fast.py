@@ -43,7 +43,7 @@ def _mix(
     total = 0.0
     for k in range(inverse.shape[0]):
         total += exp_below_zero(log_u[k] - weight * norms[k] - away * inverse[k] - top)
-    return top + np.log(total)
+    return float(top + np.log(total))
 
 
 @compiled

@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 
-class Votes(NamedTuple):
+class TimedVotes(NamedTuple):
     """Votes: codes (n,), the result of left (1, 0, or 1/2 for a tie) and the weight (n,)."""
 
     left: Ints
@@ -25,7 +25,7 @@ class Votes(NamedTuple):
     weight: Floats
 
 
-def elo_pass(votes: Votes, order: Ints, step: float, scores: Floats) -> None:
+def elo_pass(votes: TimedVotes, order: Ints, step: float, scores: Floats) -> None:
     """Update scores (n_items,) in logits by the surprise of each vote times ``step``."""
     for e in order:
         left, right = votes.left[e], votes.right[e]
@@ -36,7 +36,7 @@ def elo_pass(votes: Votes, order: Ints, step: float, scores: Floats) -> None:
 
 
 def weng_lin_pass(
-    votes: Votes, order: Ints, noise: float, least: float, mean: Floats, variance: Floats
+    votes: TimedVotes, order: Ints, noise: float, least: float, mean: Floats, variance: Floats
 ) -> None:
     """Update means and variances (n_items,) of skills; ``noise`` is 2 β²."""
     for e in order:
@@ -54,7 +54,7 @@ def weng_lin_pass(
 
 
 def crowd_pass(
-    votes: Votes,
+    votes: TimedVotes,
     order: Ints,
     least: float,
     mean: Floats,

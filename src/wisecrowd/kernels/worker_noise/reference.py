@@ -172,8 +172,8 @@ def student_step(
     centred = block.value - offset
 
     def square(at: Floats, width: Floats) -> Floats:
-        squares: Floats = (centred - at[block.task]) ** 2 + width[block.task] + spread
-        return precision * squares
+        squares = (centred - at[block.task]) ** 2 + width[block.task] + spread
+        return np.asarray(precision * squares)
 
     moving = np.ones(block.n, dtype=bool)
     for _ in range(n_rounds):

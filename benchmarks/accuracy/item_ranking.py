@@ -1,7 +1,7 @@
 """Pairs: reading difficulty, arena votes, adversaries, and the coverage of intervals.
 
-``python -m benchmarks.accuracy.pairs`` prints every row. Two rows of reading_difficulty compare an
-item with itself and are left out.
+``python -m benchmarks.accuracy.item_ranking`` prints every row. Two rows of reading_difficulty
+compare an item with itself and are left out.
 """
 
 from __future__ import annotations

@@ -1,0 +1,247 @@
+r"""Plackett-Luce: a ranking chooses the best item, then the best of the rest, and so on.
+
+.. math:: \log P(r_1 \succ \dots \succ r_m) =
+    \sum_{i < m} \Bigl[s_{r_i} - \log \sum_{j \ge i} e^{s_{r_j}}\Bigr]
+
+With :math:`S_i = \sum_{j \ge i} e^{s_{r_j}}`, the derivative in the score of the item at place j is
+:math:`1 - e^{s} \sum_{i \le j} 1 / S_i`, and minus the second one of the places j < k is
+:math:`-e^{s_{r_j} + s_{r_k}} \sum_{i \le j} 1 / S_i^2`. Rankings of equal length are processed as
+one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.item_answers import ItemAnswers
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.result import Fit
+from wisecrowd.families.comparisons import Votes, centred, virtual_item
+from wisecrowd.families.item_intervals import (
+    check_clusters,
+    choose_clusters,
+    humble,
+    inverse,
+    item_answers,
+    sandwich,
+    separate_parts,
+)
+from wisecrowd.families.vote_laws import lbfgs
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+class Group(NamedTuple):
+    """Rankings of equal length: their rows (n,), items (n, m) and weights (n,)."""
+
+    rows: Ints
+    table: Ints
+    weight: Floats
+
+
+class Stages(NamedTuple):
+    """Log-likelihood (n,), strengths (n, m), and sums of 1 / S and 1 / S² over places so far."""
+
+    value: Floats
+    strength: Floats
+    first: Floats
+    second: Floats
+
+
+def groups_of(data: CrowdRankings) -> list[Group]:
+    """Return the rankings by length."""
+    found = []
+    for length in np.unique(data.lengths).tolist():
+        rows = np.flatnonzero(data.lengths == length)
+        table = data.ranking[data.pointer[rows][:, None] + np.arange(length)]
+        found.append(Group(rows, table, data.weights[rows]))
+    return found
+
+
+def stages(scores: Floats, table: Ints) -> Stages:
+    """Return the likelihood of rankings and what its derivatives need."""
+    s = scores[table]
+    top = s.max(axis=1, keepdims=True)
+    strength = np.exp(s - top)
+    rest = np.maximum(np.cumsum(strength[:, ::-1], axis=1)[:, ::-1], 1e-300)
+    value = (s - top - np.log(rest)).sum(axis=1)
+    return Stages(value, strength, np.cumsum(1 / rest, axis=1), np.cumsum(1 / rest**2, axis=1))
+
+
+def slopes(found: Stages) -> Floats:
+    """Return the derivatives (n, m) of the log-likelihood in the score of each place."""
+    return 1 - found.strength * found.first
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class PlackettLuce(Aggregator):
+    r"""One score per item, from rankings of any number of items.
+
+    .. math:: P(r_1 \succ \dots \succ r_m) = \prod_{i < m}
+        \frac{e^{s_{r_i}}}{\sum_{j \ge i} e^{s_{r_j}}}
+
+    Use it when workers order three items or more; rankings of two items give Bradley-Terry. Cost:
+    O(ranked items) per iteration, some tens of iterations, and O(items³) for the intervals.
+
+    Parameters
+    ----------
+    prior : float
+        Wins and losses of every item against a virtual item with score 0.
+    cluster : {"auto", "workers", "tasks", "votes"}
+        Rankings that may depend on each other, for intervals; "votes" means none. "auto" takes
+        workers if there are two or more. Fewer than 10 only widen the intervals by rankings.
+    max_iter, tol : int, float
+        Maximum number of iterations; largest derivative, per ranking of an item, that counts as
+        converged.
+
+    Attributes
+    ----------
+    scores_, low_, high_ : (n_items,)
+        Scores in logits with mean 0, and their 95% intervals.
+    rank_, rank_low_, rank_high_, p_best_, tied_with_best_, component_ : (n_items,)
+    covariance_ : (n_items, n_items)
+        Covariance of the scores.
+
+    Notes
+    -----
+    The papers have no prior, and estimate by fixed-point iteration.
+
+    References
+    ----------
+    R. L. Plackett (1975). The analysis of permutations. Applied Statistics 24.
+
+    R. D. Luce (1959). Individual Choice Behavior.
+
+    Examples
+    --------
+    >>> PlackettLuce().fit((["ann", "bob"], ["x > y > z", "y > x > z"])).rank_
+    array([1, 1, 3])
+    """
+
+    prior: float = 0.5
+    cluster: str = "auto"
+    max_iter: int = 500
+    tol: float = 1e-7
+
+    takes: ClassVar[str] = "rankings"
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=False, likelihood=True)
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_number("prior", self.prior, 1e-6, 1e6)
+        check_clusters(self.cluster)
+
+    def _fit(self, problem: Problem[CrowdRankings, None]) -> Fit:
+        data, n = problem.data, problem.data.n_items
+        require_memory(
+            60 * n * n, f"PlackettLuce with {n} items would", "use fewer items, or to_pairs() with "
+            "bradley-terry",
+        )  # fmt: skip
+        groups, votes = groups_of(data), _neighbours(data)
+        if not votes.compared.any():
+            raise DataError("No ranking has a weight above zero; give at least one.")
+
+        def loss(scores: Floats) -> tuple[float, Floats]:
+            value, gradient, _ = virtual_item(scores, self.prior)
+            for group in groups:
+                found = stages(scores, group.table)
+                value += float(group.weight @ found.value)
+                pull = group.weight[:, None] * slopes(found)
+                gradient = gradient + np.bincount(group.table.ravel(), pull.ravel(), n)
+            return -value, -gradient
+
+        tol = self.tol * max(1.0, data.n_annotations / n)
+        scores, history, n_iter, converged = lbfgs(loss, np.zeros(n), self.max_iter, tol)
+        clusters = choose_clusters(data, self.cluster)
+        curve = virtual_item(scores, self.prior)[2]
+        hessian, meat = _second_order(groups, scores, n)
+        bread = inverse(hessian + np.diag(curve))
+        covariance = sandwich(bread, meat + np.diag(curve), votes.compared)
+        if clusters.code is not None:
+            meat = _cluster_meat(groups, scores, clusters.code, n)
+            by_clusters = sandwich(bread, meat + np.diag(curve), votes.compared)
+            covariance = humble(covariance, by_clusters, clusters.number)
+        answers = item_answers(
+            centred(scores, votes.compared), votes, covariance=covariance, clusters=clusters
+        )
+        findings = (clusters.finding,) if clusters.finding else ()
+        return Fit(
+            answers, n_iter=n_iter, converged=converged, history=history,
+            findings=(*findings, *separate_parts(answers, data.items)),
+        )  # fmt: skip
+
+    def _log_likelihood(self, problem: Problem[CrowdRankings, None]) -> float:
+        groups = groups_of(problem.data)
+        return sum(float(g.weight @ stages(self.scores_, g.table).value) for g in groups)
+
+    def _known_answers(self, data: Annotations) -> ItemAnswers:
+        return ItemAnswers.of_fit(vars(self), np.arange(0))
+
+    def item_table(self, library: str | None = None) -> Any:
+        """Return a frame, one row per item, with P(best), the tie with the best item, and Elo."""
+        self._require_fitted()
+        return self._as_frame(ItemAnswers.item_columns(vars(self)), library)
+
+
+def _neighbours(data: CrowdRankings) -> Votes:
+    """Return neighbours in rankings as votes: they connect the items that are comparable."""
+    last = np.zeros(len(data.ranking), dtype=bool)
+    last[data.pointer[1:] - 1] = True
+    at = np.flatnonzero(~last)
+    weight = np.repeat(data.weights, data.lengths)[at]
+    counts = np.column_stack([weight, np.zeros((len(at), 2))])
+    return Votes(data.ranking[at], data.ranking[at + 1], None, counts, data.n_items, data.n_workers)
+
+
+def _cells(group: Group, n: int) -> Iterator[tuple[int, int, Ints]]:
+    """Yield two places, the first not behind the second, and the cells of their items."""
+    m = group.table.shape[1]
+    for j in range(m):
+        for k in range(j, m):
+            yield j, k, group.table[:, j].astype(np.int64) * n + group.table[:, k]
+
+
+def _second_order(groups: list[Group], scores: Floats, n: int) -> tuple[Floats, Floats]:
+    """Return minus the Hessian of the log-likelihood, and the sum over rankings of g gᵀ."""
+    hessian, meat = np.zeros(n * n), np.zeros(n * n)
+    for group in groups:
+        found = stages(scores, group.table)
+        pull = slopes(found)
+        for j, k, cell in _cells(group, n):
+            value = -found.strength[:, j] * found.strength[:, k] * found.second[:, j]
+            if j == k:
+                value = value + found.strength[:, j] * found.first[:, j]
+            hessian += np.bincount(cell, group.weight * value, n * n)
+            meat += np.bincount(cell, group.weight * pull[:, j] * pull[:, k], n * n)
+    tables = []
+    for flat in (hessian, meat):
+        upper = flat.reshape(n, n)
+        tables.append(upper + upper.T - np.diag(np.diag(upper)))
+    return tables[0], tables[1]
+
+
+def _cluster_meat(groups: list[Group], scores: Floats, code: Ints, n: int) -> Floats:
+    """Return the sum over clusters of g gᵀ, (n_items, n_items)."""
+    from scipy import sparse
+
+    row, column, value = [], [], []
+    for group in groups:
+        pull = group.weight[:, None] * slopes(stages(scores, group.table))
+        row.append(np.repeat(code[group.rows], group.table.shape[1]))
+        column.append(group.table.ravel())
+        value.append(pull.ravel())
+    where = np.concatenate(row), np.concatenate(column)
+    sums = sparse.csr_matrix((np.concatenate(value), where), shape=(int(code.max()) + 1, n))
+    return np.asarray((sums.T @ sums).toarray())
