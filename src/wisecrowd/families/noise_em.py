@@ -16,7 +16,7 @@ from wisecrowd.core.parameter_checks import check_flag, check_number
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import TEXTS, Saved, SavedArray, number_between
 from wisecrowd.engines.memory import MemoryShards, rows_into
-from wisecrowd.families.numeric import (
+from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,

@@ -35,7 +35,7 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.number_shards import NumberShard
 from wisecrowd.families.noise_em import NoiseEM
-from wisecrowd.families.numeric import NumberProblem
+from wisecrowd.families.number_aggregator import NumberProblem
 from wisecrowd.families.worker_noise import (
     NoiseModel,
     NoiseParams,
