@@ -18,7 +18,7 @@ CASES = [
 ]
 
 
-# Forging every array of the methods inside takes a minute; those of "auto" are forged by themselves.
+# Forging every array of the methods inside takes a minute; "auto" has its own case.
 LIGHTER = {"thresholds": {"method": "dawid-skene"}}
 
 
