@@ -190,7 +190,7 @@ def split(rng: Rng) -> CrowdPairs:
 
 BAD_PAIRS: dict[str, tuple[str, Callable[[Rng], CrowdPairs], set[int] | None]] = {
     "an adversary": ("adversaries", lambda r: votes(r, change=reversed_votes), {1}),
-    "an adversary, 60 workers": (
+    "an adversary among 30 workers": (
         "adversaries", lambda r: votes(r, 50, 30, 100, change=reversed_votes), {1}),
     "a random voter, 200 votes": (
         "random-voters", lambda r: votes(r, per_worker=200, change=random_votes), {1}),

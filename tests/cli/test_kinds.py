@@ -35,11 +35,13 @@ def test_numbers_are_refused_at_once_by_every_command(cli, numbers, tmp_path, co
     assert time.process_time() - start < 10
 
 
-def test_declared_numbers_are_classes(cli, numbers):
+def test_declared_numbers_are_what_is_declared(cli, numbers):
     code, out, _ = cli("aggregate", numbers, "--method", "majority-vote", "--type", "labels", "-q")
     assert code == 0
     assert out.count("\n") == 151
-    assert cli("aggregate", numbers, "--type", "numbers").code == 0
+    found = cli("aggregate", numbers, "--type", "numbers")
+    assert found.code == 0
+    assert found.out.startswith("task,value,low,high,n_labels\n")
 
 
 def test_inspect_and_convert_do_not_refuse(cli, numbers, tmp_path):

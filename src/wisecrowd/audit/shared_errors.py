@@ -31,7 +31,6 @@ Mask = NDArray[np.bool_]
 
 MOST_PAIRS = 3_000_000  # pairs of labels of the same task; above, tasks are sampled
 CLOSE = 0.7  # of the expected squared difference; errors with a correlation of .3
-GAIN_PRIOR = 0.2  # standard deviation of the gains of honest workers
 OUTLIER = 25.0  # times the typical squared difference; larger ones are clipped
 ROUNDS = 40
 COARSE = 0.25  # share of equal pairs of labels, from which differences are not normal
@@ -147,10 +146,10 @@ def find_shared_errors(
 
     Notes
     -----
-    Bias, gain and the mean at each of six levels of tasks are removed from every worker first:
-    workers with the same habits, such as a threshold below which they answer zero, do not share
-    errors. If a quarter of all pairs of labels are equal, as in percentages that are mostly zero,
-    the test is approximate and the severity is low.
+    The mean of each worker at six levels of tasks is removed first, and with it bias and gain:
+    workers with the same habits, such as a compressed scale or a threshold below which they answer
+    zero, do not share errors. If a quarter of all pairs of labels are equal, as in percentages that
+    are mostly zero, the test is approximate and the severity is low.
 
     Examples
     --------
@@ -240,7 +239,7 @@ def _is_dense(data: Annotations, pairs: _Pairs) -> bool:
 def _pairs_of_workers(view: NumberView, min_shared: int) -> _Pairs:
     data = view.data
     level = _levels(view)
-    value = _without_habits(view, _without_gain(view), level)
+    value = _without_habits(view, level)
     first, second = _label_pairs(data)
     apart = (value[first] - value[second]) ** 2
     equal = float(np.mean(view.value[first] == view.value[second])) if len(first) else 0.0
@@ -264,34 +263,6 @@ def _pairs_of_workers(view: NumberView, min_shared: int) -> _Pairs:
     return _Pairs(pair[keep] // J, pair[keep] % J, n[keep], mean[keep], kurtosis, equal)
 
 
-def _without_gain(view: NumberView) -> Floats:
-    """Return numbers less their worker's bias, divided by the worker's gain.
-
-    Two workers who both compress the scale are close to each other without sharing errors. The gain
-    is the slope on the consensus, shrunk to that of the crowd.
-    """
-    data, worker = view.data, view.data.worker
-    J, use = data.n_workers, view.compared
-    centre = np.bincount(worker[use], view.consensus[use], J) / np.maximum(view.n, 1)
-    x = np.where(use, view.consensus - centre[worker], 0.0)
-    own = np.bincount(worker[use], view.value[use], J) / np.maximum(view.n, 1)
-    y = np.where(use, view.value - own[worker], 0.0)
-    norm = np.bincount(worker, x * x, J)
-    slope = np.bincount(worker, x * y, J) / np.maximum(norm, 1e-300)
-    enough = (view.n >= 5) & (norm > 0)
-    if not enough.any():
-        return np.asarray(view.value - own[worker])
-    usual = float(np.median(slope[enough]))
-    if usual <= 0:
-        return np.asarray(view.value - own[worker])
-    residual = np.bincount(worker, (y - slope[worker] * x) ** 2, J) / np.maximum(view.n - 2, 1)
-    error = np.where(enough, residual / np.maximum(norm, 1e-300) / usual**2, np.inf)
-    weight = 1 / np.maximum(error, 1e-12)
-    prior = 1 / GAIN_PRIOR**2
-    gain = np.where(enough, (weight * slope / usual + prior) / (weight + prior), 1.0)
-    return np.asarray((view.value - own[worker]) / np.clip(gain, 0.5, 2.0)[worker])
-
-
 def _levels(view: NumberView) -> Ints:
     """Return the level of each annotation's task: one of a few quantiles of the tasks' medians."""
     data = view.data
@@ -303,13 +274,13 @@ def _levels(view: NumberView) -> Ints:
     return np.asarray(np.searchsorted(ends, typical, side="left")[data.task], dtype=np.int64)
 
 
-def _without_habits(view: NumberView, value: Floats, level: Ints) -> Floats:
+def _without_habits(view: NumberView, level: Ints) -> Floats:
     """Return numbers less the worker's mean at each level of tasks, shrunk to that of the crowd.
 
-    Workers with the same threshold, below which they answer zero, are close to each other without
-    sharing errors.
+    Workers who both compress the scale, or answer zero below the same threshold, are close to each
+    other without sharing errors.
     """
-    data, size = view.data, int(level.max(initial=0)) + 1
+    data, value, size = view.data, view.value, int(level.max(initial=0)) + 1
     crowd = np.bincount(level, value, size) / np.maximum(np.bincount(level, minlength=size), 1)
     apart = value - crowd[level]
     cell = data.worker.astype(np.int64) * size + level

@@ -147,7 +147,7 @@ def _check_names(parts: list[str] | None, declared: str | None) -> None:
     }
     every = {part for name, plan in plans.items() for part in plan.parts
              if declared in (None, name)}  # fmt: skip
-    if not set(parts or []) <= every:
+    if declared in (None, *plans) and not set(parts or []) <= every:
         check_parts(parts, plans[declared or LABELS].parts)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.families.comparisons import Votes, is_strongly_connected, pair_votes, virtual_item
 from wisecrowd.families.item_intervals import laplacian, sparse_laplacian
@@ -40,7 +40,7 @@ def require_votes(votes: Votes, prior: float, name: str = "prior") -> None:
     if prior == 0 and not is_strongly_connected(votes):
         raise DataError(
             f"Without a {name}, some items have infinite scores: they only win, only lose, or are "
-            f"not compared with the others; give {option(name, '0.5')}."
+            f"not compared with the others; give {parameter(name, 0.5)}."
         )
 
 

@@ -12,7 +12,7 @@ from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, number_between
-from wisecrowd.families.numeric import (
+from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,

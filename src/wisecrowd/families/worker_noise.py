@@ -16,34 +16,18 @@ no digits. Workers are tables (J, Q) with one column per question; without quest
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.messages.descriptions import describe_ids
-from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.core.parameter_checks import check_flag, check_number
-from wisecrowd.core.result import Fit
-from wisecrowd.core.saved_attributes import TEXTS, Saved, SavedArray, number_between
-from wisecrowd.engines.memory import MemoryShards, rows_into
 from wisecrowd.engines.number_shards import NumberShard
-from wisecrowd.families.numeric import (
-    NumberAggregator,
-    NumberProblem,
-    TaskEstimates,
-    least_variance,
-    overall_mean,
-    overall_variance,
-)
-from wisecrowd.inference.loop import LoopResult, iterate
 from wisecrowd.kernels.arguments import NumberPriors
 
 Floats = NDArray[np.float64]
 START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
+SMALLEST_RATIO = 0.1  # by which biases are scaled in one pass
 UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 
 
@@ -231,7 +215,14 @@ class NoiseModel:
             return params, second + spread
         precision = params.precision
         variance = 1 / (1 / params.omega + count * precision)
-        bias = variance * precision * (first + count * params.bias)
+        away = first + count * params.bias  # sums of residuals without biases
+        bias = variance * precision * away
+        # Scale biases and their prior together: the divergence stays, the likelihood grows. Plain
+        # EM would need thousands of passes where the biases are almost zero.
+        squared = (precision * count * (bias**2 + variance)).sum(axis=0)
+        ratio = (precision * bias * away).sum(axis=0) / np.where(squared > 0, squared, 1.0)
+        ratio = np.where(squared > 0, np.maximum(ratio, SMALLEST_RATIO), 1.0)
+        bias, variance = ratio * bias, np.maximum(ratio**2 * variance, self.floor)
         move = bias - params.bias
         squares = second - 2 * move * first + move**2 * count + spread + variance * count
         return replace(params, bias=bias, bias_variance=variance), np.maximum(squares, 0.0)
@@ -333,199 +324,3 @@ def _task_term(stats: NoiseStats) -> float:
 def flat(stats: NoiseStats) -> tuple[Floats, Floats]:
     """Return views of the statistics with one row per cell."""
     return stats.sums.reshape(-1, stats.sums.shape[2]), stats.totals
-
-
-# ------------------------------------------------------------------------------------- the fit
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class NoiseEM(NumberAggregator):
-    """Base of the methods with a bias and a noise per worker."""
-
-    prior: float = 1.0
-    bias: bool = True
-    max_iter: int = 500
-    tol: float = 1e-6
-
-    takes_prior: ClassVar[bool] = True
-    saves: ClassVar[dict[str, Saved]] = {
-        "questions_": TEXTS,
-        "question_bias_": SavedArray("J Q"),
-        "question_bias_variance_": SavedArray("J Q", "amount"),
-        "question_noise_": SavedArray("Q", "positive"),
-        "truth_mean_": SavedArray("Q"),
-        "truth_variance_": SavedArray("Q", "positive"),
-        "bias_variance_": SavedArray("Q", "amount"),
-        "typical_noise_": number_between(1e-300, np.inf),
-        "pivot_": SavedArray("Q"),
-    }
-
-    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        return {"Q": max(len(self.questions_), 1)}
-
-    def _validate_parameters(self) -> None:
-        super()._validate_parameters()
-        check_number("prior", self.prior, 0.0)
-        check_flag("bias", self.bias)
-
-    def _model(self, problem: NumberProblem, pivot: Floats) -> Any:
-        raise TypeError(f"{type(self).__name__} must define _model.")
-
-    def _shape(self, problem: NumberProblem, pivot: Floats) -> dict[str, Any]:
-        """Return the fields of the model that all kinds of noise share."""
-        prior = problem.prior
-        return {
-            "n_workers": problem.data.n_workers,
-            "pivot": pivot,
-            "strength": float(self.prior),
-            "has_bias": bool(self.bias),
-            "fixed_level": prior.given or prior.gold is not None,
-            "floor": least_variance(problem.data),
-        }
-
-    def _first(self, model: Any, stats: NoiseStats, data: CrowdNumbers) -> NoiseParams:
-        """Return the parameters to start from."""
-        first: NoiseParams = model.first_params(stats, overall_variance(data))
-        return first
-
-    def _fit_numbers(self, problem: NumberProblem) -> Fit:
-        data = problem.data
-        pivot = question_means(data)
-        model = self._model(problem, pivot)
-        shards: MemoryShards = problem.cut(8 * data.n_workers * len(pivot))
-        states = shards.begin(model)
-        _, stats = shards.map_reduce(model, "start", states, None)
-        params = self._first(model, stats, data)
-        run = iterate(
-            model, shards, params, states, max_iter=self.max_iter, tol=self.tol,
-            settled=lambda stats, params: params.moved < self.tol,
-        )  # fmt: skip
-        estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
-        shards.collect(model, "answer", run.states, run.params, rows_into(*estimates))
-        return Fit(
-            _placed(estimates, data, pivot, run.params, problem.prior.given),
-            n_iter=run.n_iter,
-            converged=run.converged,
-            history=run.history,
-            extra=self._learned(data, pivot, run),
-        )
-
-    def _learned(self, data: CrowdNumbers, pivot: Floats, run: LoopResult) -> dict[str, Any]:
-        """Return the attributes that the fit publishes."""
-        params: NoiseParams = run.params
-        known = params.count.sum(axis=1) > 0
-        weight = 1 / params.noise
-        return {
-            "bias": worker_mean(params.bias, params.count),
-            "noise": np.sqrt(params.noise),
-            "worker_weight": weight / max(float(weight[known].sum()), 1e-300),
-            "questions": data.questions[0],
-            "question_bias": params.bias,
-            "question_bias_variance": params.bias_variance,
-            "question_noise": np.sqrt(params.factor),
-            "truth_mean": pivot + params.mean,
-            "truth_variance": params.variance,
-            "bias_variance": params.omega if self.bias else np.zeros(len(pivot)),
-            "typical_noise": float(np.sqrt(params.typical)),
-            "pivot": pivot,
-        }
-
-    # ----------------------------------------------------------------------------- new tasks
-
-    def _fitted(self, problem: NumberProblem) -> tuple[NoiseModel, NoiseParams]:
-        """Return the model and the fitted parameters in the questions of new data.
-
-        Workers that the fit has not seen share the last row: no bias, typical noise, and the
-        variance of the biases in addition.
-        """
-        data = problem.data
-        place = self._question_places(data)
-        pivot = self.pivot_[place]
-        model = self._model(problem, pivot)
-        factor, omega = self.question_noise_[place] ** 2, self.bias_variance_[place]
-        J, Q = data.n_workers, len(place)
-        bias, noise = np.zeros((J, Q)), np.full(J, self.typical_noise_**2 + omega.mean())
-        known = len(self.noise_)
-        bias[:known], noise[:known] = self.question_bias_[:, place], self.noise_**2
-        spread = np.zeros((J, Q))
-        spread[:known] = self.question_bias_variance_[:, place]
-        cell = data.worker.astype(np.int64) * Q
-        question = data.questions[1]
-        if question is not None:
-            cell += question[data.task]
-        count = np.bincount(cell, data.weight, J * Q).reshape(J, Q).astype(np.float64)
-        return model, NoiseParams(
-            bias=bias, bias_variance=spread, noise=noise, factor=factor,
-            mean=self.truth_mean_[place] - pivot, variance=self.truth_variance_[place],
-            omega=omega, typical=self.typical_noise_**2, count=count,
-        )  # fmt: skip
-
-    def _question_places(self, data: CrowdNumbers) -> NDArray[np.intp]:
-        """Return the fitted questions of the questions of new data."""
-        names, fitted = data.questions[0], list(self.questions_)
-        if not names or not fitted:
-            if len(fitted) > 1:
-                raise DataError(
-                    "The fit has questions and the new labels have none; add the column question."
-                )
-            return np.zeros(max(len(names), 1), dtype=np.intp)
-        unknown = [name for name in names if name not in fitted]
-        if unknown:
-            raise DataError(
-                f"The question {unknown[0]!r} was not in the fit; give labels for one of "
-                f"{describe_ids(np.array(fitted, dtype=object))}."
-            )
-        return np.array([fitted.index(name) for name in names], dtype=np.intp)
-
-    def _predict_numbers(self, problem: NumberProblem) -> TaskEstimates:
-        model, params = self._fitted(problem)
-        data = problem.data
-        shards: MemoryShards = problem.cut(8 * data.n_workers * len(model.pivot))
-        estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
-        shards.collect(model, "answer", shards.begin(model), params, rows_into(*estimates))
-        return _placed(estimates, data, model.pivot, params, problem.prior.given)
-
-    def _log_likelihood(self, problem: NumberProblem) -> float:
-        scaled = self._on_scale(problem)
-        model, params = self._fitted(scaled)
-        shards: MemoryShards = scaled.cut(8 * params.count.size)
-        _, stats = shards.map_reduce(model, "local_step", shards.begin(model), params)
-        # The density of a label is that of its logarithm over the label.
-        jacobian = (scaled.data.weights * scaled.data.value).sum() if self.scale == "log" else 0.0
-        return model.log_likelihood(stats, params) - float(jacobian)
-
-
-def question_means(data: CrowdNumbers) -> Floats:
-    """Return the mean label (Q,) of each question."""
-    names, code = data.questions
-    if code is None:
-        return np.array([overall_mean(data)])
-    question, weight = code[data.task], data.weights
-    total = np.bincount(question, weight, len(names))
-    center = overall_mean(data)
-    sums = np.bincount(question, weight * (data.value - center), len(names))
-    return np.asarray(center + sums / np.where(total > 0, total, 1.0))
-
-
-def _placed(
-    estimates: TaskEstimates, data: CrowdNumbers, pivot: Floats, params: NoiseParams, given: bool
-) -> TaskEstimates:
-    """Return estimates in the units of the labels.
-
-    Tasks without labels have no question; without a prior they get mean and variance of all tasks.
-    """
-    code = data.questions[1]
-    if code is None:
-        return TaskEstimates(estimates.mean + pivot[0], estimates.variance)
-    lost = (code < 0) & (not given)
-    mean = estimates.mean + pivot[np.maximum(code, 0)]
-    level = pivot + params.mean
-    variance = np.where(lost, params.variance.mean() + level.var(), estimates.variance)
-    return TaskEstimates(np.where(lost, level.mean(), mean), variance)
-
-
-def worker_mean(table: Floats, count: Floats) -> Floats:
-    """Return the mean (J,) over questions of a table (J, Q), by labels."""
-    total = count.sum(axis=1)
-    sums = (table * count).sum(axis=1)
-    return np.where(total > 0, sums / np.where(total > 0, total, 1.0), 0.0)

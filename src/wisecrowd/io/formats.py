@@ -94,8 +94,9 @@ class Request:
 
     @property
     def id_roles(self) -> tuple[str, ...]:
-        """The columns whose values are ids, and are encoded as they are read."""
-        coded = (part.name for part in self.kind.container.payload if part.vocabulary is not None)
+        """The columns whose values are ids, and are encoded as they are read; lists are not."""
+        parts = self.kind.container.payload
+        coded = (part.name for part in parts if part.vocabulary is not None and not part.pointer)
         return (*ID_ROLES, *coded)
 
     @property

@@ -82,9 +82,7 @@ def bias_and_noise(rows: Sequence[dict[str, Any]]) -> Chart | None:
     )  # fmt: skip
 
 
-def _cross(
-    row: dict[str, Any], x: Scale, y: Scale, ends: tuple[float, float], top: float
-) -> str:
+def _cross(row: dict[str, Any], x: Scale, y: Scale, ends: tuple[float, float], top: float) -> str:
     """Return the path of both intervals of a worker, cut at the ends of the chart."""
     found = ""
     if row["bias_low"] is not None and row["bias_high"] is not None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.families.numeric import task_medians
+from wisecrowd.families.number_aggregator import task_medians
 from wisecrowd.families.weighted_means import Distances, WeightedMeans
 
 Floats = NDArray[np.float64]

@@ -26,7 +26,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import SMALLEST_NUMBER, check_number
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, number_between
-from wisecrowd.families.numeric import (
+from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,

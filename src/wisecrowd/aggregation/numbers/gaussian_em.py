@@ -34,9 +34,9 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.number_shards import NumberShard
-from wisecrowd.families.numeric import NumberProblem
+from wisecrowd.families.noise_em import NoiseEM
+from wisecrowd.families.number_aggregator import NumberProblem
 from wisecrowd.families.worker_noise import (
-    NoiseEM,
     NoiseModel,
     NoiseParams,
     NoiseStats,

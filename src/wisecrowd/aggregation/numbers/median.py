@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.families.numeric import task_medians
+from wisecrowd.families.number_aggregator import task_medians
 from wisecrowd.families.task_averages import TaskAverage
 
 Floats = NDArray[np.float64]

@@ -33,7 +33,7 @@ from wisecrowd.core.parameter_checks import check_choice, check_flag
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, number_between
-from wisecrowd.families.numeric import (
+from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,

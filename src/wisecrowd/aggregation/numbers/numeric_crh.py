@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.families.numeric import least_variance, task_means
+from wisecrowd.families.number_aggregator import least_variance, task_means
 from wisecrowd.families.weighted_means import Distances, WeightedMeans
 
 Floats = NDArray[np.float64]

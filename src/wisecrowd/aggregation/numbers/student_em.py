@@ -33,9 +33,9 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.engines.number_shards import NumberShard
-from wisecrowd.families.numeric import NumberProblem
+from wisecrowd.families.noise_em import NoiseEM
+from wisecrowd.families.number_aggregator import NumberProblem
 from wisecrowd.families.worker_noise import (
-    NoiseEM,
     NoiseModel,
     NoiseParams,
     NoiseStats,

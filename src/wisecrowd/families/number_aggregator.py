@@ -15,7 +15,7 @@ from wisecrowd.checks.fit_checks import not_converged
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.messages.option_spelling import for_reader, option, parameter
 from wisecrowd.core.number_answers import SCALES, NumberAnswers, normal_interval
 from wisecrowd.core.number_prior import NumberPrior, known_numbers
 from wisecrowd.core.numbers import CrowdNumbers
@@ -90,7 +90,9 @@ class NumberAggregator(Aggregator):
     def _fit(self, problem: NumberProblem) -> Fit:
         scaled = self._on_scale(problem)
         found = self._fit_numbers(scaled)
-        notes = [*one_label_findings(problem.data), *self._unfinished(found)]
+        notes = [
+            *one_label_findings(problem.data), *equal_labels(problem.data), *self._unfinished(found)
+        ]  # fmt: skip
         if self.scale == "linear":
             notes += log_scale_findings(problem.data)
         return replace(
@@ -236,8 +238,8 @@ def logarithms(values: Floats, where: Any, name: str) -> Floats:
         e = int(np.argmax(bad))
         raise DataError(
             f"The {where(e)} is {values[e]:g}, which has no logarithm; {name} with "
-            f"{option('scale', 'log')} needs numbers above 0: correct it or use "
-            f"{option('scale', 'linear')}."
+            f"{parameter('scale', 'log')} needs numbers above 0: correct it or use "
+            f"{parameter('scale', 'linear')}."
         )
     return np.log(values)
 
@@ -285,7 +287,7 @@ def log_scale_findings(data: CrowdNumbers) -> list[Finding]:
             "log-scale", "info", plain - logs, (),
             f"The labels are positive, and their deviations from the median of the task are more "
             f"skewed (skewness {plain:.1f}) than those of their logarithms ({logs:.1f}).",
-            f"Try {option('scale', 'log')}.",
+            f"Try {parameter('scale', 'log')}.",
         )
     ]  # fmt: skip
 
@@ -294,6 +296,20 @@ def _skewness(values: Floats, used: NDArray[np.bool_]) -> float:
     centred = values[used] - values[used].mean()
     spread = np.mean(centred**2)
     return float(np.mean(centred**3) / spread**1.5) if spread > 0 else 0.0
+
+
+def equal_labels(data: CrowdNumbers) -> list[Finding]:
+    """Return a finding if all numbers are equal."""
+    if data.n_annotations < 2 or np.ptp(data.value) > 0:
+        return []
+    return [
+        Finding(
+            "constant-labels", "low", 1.0, (),
+            f"All {data.n_annotations} labels are {data.value[0]:g}: they show neither how tasks "
+            "nor how workers differ.",
+            "Check the column of the labels.",
+        )
+    ]  # fmt: skip
 
 
 def one_label_findings(data: CrowdNumbers) -> list[Finding]:
