@@ -18,6 +18,11 @@ CASES = [
 ]
 
 
+# Forging every array of the methods inside takes a minute; those of "auto" are forged by themselves.
+LIGHTER = {"thresholds": {"method": "dawid-skene"}}
+
+
 @pytest.mark.parametrize(("name", "check"), CASES)
 def test_method(name, check):
-    check(maker(get_method(name)))
+    params = LIGHTER.get(name, {}) if check is check_forged_models else {}
+    check(maker(get_method(name)(**params)))

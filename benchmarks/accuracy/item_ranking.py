@@ -66,7 +66,7 @@ def arena() -> list[Row]:
                     f"{-shares @ np.log(shares):.3f}"))  # fmt: skip
     bars = {"worker-ties": 0.93}
     for name in methods():
-        found = held_out_votes(get_method(name), pairs)
+        found = held_out_votes(lambda seen, name=name: get_method(name)().fit(seen), pairs)
         bar = bars.get(name)
         rows.append(Row(
             f"llmfao, held-out log loss of votes (accuracy): {name}",

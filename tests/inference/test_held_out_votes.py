@@ -29,7 +29,7 @@ def test_folds_have_equal_sizes_and_leave_out_votes_without_weight():
 
 def test_score_is_the_log_loss_of_hidden_votes():
     pairs = votes(5, 4, 60, VoteWorkers(tie_level=0.0), random_state=1).pairs
-    found, folds, logs = held_out_votes(BradleyTerry, pairs), vote_folds(pairs), []
+    found, folds, logs = held_out_votes(BradleyTerry().fit, pairs), vote_folds(pairs), []
     for fold in range(5):
         fit = BradleyTerry().fit(pairs.select_annotations(folds != fold))
         hidden = pairs.select_annotations(folds == fold)
@@ -43,26 +43,26 @@ def test_the_tie_layer_makes_models_without_ties_comparable():
     """Half-won ties with the layer predict as well as Davidson's model of ties."""
     pairs = votes(8, 20, 3000, VoteWorkers(tie_level=0.3), random_state=2).pairs
     gain, _ = paired_vote_difference(
-        held_out_votes(Davidson, pairs), held_out_votes(BradleyTerry, pairs)
+        held_out_votes(Davidson().fit, pairs), held_out_votes(BradleyTerry().fit, pairs)
     )
     assert abs(gain) < 0.003
 
 
 def test_workers_who_flip_votes_are_predicted_by_their_model():
     pairs = votes(12, 20, 3000, VoteWorkers(adversaries=0.3), random_state=3).pairs
-    crowd, plain = held_out_votes(CrowdBT, pairs), held_out_votes(BradleyTerry, pairs)
+    crowd, plain = held_out_votes(CrowdBT().fit, pairs), held_out_votes(BradleyTerry().fit, pairs)
     gain, error = paired_vote_difference(crowd, plain)
     assert gain > 5 * error > 0
     with pytest.raises(ValueError, match="different votes"):
-        paired_vote_difference(crowd, held_out_votes(BradleyTerry, pairs[:30]))
+        paired_vote_difference(crowd, held_out_votes(BradleyTerry().fit, pairs[:30]))
 
 
 def test_few_votes_are_refused():
     pairs = CrowdPairs.from_arrays(None, None, ["x"] * 3, ["y"] * 3, ["left"] * 3)
     with pytest.raises(DataError, match="at least 5 votes"):
-        held_out_votes(BradleyTerry, pairs)
+        held_out_votes(BradleyTerry().fit, pairs)
 
 
 def test_one_worker_has_a_standard_error_over_votes():
     pairs = votes(5, 1, 100, random_state=4).pairs
-    assert 0 < held_out_votes(BradleyTerry, pairs).standard_error < 0.5
+    assert 0 < held_out_votes(BradleyTerry().fit, pairs).standard_error < 0.5

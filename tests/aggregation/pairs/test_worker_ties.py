@@ -28,7 +28,7 @@ def test_recovers_its_own_simulator():
 
 def test_predicts_hidden_votes_better_than_davidson():
     pairs = votes(10, 30, 4000, PEOPLE, random_state=1).pairs
-    full, plain = held_out_votes(WorkerTies, pairs), held_out_votes(Davidson, pairs)
+    full, plain = held_out_votes(WorkerTies().fit, pairs), held_out_votes(Davidson().fit, pairs)
     gain, error = paired_vote_difference(full, plain)
     assert gain > 4 * error > 0
 
