@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -52,17 +53,23 @@ def unbiased_grades(seed: int) -> Crowd:
     return made.labels, made.truth
 
 
+def with_times(votes: Any, seed: int) -> Any:
+    """Return the votes with random times, which methods that run online need."""
+    times = np.random.default_rng(seed).permutation(votes.n_annotations).astype(np.float64)
+    return replace(votes, columns={**votes.columns, "timestamp": times})
+
+
 def honest_votes(seed: int) -> Crowd:
     """50 items, 6000 votes by 60 honest workers."""
     made = simulate.votes(50, 60, 6000, random_state=seed)
-    return made.pairs, made.scores
+    return with_times(made.pairs, seed), made.scores
 
 
 def adversaries(seed: int) -> Crowd:
     """50 items, 6000 votes by 60 workers, 3 in 10 of whom vote against their opinion."""
     people = simulate.VoteWorkers(adversaries=0.3)
     made = simulate.votes(50, 60, 6000, people, random_state=seed)
-    return made.pairs, made.scores
+    return with_times(made.pairs, seed), made.scores
 
 
 def ties_and_sides(seed: int) -> Crowd:
@@ -71,7 +78,7 @@ def ties_and_sides(seed: int) -> Crowd:
         tie_level=-0.5, tie_spread=1.0, side_spread=0.5, discrimination_spread=0.5
     )
     made = simulate.votes(50, 60, 6000, people, random_state=seed)
-    return made.pairs, made.scores
+    return with_times(made.pairs, seed), made.scores
 
 
 CROWDS: dict[str, dict[str, Callable[[int], Crowd]]] = {

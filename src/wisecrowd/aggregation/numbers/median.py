@@ -18,8 +18,12 @@ Floats = NDArray[np.float64]
 class Median(TaskAverage):
     r"""The weighted median of the numbers of each task.
 
-    The smallest number whose cumulative weight reaches half of the task's weight; the mean of this
-    number and the next if the weight is exactly half. Its variance is that of a median of normal
+    .. math::
+        \hat z_i = \min \Big\{ y : \sum_{e \in i:\, y_e \le y} w_e \ge
+        \tfrac12 \sum_{e \in i} w_e \Big\}
+
+    If the cumulative weight is exactly half, the median is the mean of this number and the next.
+    Its variance is that of a median of normal
     labels, :math:`\frac{\pi}{2} s^2 / \sum_e w_e`, without :math:`\pi / 2` for up to two labels.
 
     Use it when some labels are far off, such as typing errors, and workers are otherwise about

@@ -20,8 +20,12 @@ WHOLE = 1e-9  # tolerance of a number of labels that counts as whole
 class TrimmedMean(TaskAverage):
     r"""The mean of a task's numbers without a share of the smallest and of the largest.
 
-    Of a task with total weight :math:`W` the weight :math:`\lfloor \text{share} \cdot W \rfloor` is
-    left out at each end. Its variance is :math:`s^2` over the weight that is left.
+    .. math:: \hat z_i = \frac{\sum_e r_e y_e}{\sum_e r_e}, \qquad
+              \sum_e r_e = W - 2 \lfloor \text{share} \cdot W \rfloor
+
+    The weights :math:`r_e` are those of the task's labels, with total :math:`W`, without
+    :math:`\lfloor \text{share} \cdot W \rfloor` of the smallest and of the largest numbers. The
+    variance is :math:`s^2` over the weight that is left.
 
     Use it when a few labels are far off, and the median wastes too many of the others. Cost:
     O(annotations × log annotations).

@@ -89,10 +89,8 @@ class Thresholds(OrderedMethod, BinaryReduction):
 
     Examples
     --------
-    >>> labels = CrowdLabels.from_matrix(
-    ...     [[1, 1, 2], [2, 2, 1], [3, 3, 3], [3, 2, 3], [1, 1, 1], [2, 2, 2]], classes=[1, 2, 3]
-    ... )
-    >>> Thresholds().fit(replace(labels, ordered=True)).labels_
+    >>> labels = [[1, 1, 2], [2, 2, 1], [3, 3, 3], [3, 2, 3], [1, 1, 1], [2, 2, 2]]
+    >>> Thresholds().fit(labels).labels_
     array([1, 2, 3, 3, 1, 2])
     >>> Thresholds("one-coin").set_params(method__max_iter=7)
     Thresholds(method=OneCoin(max_iter=7))

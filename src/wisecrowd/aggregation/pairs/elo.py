@@ -64,6 +64,7 @@ class Elo(OnlineMethod):
 
     Examples
     --------
+    >>> from wisecrowd import CrowdPairs
     >>> votes = CrowdPairs.from_arrays(
     ...     None, None, ["x", "x", "y"], ["y", "z", "z"], ["left"] * 3, timestamp=[1, 2, 3])
     >>> Elo().fit(votes).rank_

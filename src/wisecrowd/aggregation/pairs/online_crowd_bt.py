@@ -76,6 +76,7 @@ class OnlineCrowdBT(OnlineMethod):
 
     Examples
     --------
+    >>> from wisecrowd import CrowdPairs
     >>> votes = CrowdPairs.from_arrays(
     ...     None, None, ["x", "x", "y"], ["y", "z", "z"], ["left"] * 3, timestamp=[1, 2, 3])
     >>> OnlineCrowdBT().fit(votes).rank_

@@ -69,6 +69,7 @@ class WengLin(OnlineMethod):
 
     Examples
     --------
+    >>> from wisecrowd import CrowdPairs
     >>> votes = CrowdPairs.from_arrays(
     ...     None, None, ["x", "x", "y"], ["y", "z", "z"], ["left"] * 3, timestamp=[1, 2, 3])
     >>> WengLin().fit(votes).rank_
