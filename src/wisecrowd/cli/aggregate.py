@@ -175,7 +175,11 @@ def _write(
 
 def _task_table(model: Aggregator, soft: bool) -> dict[str, Any]:
     soft_columns = model._kind().answers.soft_columns(vars(model)) if soft else {}
-    return {**model.main_columns(), **soft_columns}
+    table = {**model.main_columns(), **soft_columns}
+    if "rank" in table:  # a ranking is read from its top
+        order = table["rank"].argsort(kind="stable")
+        table = {name: values[order] for name, values in table.items()}
+    return table
 
 
 def _calibrate(model: Aggregator, labels: CrowdLabels, seed: int | None, notes: Notes) -> None:

@@ -67,6 +67,8 @@ class PreferenceExport:
         if self.preferences is None:
             return
         known = fit if "reliability_" in vars(fit) else None
+        if self.items is None:
+            notes("--preferences has the ids of items as texts; --items FILE gives their texts")
         count = write_preferences(
             self.preferences, votes, known, items=self.items, prompts=self.prompts
         )

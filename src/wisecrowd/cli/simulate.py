@@ -124,10 +124,17 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     kind = get_kind(asked.type or "labels").name
     if kind not in ("ordered", "numbers", "pairs"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
+    params, names = named_values(asked.parameter), None
+    source = context.get_parameter_source("classes")
+    if source is not None and source.name == "COMMANDLINE":
+        if kind != "ordered":
+            raise ParameterError(f"--classes is for classes, and --type is {kind}; leave it out.")
+        classes = _classes(asked.classes)
+        names = classes.get("classes")
+        params["n_classes"] = classes.get("n_classes") or len(names or ())
     made = simulate_kind(
-        kind, asked.tasks, asked.n_workers or 30, asked.assignment, asked.seed,
-        named_values(asked.parameter),
-    )  # fmt: skip
+        kind, asked.tasks, asked.n_workers or 30, asked.assignment, asked.seed, params, names
+    )
     manifest = describe_run(
         context, [], method="simulate", parameters=dict(made.settings), seed=asked.seed
     )

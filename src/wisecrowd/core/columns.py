@@ -31,7 +31,7 @@ SECOND_CHOICE: dict[str, tuple[str, ...]] = {
              "query", "article", "review", "record", "object", "photo", "picture", "page"),
     "worker": ("judge", "coder", "labeler", "labeller", "assessor", "grader", "evaluator",
                "contributor", "turker", "crowdworker", "participant", "respondent"),
-    "label": ("category",),
+    "label": ("category", "score", "grade"),
 }  # fmt: skip
 # Names that mean the task only if no better name is present. Next to `task_id`, an `id` is that of
 # the annotation; next to `task`, a `question` is the question asked.

@@ -96,8 +96,8 @@ class Kind:
         Command-line name of the default method that learns from features.
     example : "module:function" or function of (make, seed)
         Returns a small crowd for the common checks of the methods that ``make`` creates.
-    scorer : "module:class"
-        How ``compare`` scores the methods of this kind.
+    scorer : "module:class", optional
+        How ``compare`` scores the methods of this kind; None if there is nothing to compare.
     symmetries : tuple of Symmetry
         Symmetries that the common checks verify for every method of this kind.
     audit : "module:name" of an AuditPlan, or ""
@@ -117,7 +117,7 @@ class Kind:
     default_learner: str | None = None
     checked: bool = False
     declared: bool = False
-    scorer: str = "wisecrowd.inference.scorers:ClassScorer"
+    scorer: str | None = "wisecrowd.inference.scorers:ClassScorer"
     symmetries: tuple[Symmetry, ...] = ()
     audit: str = ""
     report: str = ""
@@ -276,6 +276,7 @@ KINDS: dict[str, Kind] = {
         answers=ItemAnswers,
         methods="wisecrowd.aggregation.rankings",
         default_method="plackett-luce",
+        scorer=None,
         example="wisecrowd.testing.crowds:small_rankings",
         symmetries=(
             Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),

@@ -103,7 +103,9 @@ def _unknown(
     strange = ~best
     mixed = [name for name, good in known.items() if (good & strange).any()]
     values = column.vocabulary[strange]
-    where = places.where(strange[column.codes] & (by_item < 0))
+    rows = strange[column.codes]
+    unusual = rows & (by_item < 0)  # an item's id is strange where that item is not compared
+    where = places.where(unusual if unusual.any() else rows)
     what = f"holds {describe_ids(values)} in {where}"
     if best.any() and mixed:
         what += ", beside another way to name the winner"

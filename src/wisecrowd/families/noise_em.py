@@ -73,6 +73,7 @@ class NoiseEM(NumberAggregator):
             "has_bias": bool(self.bias),
             "fixed_level": prior.given or prior.gold is not None,
             "floor": least_variance(problem.data),
+            "spread": 0.0 if prior.given else overall_variance(problem.data),
         }
 
     def _first(self, model: Any, stats: NoiseStats, data: CrowdNumbers) -> NoiseParams:

@@ -28,6 +28,7 @@ from wisecrowd.kernels.arguments import NumberPriors
 Floats = NDArray[np.float64]
 START_BIAS = 0.1  # variance of the biases at the start, as a share of the noise
 SMALLEST_RATIO = 0.1  # by which biases are scaled in one pass
+PSEUDO_TASKS = 2.0  # tasks at the variance of all labels
 UNKNOWN_SHARE = 0.5  # share of the variance that is noise if no task has two labels
 
 
@@ -119,6 +120,9 @@ class NoiseModel:
         Whether gold or a prior fixes the level, so that biases are not centred.
     floor : float
         Smallest variance.
+    spread : float
+        Variance of all labels, at which ``PSEUDO_TASKS`` tasks count in the variance of the tasks;
+        0 for none. A few tasks cannot show that all tasks are equal.
     """
 
     n_workers: int
@@ -127,6 +131,7 @@ class NoiseModel:
     has_bias: bool
     fixed_level: bool
     floor: float
+    spread: float = 0.0
     n_columns: ClassVar[int] = 4
 
     # ----------------------------------------------------------------------------- one shard
@@ -255,7 +260,9 @@ class NoiseModel:
         totals = stats.totals
         n_tasks = np.maximum(totals[:, 0], 1.0)
         shift = totals[:, 2] / n_tasks
-        variance = totals[:, 3] / n_tasks - shift**2 + totals[:, 4] / n_tasks
+        squares = totals[:, 3] - n_tasks * shift**2 + totals[:, 4]
+        pseudo = PSEUDO_TASKS * (self.spread > 0)
+        variance = (squares + pseudo * self.spread) / (n_tasks + pseudo)
         has = totals[:, 0] > 0
         return replace(
             params,
@@ -284,7 +291,12 @@ class NoiseModel:
         if self.has_bias:
             value -= self.bias_divergence(params, used)
         ratio = params.typical / params.noise[known]
-        return float(value + self.strength * (np.log(ratio) - ratio).sum())
+        value += self.strength * float((np.log(ratio) - ratio).sum())
+        if self.spread > 0:
+            has = stats.totals[:, 0] > 0
+            ratio = self.spread / params.variance[has]
+            value += 0.5 * PSEUDO_TASKS * float((np.log(ratio) - ratio).sum())
+        return float(value)
 
     def data_term(self, stats: NoiseStats, params: NoiseParams) -> float:
         """Return the expected log density of the labels."""

@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.gold import known_classes
 from wisecrowd.core.item_answers import known_scores
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.number_answers import TWO_SIDED_95
 from wisecrowd.core.number_prior import known_numbers
 from wisecrowd.core.numbers import CrowdNumbers
@@ -83,7 +85,13 @@ class Scorer(Protocol):
 
 def scorer_of(data: Annotations) -> Scorer:
     """Return the scorer of the kind of some annotations."""
-    module, _, name = kind_of(data).scorer.partition(":")
+    kind = kind_of(data)
+    if kind.scorer is None:
+        raise ParameterError(
+            f"Methods for {kind.name} are not compared, because there is one; use "
+            + for_reader("wisecrowd.aggregate.", "wisecrowd aggregate.")
+        )
+    module, _, name = kind.scorer.partition(":")
     scorer: Scorer = getattr(importlib.import_module(module), name)()
     return scorer
 

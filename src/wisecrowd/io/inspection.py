@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.class_evidence import look_of
+from wisecrowd.core.class_evidence import SUPPORTED, look_of
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
@@ -235,7 +235,8 @@ def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
         return ()
     return (
         f"the labels look like {look.kind} ({look.reason}) and are refused without "
-        f"{option('type', LABELS)}",
+        + (f"{option('type', look.kind)} or " if look.kind in SUPPORTED else "")
+        + option("type", LABELS),
     )
 
 

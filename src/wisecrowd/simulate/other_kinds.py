@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import inspect
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,7 +48,13 @@ class Simulation(NamedTuple):
 
 
 def simulate_kind(
-    kind: str, n_tasks: int, n_workers: int, assignment: str, seed: int, params: Mapping[str, Any]
+    kind: str,
+    n_tasks: int,
+    n_workers: int,
+    assignment: str,
+    seed: int,
+    params: Mapping[str, Any],
+    classes: Sequence[str] | None = None,
 ) -> Simulation:
     """Simulate a crowd of a kind other than classes.
 
@@ -62,6 +69,8 @@ def simulate_kind(
     seed : int
     params : mapping of name to value
         Parameters of ``simulate.numbers``, ``graded_responses``, or ``votes`` and ``VoteWorkers``.
+    classes : sequence of str, optional
+        Names of ordered classes, the lowest first.
 
     Examples
     --------
@@ -72,7 +81,7 @@ def simulate_kind(
     if kind == "pairs":
         people = _taken(VoteWorkers, given)
         options = {"n_items": given.pop("n_items", 20), **_taken(votes, given)}
-        _refuse(given, votes, VoteWorkers)
+        _refuse(given, votes, VoteWorkers, also=("n_items",))
         made = votes(
             n_workers=n_workers, n_votes=n_tasks, workers=VoteWorkers(**people),
             random_state=seed, **options,
@@ -88,7 +97,11 @@ def simulate_kind(
         graph = named_assignment(assignment)
         found = function(n_tasks, n_workers, graph, random_state=seed, **options)
         data = found.data if kind == "numbers" else found.labels
-        truth = {"task": data.tasks, "label": found.truth}
+        answers = found.truth
+        if classes is not None:
+            named = np.array(list(classes), dtype=object)
+            data, answers = replace(found.labels, classes=named), named[found.truth]
+        truth = {"task": data.tasks, "label": answers}
         scale = "noise" if kind == "numbers" else "spread"
         workers = {"bias": found.bias, scale: getattr(found, scale)}
     settings = {"type": kind, "tasks": n_tasks, "workers": n_workers, **params, "seed": seed}
@@ -108,9 +121,9 @@ def _taken(function: Any, given: dict[str, Any]) -> dict[str, Any]:
     return {name: given.pop(name) for name in _names(function) if name in given}
 
 
-def _refuse(rest: Mapping[str, Any], *functions: Any) -> None:
+def _refuse(rest: Mapping[str, Any], *functions: Any, also: Sequence[str] = ()) -> None:
     for name in rest:
-        known = _names(*functions)
+        known = [*also, *_names(*functions)]
         raise ParameterError(
             f"The simulator has no parameter {name!r}{suggestion(name, known)}; it has "
             f"{', '.join(known)}."

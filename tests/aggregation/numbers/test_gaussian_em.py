@@ -142,3 +142,11 @@ def test_the_likelihood_is_that_of_a_normal_vector():
         mean = fitted.truth_mean_[0] + fitted.bias_[j]
         total += multivariate_normal(mean, covariance).logpdf(data.value[rows])
     np.testing.assert_allclose(fitted.score(data), total / data.n_annotations, rtol=1e-10)
+
+
+def test_three_tasks_do_not_show_that_all_tasks_are_equal():
+    labels = (["1", "1", "2", "2", "3", "3"], ["a", "b"] * 3, [2, 3.3, 4, 4.4, 4.5, 2])
+    fit = GaussianEM().fit(labels)
+    assert fit.converged_
+    assert np.ptp(fit.values_) > 0.5
+    assert (fit.high_ - fit.low_ > 1).all()

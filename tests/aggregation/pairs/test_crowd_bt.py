@@ -41,7 +41,8 @@ def test_a_worker_at_one_half_has_no_gradient():
 
 def test_turning_the_votes_of_one_worker_turns_the_reliability():
     pairs = votes(8, 10, 1500, random_state=1).pairs
-    plain, mirrored = CrowdBT(tol=1e-10).fit(pairs), CrowdBT(tol=1e-10).fit(turned(pairs, [3]))
+    method = CrowdBT(alpha=1.0, beta=1.0, tol=1e-10)  # a symmetric prior
+    plain, mirrored = method._for_refit().fit(pairs), method._for_refit().fit(turned(pairs, [3]))
     expected = plain.reliability_.copy()
     expected[3] = 1 - expected[3]
     assert np.allclose(mirrored.scores_, plain.scores_, atol=1e-5)
@@ -95,7 +96,7 @@ def test_joint_optimum_is_that_of_em():
     """EM: q is the probability that a worker was right; monotone, and it ends at the same point."""
     pairs = votes(6, 8, 600, VoteWorkers(adversaries=0.2), random_state=6).pairs
     rows, law = single_votes(pairs), CrowdBTLaw(0.5, 1.0, 1.0)
-    fit = CrowdBT(tol=1e-10).fit(pairs)
+    fit = CrowdBT(alpha=1.0, beta=1.0, tol=1e-10).fit(pairs)
     s, eta, values = fit.scores_ + 0.1, np.full(8, 0.8), []
     sign = np.where(pairs.outcome == LEFT, 1.0, -1.0)
     weight = np.bincount(pairs.worker, minlength=8)
@@ -171,3 +172,12 @@ def test_reading_difficulty(data_directory):
         [words[row["label"]] for row in rows],
     )
     assert CrowdBT().fit(pairs).score(pairs, truth) >= 0.370
+
+
+def test_two_votes_say_little_and_their_order():
+    fit = CrowdBT().fit((["ann", "bob"], ["a", "b"], ["b", "c"], ["left", "left"]))
+    assert fit.rank_.tolist() == [1, 2, 3]
+    assert np.abs(fit.scores_).max() < 2
+    assert (fit.high_ - fit.low_ > 4).all()
+    assert (fit.high_ - fit.low_ < 40).all()
+    assert fit.p_best_.max() < 0.9

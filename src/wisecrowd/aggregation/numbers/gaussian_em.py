@@ -213,7 +213,8 @@ class GaussianEM(NoiseEM):
 
     and :math:`\log \sigma_j^2` has the density
     :math:`\propto (\sigma^2)^{-a} e^{-a s^2 / \sigma^2}`. All of :math:`\mu, \tau, \omega, s` are
-    estimated, so that no prior has units.
+    estimated, so that no prior has units. In :math:`\tau^2` two tasks count at the variance of all
+    labels, because a few tasks cannot show that all tasks are equal.
 
     Use it when workers differ in care or have a bias, and labels far off are rare. Cost per
     iteration: O(annotations).
@@ -295,8 +296,10 @@ class GaussianEM(NoiseEM):
         check_flag("gain", self.gain)
 
     def _model(self, problem: NumberProblem, pivot: Floats) -> NoiseModel:
-        model = GainModel if self.gain else GaussianModel
-        return model(**self._shape(problem, pivot))
+        shape = self._shape(problem, pivot)
+        if self.gain:  # a common gain changes the variance of the tasks, which has no prior then
+            return GainModel(**{**shape, "spread": 0.0})
+        return GaussianModel(**shape)
 
     def _learned(self, data: CrowdNumbers, pivot: Floats, run: LoopResult) -> dict[str, Any]:
         learned = super()._learned(data, pivot, run)

@@ -92,8 +92,9 @@ class CrowdBT(ComparisonMethod):
     prior : float
         Wins and losses of every item against a virtual item with score 0.
     alpha, beta : float
-        The prior of the reliability is Beta(1 + alpha, 1 + beta). Equal numbers allow adversaries;
-        (4, 1) is for crowds without them. Strong beliefs in honest workers cost most of the gain.
+        The prior of the reliability is Beta(1 + alpha, 1 + beta). The default slightly prefers
+        honest workers, because with equal numbers a worker's only vote says nothing; (4, 1) is for
+        crowds without adversaries. Strong beliefs in honest workers cost most of the gain.
     cluster : {"auto", "workers", "tasks", "votes"}
         Votes that may depend on each other, for intervals. "auto" takes workers if there are two
         or more. Fewer than 10 only widen the intervals by votes.
@@ -138,7 +139,7 @@ class CrowdBT(ComparisonMethod):
     """
 
     prior: float = 0.5
-    alpha: float = 1.0
+    alpha: float = 2.0
     beta: float = 1.0
     cluster: str = "auto"
     max_iter: int = 500
