@@ -98,3 +98,15 @@ def test_a_scale_with_an_end_that_is_not_a_whole_number_is_refused(cli, frames, 
     assert code == 2
     assert "--scale is" in err
     assert "such as 1..5" in err
+
+
+def test_a_label_off_the_scale_names_the_option(cli, frames):
+    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..3")
+    assert code == 3
+    assert "add it to --scale" in err
+
+
+def test_a_method_of_the_wrong_kind_is_spelled_for_the_shell(cli, frames):
+    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..5", "-p", "method=mean")
+    assert code == 2
+    assert "-p method=dawid-skene" in err
