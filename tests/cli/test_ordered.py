@@ -90,3 +90,23 @@ def test_compare_adds_the_scores_of_ordered_classes(cli, frames):
     for row in json.loads(result.out)["methods"]:
         assert 0 <= row["mean_absolute_error"] < 4
         assert row["quadratic_weighted_kappa"] < 1
+
+
+@pytest.mark.parametrize("scale", ["..5", "1.5..5", "0x1..5", "x..5", "--1..5", "\u00b2..5"])
+def test_a_scale_with_an_end_that_is_not_a_whole_number_is_refused(cli, frames, scale):
+    code, _, err = cli("aggregate", frames / "s.csv", f"--scale={scale}")
+    assert code == 2
+    assert "--scale is" in err
+    assert "such as 1..5" in err
+
+
+def test_a_label_off_the_scale_names_the_option(cli, frames):
+    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..3")
+    assert code == 3
+    assert "add it to --scale" in err
+
+
+def test_a_method_of_the_wrong_kind_is_spelled_for_the_shell(cli, frames):
+    code, _, err = cli("aggregate", frames / "s.csv", "--scale", "1..5", "-p", "method=mean")
+    assert code == 2
+    assert "-p method=dawid-skene" in err

@@ -283,3 +283,21 @@ def test_gold_of_an_export(cli, tmp_path):
     assert cli("aggregate", path, "--gold", path, *options).code == 0
     options = ["--label", "quality", "-m", "majority-vote", "-q", "--duplicates", "last"]
     assert cli("aggregate", path, "--gold", path, *options).code == 0
+
+
+@pytest.mark.parametrize("number", ["1e300", "-1.7e308"])
+def test_numbers_whose_squares_overflow_are_refused(cli, tmp_path, number):
+    path = tmp_path / "n.csv"
+    path.write_text(f"task,worker,value\n1,a,2.5\n1,b,{number}\n2,a,4\n", encoding="utf-8")
+    code, out, err = cli("aggregate", path, "--type", "numbers")
+    assert (code, out) == (3, "")
+    assert "beyond 1e+100 in row 2 of" in err
+    assert "change the unit" in err
+
+
+def test_numbers_whose_squares_vanish_are_refused(cli, tmp_path):
+    path = tmp_path / "n.csv"
+    path.write_text("task,worker,value\n1,a,1e-300\n1,b,2e-300\n2,a,4e-300\n", encoding="utf-8")
+    code, out, err = cli("aggregate", path, "--type", "numbers")
+    assert (code, out) == (3, "")
+    assert "differ by less than 1e-100" in err

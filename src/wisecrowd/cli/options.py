@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
@@ -234,8 +235,9 @@ def scale_classes(text: str) -> list[str]:
     """
     low, dots, high = text.partition("..")
     if dots:
-        ends = [int(x) if x.strip().lstrip("-").isdigit() else 0 for x in (low, high)]
-        grades = [str(grade) for grade in range(ends[0], min(ends[1], ends[0] + MOST_GRADES) + 1)]
+        ends = [int(end) for end in (low, high) if re.fullmatch(r"\s*-?[0-9]{1,9}\s*", end)]
+        first, last = ends if len(ends) == 2 else (0, 0)
+        grades = [str(grade) for grade in range(first, min(last, first + MOST_GRADES) + 1)]
     else:
         grades = names_of(text) or []
     if len(grades) < 2 or len(grades) > MOST_GRADES:

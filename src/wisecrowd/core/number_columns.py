@@ -25,6 +25,8 @@ from wisecrowd.core.validation import (
 from wisecrowd.core.value_columns import as_numbers
 
 Container = TypeVar("Container", bound=Annotations)
+LARGEST = 1e100  # squares of larger numbers, and their sums, may overflow
+SMALLEST_SPREAD = 1e-100  # squares of smaller differences vanish
 
 
 def annotations_from_arrays(
@@ -123,4 +125,21 @@ def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
             f"The {places.column(role)} column is empty or NaN in {places.where(missing)}; fill it "
             "in or remove the row."
         )
+    _require_squares(numbers, role, places)
     return numbers
+
+
+def _require_squares(numbers: NDArray[np.float64], role: str, places: Places) -> None:
+    """Refuse numbers so large, or so close to each other, that squares of differences are lost."""
+    large = np.abs(numbers) > LARGEST
+    if large.any():
+        raise DataError(
+            f"The {places.column(role)} column holds numbers beyond {LARGEST:g} in "
+            f"{places.where(large)}; correct them, or change the unit."
+        )
+    spread = float(np.ptp(numbers)) if len(numbers) else 0.0
+    if 0 < spread < SMALLEST_SPREAD:
+        raise DataError(
+            f"The numbers of the {places.column(role)} column differ by less than "
+            f"{SMALLEST_SPREAD:g}; change the unit."
+        )

@@ -24,7 +24,7 @@ from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
 from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
-from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.ordered_classes import ORDERED, grades_like, in_numeric_order
 from wisecrowd.core.value_columns import as_numbers, as_texts, as_timestamps, as_weights
 
@@ -346,7 +346,12 @@ def distinct_ids(declared: Any, what: str) -> NDArray[Any]:
 
 
 def _recode(
-    encoded: Encoded, vocabulary: NDArray[Any], what: str, places: Places, ignored: Any
+    encoded: Encoded,
+    vocabulary: NDArray[Any],
+    what: str,
+    places: Places,
+    ignored: Any,
+    declared_by: str | None = None,
 ) -> Codes:
     """Convert codes to a vocabulary that contains all ids, except those of ignored rows."""
     position = np.append(lookup(encoded.vocabulary, vocabulary), np.int32(-1))
@@ -360,7 +365,7 @@ def _recode(
             raise DataError(
                 f"{one} {value!r}{suggestion(value, vocabulary)} in "
                 f"{places.where(encoded.codes == code)} is not among the declared {what} "
-                f"({describe_ids(vocabulary)}); correct it, or add it to {what}."
+                f"({describe_ids(vocabulary)}); correct it, or add it to {declared_by or what}."
             )
     return codes
 
@@ -382,7 +387,9 @@ def _classes(
     if classes is not None:
         declared = grades_like(encoded.vocabulary, classes) if ordered else classes
         vocabulary = distinct_ids(declared, "classes")
-        return _recode(encoded, vocabulary, "classes", places, abstained), vocabulary, abstained
+        source = for_reader("classes", "--scale" if ordered else "classes")
+        codes = _recode(encoded, vocabulary, "classes", places, abstained, source)
+        return codes, vocabulary, abstained
     if abstained is None:
         return encoded.codes, encoded.vocabulary, None
     used = np.zeros(len(encoded.vocabulary), dtype=bool)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.option_spelling import for_reader, parameter
 from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
@@ -96,7 +97,8 @@ class BinaryReduction(Aggregator):
         if self.method.takes != "labels":
             raise ParameterError(
                 f"method is {type(self.method).__name__}, which takes {self.method.takes}; give a "
-                f"method for classes, such as {get_method(DEFAULT)()!r}."
+                f"method for classes, such as "
+                + for_reader(f"{get_method(DEFAULT)()!r}.", f"{parameter('method', DEFAULT)}.")
             )
         self._fresh_method()._validate_parameters()
         check_fixed_class_prior(self.class_prior)

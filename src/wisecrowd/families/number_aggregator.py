@@ -33,6 +33,8 @@ LEAST_VARIANCE = 1e-12  # smallest variance, as a share of that of all labels, o
 MOST_CHECKED = 100_000  # labels from which the skewness is estimated
 LEAST_CHECKED = 30  # labels that an estimate of the skewness needs
 MORE_SKEWED = 1.0  # by this much the residuals must be more skewed than those of the logarithms
+DOMINANT = 0.9  # share of one worker in the weights
+COLLAPSED = 0.1  # variance of the values of tasks, as a share of that of their means
 LEAST_GOLD = 10  # tasks that the calibration of intervals needs
 CALIBRATED_AT = 0.9  # share of the gold that calibrated intervals of this level contain
 
@@ -91,7 +93,8 @@ class NumberAggregator(Aggregator):
         scaled = self._on_scale(problem)
         found = self._fit_numbers(scaled)
         notes = [
-            *one_label_findings(problem.data), *equal_labels(problem.data), *self._unfinished(found)
+            *one_label_findings(problem.data), *equal_labels(problem.data),
+            *collapsed_findings(scaled.data, found), *self._unfinished(found),
         ]  # fmt: skip
         if self.scale == "linear":
             notes += log_scale_findings(problem.data)
@@ -322,6 +325,30 @@ def one_label_findings(data: CrowdNumbers) -> list[Finding]:
             "No task has two labels, so the noise of workers cannot be told from differences "
             "between tasks, and intervals are a guess.",
             "Collect a second label for some tasks.",
+        )
+    ]  # fmt: skip
+
+
+def collapsed_findings(data: CrowdNumbers, found: Fit) -> list[Finding]:
+    """Report that one worker outweighs all others and gives all tasks nearly the same value.
+
+    A worker who repeats one number has no noise if all tasks are equal; the likelihood of that
+    explanation has no bound.
+    """
+    weight, several = found.extra.get("worker_weight"), data.labels_per_task > 1
+    if weight is None or several.sum() < 2 or not weight.max() > DOMINANT:
+        return []
+    means, values = task_means(data, data.weights)[several], found.answers.mean[several]
+    if not np.nanvar(values) < COLLAPSED * np.nanvar(means):
+        return []
+    worker = data.workers[int(np.argmax(weight))]
+    return [
+        Finding(
+            "one-worker-decides", "high", float(weight.max()), (worker,),
+            f"Worker {worker!r} has {weight.max():.1%} of all weight, and all tasks get nearly the "
+            "same value, although their means differ: values and intervals cannot be trusted.",
+            "Check whether this worker always gives the same number, and leave it out, or use "
+            + for_reader("Median.", "-m median."),
         )
     ]  # fmt: skip
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from wisecrowd import simulate
-from wisecrowd.aggregation import GaussianEM, Mean
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.aggregation import GaussianEM, Mean, StudentEM
+from wisecrowd.core.exceptions import DataError, FindingWarning
 from wisecrowd.core.numbers import CrowdNumbers
 
 
@@ -150,3 +150,18 @@ def test_three_tasks_do_not_show_that_all_tasks_are_equal():
     assert fit.converged_
     assert np.ptp(fit.values_) > 0.5
     assert (fit.high_ - fit.low_ > 1).all()
+@pytest.mark.parametrize("method", [GaussianEM, StudentEM])
+def test_a_constant_worker_who_decides_alone_is_a_finding(method):
+    rng = np.random.default_rng(1)
+    truth = rng.normal(5, 2, 50)
+    labels = truth[:, None] + rng.normal(size=(50, 3))
+    honest = labels.flatten()
+    labels[:, 0] = 5.0
+    task, worker = np.repeat(np.arange(50), 3), np.tile(["same", "ann", "bob"], 50)
+    with pytest.warns(FindingWarning, match="'same' has"):
+        found = method().fit((task, worker, labels.ravel())).findings_
+    assert [one.affected for one in found if one.id == "one-worker-decides"] == [("same",)]
+    noise = rng.normal(size=150)  # tasks that do not differ are not a finding
+    for values in (honest, noise):
+        found = method().fit((task, worker, values)).findings_
+        assert "one-worker-decides" not in [one.id for one in found]

@@ -11,6 +11,7 @@ from wisecrowd import simulate
 from wisecrowd.aggregation import Mean, NoiseLevels
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.kernels.noise_levels import fast, reference
 
 LEVELS = (0.2, 1.0, 4.0)
 
@@ -101,3 +102,45 @@ def test_centring_removes_biases():
 def test_levels_that_make_no_sense_are_refused(levels):
     with pytest.raises(ParameterError, match="levels is"):
         NoiseLevels(levels=levels).fit(tree())
+
+
+def test_labels_far_apart_do_not_make_a_grid_of_millions():
+    """Precise workers, tasks far apart, and one new task with a typing error."""
+    task = np.repeat(np.arange(4), 3)
+    labels = np.repeat([0.0, 1e6, 2e6, 3e6], 3) + np.tile([-1.0, 0.5, 1.0], 4)
+    model = NoiseLevels().fit((task, np.tile(["a", "b", "c"], 4), labels))
+    points = reference._grids(*_grid_input(model, labels.reshape(4, 3)))[2]
+    assert points.max() < 1000
+    spoiled = model.predict((["t"] * 3, ["a", "b", "c"], [5.0, 6.0, 5e12]))
+    assert np.isfinite(spoiled).all()
+    points = reference._grids(*_grid_input(model, np.array([[5.0, 6.0, 5e12]])))[2]
+    assert points.max() <= reference.MOST_POINTS + 2
+
+
+@pytest.mark.parametrize("far", [5.0, 5e12])
+def test_kernels_agree_on_labels_far_apart(far):
+    levels = np.array([0.1, 1.0, 10.0])
+    found = []
+    for kernels in (reference, fast):
+        edges = reference.Edges(
+            np.array([0, 3, 3]), np.array([1.0, 2.0, far]), np.ones(3), np.zeros(3)
+        )
+        priors = reference.NormalPriors(np.zeros(2), np.ones(2), np.full(2, np.nan))
+        answer, mean, variance = np.empty((3, 3)), np.empty(2), np.empty(2)
+        message = np.full((3, 3), -np.log(3))
+        kernels.level_step(edges, priors, levels, message, answer, mean, variance)
+        found.append((mean, variance))
+    assert np.allclose(found[0][0], found[1][0])
+    assert np.allclose(found[0][1], found[1][1])
+    assert (found[0][1] > 0).all()
+
+
+def _grid_input(model, labels):
+    n, width = labels.shape
+    edges = reference.Edges(
+        np.arange(0, n * width + 1, width), labels.ravel(), np.ones(n * width), np.zeros(n * width)
+    )
+    priors = reference.NormalPriors(
+        np.full(n, model.truth_mean_), np.full(n, 1 / model.truth_variance_), np.full(n, np.nan)
+    )
+    return edges, priors, model.levels_

@@ -11,6 +11,7 @@ from wisecrowd.kernels.compiling import compiled, exp_below_zero
 from wisecrowd.kernels.noise_levels.reference import (
     BEYOND,
     LOG_2PI,
+    MOST_POINTS,
     STEP,
     Edges,
     NormalPriors,
@@ -133,18 +134,21 @@ def _level_step(
             mean[i], variance[i] = gold[i], 0.0
             _known_task(first, last, center, weight, squares, gold[i], inverse, norms, answer)
             continue
-        labels, low, high = 0.0, prior_mean[i], prior_mean[i]
+        labels, below, above = 0.0, np.inf, -np.inf
         for e in range(first, last):
             labels += weight[e]
-            low, high = min(low, center[e]), max(high, center[e])
+            off = center[e] - prior_mean[i]
+            below, above = min(below, off), max(above, off)
+        if last == first:
+            below = above = 0.0
         prior = prior_precision[i]
-        step = STEP / np.sqrt(prior + labels * inverse.max())
-        wide = BEYOND / np.sqrt(prior + labels * inverse.min())
-        share = labels * inverse.max() / (prior + labels * inverse.max())
-        low = prior_mean[i] + share * (low - prior_mean[i])
-        high = prior_mean[i] + share * (high - prior_mean[i])
-        start = low - wide
-        n_points = int(np.ceil((high + wide - start) / step)) + 1
+        narrow = 1 / np.sqrt(prior + labels * inverse.max())
+        wide = 1 / np.sqrt(prior + labels * inverse.min())
+        most, least = 1 - prior * narrow * narrow, 1 - prior * wide * wide
+        low = min(least * below, most * below) - BEYOND * wide
+        length = max(least * above, most * above) + BEYOND * wide - low
+        start, step = prior_mean[i] + low, max(STEP * narrow, length / MOST_POINTS)
+        n_points = int(np.ceil(length / step)) + 1
         mixed, total = np.empty((last - first, n_points)), np.empty(n_points)
         for p in range(n_points):
             z = start + step * p
@@ -157,6 +161,7 @@ def _level_step(
                 total[p] += mixed[e - first, p]
         top = total.max()
         mass, away, variance[i] = _moments(total, top, step)
+        variance[i] = max(variance[i], step * step / 12)
         mean[i] = start + away
         evidence += top + np.log(step) + np.log(mass)
         if last > first:

@@ -14,7 +14,9 @@ messages back are one-dimensional integrals,
 by the trapezoid rule. Every term is a mixture of normals, whose means lie between the labels and
 the prior mean. The narrowest has the precision :math:`1 / \tau^2 + \sum W / s_{\min}`, the widest
 :math:`1 / \tau^2 + \sum W / s_{\max}`. Steps of .8 narrow standard deviations, up to seven wide
-ones beyond the outermost mean, leave errors of about 1e-12.
+ones beyond the outermost mean, leave errors of about 1e-12. Labels of a task that lie more than
+some 10000 narrow standard deviations apart get longer steps, and a variance of at least that of
+an error of rounding to the grid.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ Ints = NDArray[np.integer[Any]]
 
 STEP = 0.8  # step of the grid, in standard deviations of the narrowest term
 BEYOND = 7.0  # standard deviations of the widest term beyond the outermost mean
+MOST_POINTS = 20_000  # of a grid; labels of one task that differ more get a coarser one
 LOG_2PI = 1.8378770664093453
 SWEEPS = 5  # of expectation propagation
 LEAST_PRECISION = 1e-3  # of a projected worker, as a share of that at the largest level
@@ -96,6 +99,7 @@ def level_step(
     whole = np.bincount(task, mass, n_tasks)
     mean[:] = start + np.bincount(task, mass * (z - start[task]), n_tasks) / whole
     variance[:] = np.bincount(task, mass * (z - mean[task]) ** 2, n_tasks) / whole
+    np.maximum(variance, step**2 / 12, out=variance)  # rounding to the grid, if it is coarse
     for k in range(len(levels)):
         others = np.exp(total[point] - highest[task[point]] + scores[:, k] - mixed)
         sums = np.bincount(edge, others, len(of_edge))
@@ -116,15 +120,18 @@ def _grids(
     weight = np.bincount(task, edges.weight, n_tasks)
     narrow = 1 / np.sqrt(priors.precision + weight / levels.min())
     wide = 1 / np.sqrt(priors.precision + weight / levels.max())
-    low, high = priors.mean.copy(), priors.mean.copy()
-    np.minimum.at(low, task, edges.mean)
-    np.maximum.at(high, task, edges.mean)
-    step = STEP * narrow
-    # The prior keeps all means closer to its own than the labels are.
-    share = weight / levels.min() / (priors.precision + weight / levels.min())
-    low, high = (priors.mean + share * (end - priors.mean) for end in (low, high))
-    first = low - BEYOND * wide
-    return first, step, np.ceil((high + BEYOND * wide - first) / step).astype(np.int64) + 1
+    # A term's mean is the prior's, plus a share of the distance to a mean of the labels. The share
+    # lies between those at the largest and at the smallest level.
+    below, above = np.full(n_tasks, np.inf), np.full(n_tasks, -np.inf)
+    np.minimum.at(below, task, edges.mean - priors.mean[task])
+    np.maximum.at(above, task, edges.mean - priors.mean[task])
+    below, above = (np.where(np.isfinite(end), end, 0.0) for end in (below, above))
+    most, least = (1 - priors.precision * sd**2 for sd in (narrow, wide))
+    low = priors.mean + np.minimum(least * below, most * below)
+    high = priors.mean + np.maximum(least * above, most * above)
+    first, length = low - BEYOND * wide, high - low + 2 * BEYOND * wide
+    step = np.maximum(STEP * narrow, length / MOST_POINTS)
+    return first, step, np.ceil(length / step).astype(np.int64) + 1
 
 
 def projected_step(
