@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.api import labels_of, make_method
+from wisecrowd.api import labels_of, make_method, type_for
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError, WisecrowdError, WisecrowdWarning
@@ -130,6 +130,9 @@ def compare_methods(
         Context manager around the fit of each method, such as a progress bar.
     """
     chosen = comparable_methods(labels) if methods is None else list(methods)
+    for method in chosen:
+        method_name(method)
+        type_for(_fresh(method, seed), kind_of(labels).name)  # the error for another kind
     scorer = scorer_of(labels)
     plan = scorer.plan(labels) if truth is None else None
     rows = []

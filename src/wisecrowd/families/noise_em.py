@@ -20,6 +20,7 @@ from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,
+    least_noise,
     least_variance,
     overall_mean,
     overall_variance,
@@ -74,6 +75,7 @@ class NoiseEM(NumberAggregator):
             "fixed_level": prior.given or prior.gold is not None,
             "floor": least_variance(problem.data),
             "spread": 0.0 if prior.given else overall_variance(problem.data),
+            "least_noise": least_noise(problem.data),
         }
 
     def _first(self, model: Any, stats: NoiseStats, data: CrowdNumbers) -> NoiseParams:

@@ -29,6 +29,8 @@ from wisecrowd.kernels.arguments import TaskNumbers
 Floats = NDArray[np.float64]
 NumberProblem = Problem[CrowdNumbers, NumberPrior]
 
+CONSTANT_FROM = 5  # labels from which a worker can be constant, and their share of the variance
+CONSTANT_SHARE = 1e-4
 LEAST_VARIANCE = 1e-12  # smallest variance, as a share of that of all labels, or absolute
 MOST_CHECKED = 100_000  # labels from which the skewness is estimated
 LEAST_CHECKED = 30  # labels that an estimate of the skewness needs
@@ -401,6 +403,21 @@ def overall_variance(data: CrowdNumbers) -> float:
 def least_variance(data: CrowdNumbers) -> float:
     """Return the floor of all variances: a share of the variance of the labels, or absolute."""
     return LEAST_VARIANCE * (overall_variance(data) or 1.0)
+
+
+def least_noise(data: CrowdNumbers) -> Floats:
+    """Return the smallest noise (n_workers,): the variance of all labels for constant workers.
+
+    A worker is constant who gave at least ``CONSTANT_FROM`` labels whose variance is below
+    ``CONSTANT_SHARE`` of that of all labels. Others have the floor of variances.
+    """
+    count, floor, overall = data.labels_per_worker, least_variance(data), overall_variance(data)
+    n = np.maximum(count, 1)
+    away = data.value - overall_mean(data)
+    mean = np.bincount(data.worker, away, data.n_workers) / n
+    spread = np.bincount(data.worker, (away - mean[data.worker]) ** 2, data.n_workers) / n
+    constant = (count >= CONSTANT_FROM) & (spread < CONSTANT_SHARE * overall)
+    return np.where(constant, max(overall, floor), floor)
 
 
 def within_variance(data: CrowdNumbers, estimates: Floats, gold: Floats | None) -> float:

@@ -123,6 +123,9 @@ class NoiseModel:
     spread : float
         Variance of all labels, at which ``PSEUDO_TASKS`` tasks count in the variance of the tasks;
         0 for none. A few tasks cannot show that all tasks are equal.
+    least_noise : (J,), optional
+        Smallest noise of each worker. A worker who repeats one number is not precise, although
+        nothing contradicts that all tasks are equal.
     """
 
     n_workers: int
@@ -132,6 +135,7 @@ class NoiseModel:
     fixed_level: bool
     floor: float
     spread: float = 0.0
+    least_noise: Floats | None = None
     n_columns: ClassVar[int] = 4
 
     # ----------------------------------------------------------------------------- one shard
@@ -197,7 +201,7 @@ class NoiseModel:
         return NoiseParams(
             bias=np.zeros((J, Q)),
             bias_variance=np.full((J, Q), omega * self.has_bias),
-            noise=np.full(J, noise),
+            noise=self.bounded(np.full(J, noise)),
             factor=np.ones(Q),
             mean=mean,
             variance=variance,
@@ -240,7 +244,7 @@ class NoiseModel:
         with_prior = n + 2 * a
         known = (n > 0) & (with_prior > 0)
         noise = np.where(known, own / np.where(known, with_prior, 1.0), params.typical)
-        noise = np.maximum(noise, self.floor)
+        noise = self.bounded(noise)
         factor, typical = params.factor, params.typical
         if len(factor) > 1:
             labels = count.sum(axis=0)
@@ -248,12 +252,17 @@ class NoiseModel:
             factor = np.where(labels > 0, ratio / np.where(labels > 0, labels, 1.0), 1.0)
             factor = np.maximum(factor, self.floor / noise.max())
             mean = float(np.exp(np.mean(np.log(factor))))
-            factor, noise = factor / mean, np.maximum(noise * mean, self.floor)
-        if known.any():
-            typical = float(known.sum() / (1 / noise[known]).sum())
+            factor, noise = factor / mean, self.bounded(noise * mean)
+        typical_of = known if self.least_noise is None else known & (self.least_noise <= self.floor)
+        if typical_of.any():
+            typical = float(typical_of.sum() / (1 / noise[typical_of]).sum())
         moved = np.abs(np.log(noise[known] / params.noise[known])).max(initial=0.0)
         noise = np.where(known, noise, typical)
         return replace(params, noise=noise, factor=factor, typical=typical, moved=float(moved))
+
+    def bounded(self, noise: Floats) -> Floats:
+        """Return the noise of workers, not below their limits."""
+        return np.maximum(noise, self.floor if self.least_noise is None else self.least_noise)
 
     def _task_step(self, stats: NoiseStats, params: NoiseParams) -> NoiseParams:
         """Update mean and variance of the tasks and variance of the biases, by question."""

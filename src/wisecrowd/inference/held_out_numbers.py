@@ -35,7 +35,7 @@ DEGREES = (2.0, 4.0, 8.0, np.inf)  # degrees of freedom of the judge
 PSEUDO_LABELS = 4.0  # labels at the crowd's scale that each worker's own scale counts with
 ROUNDS = 12  # reweighted least squares
 FACTORS = np.exp(np.linspace(np.log(0.2), np.log(5.0), 66))  # 5% apart
-LEAST_SHARE = 1e-9  # smallest scale, as a share of the spread of the numbers
+LEAST_SHARE = 1e-3  # smallest scale, as a share of the spread of the numbers
 
 
 def held_out_number_score(

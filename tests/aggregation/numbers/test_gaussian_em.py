@@ -150,13 +150,15 @@ def test_three_tasks_do_not_show_that_all_tasks_are_equal():
     assert fit.converged_
     assert np.ptp(fit.values_) > 0.5
     assert (fit.high_ - fit.low_ > 1).all()
+
+
 @pytest.mark.parametrize("method", [GaussianEM, StudentEM])
-def test_a_constant_worker_who_decides_alone_is_a_finding(method):
+def test_a_worker_who_decides_alone_is_a_finding(method):
     rng = np.random.default_rng(1)
     truth = rng.normal(5, 2, 50)
     labels = truth[:, None] + rng.normal(size=(50, 3))
     honest = labels.flatten()
-    labels[:, 0] = 5.0
+    labels[:, 0] = 5.0 + 0.1 * rng.normal(size=50)
     task, worker = np.repeat(np.arange(50), 3), np.tile(["same", "ann", "bob"], 50)
     with pytest.warns(FindingWarning, match="'same' has"):
         found = method().fit((task, worker, labels.ravel())).findings_
@@ -165,3 +167,14 @@ def test_a_constant_worker_who_decides_alone_is_a_finding(method):
     for values in (honest, noise):
         found = method().fit((task, worker, values)).findings_
         assert "one-worker-decides" not in [one.id for one in found]
+
+
+def test_a_worker_who_repeats_one_number_does_not_decide():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(5, 2, 200)
+    labels = truth[:, None] + 1.5 * rng.normal(size=(200, 3))
+    labels[:, 0] = 5.0
+    task, worker = np.repeat(np.arange(200), 3), np.tile(np.arange(3), 200)
+    fit = GaussianEM().fit((task, worker, labels.ravel()))
+    assert np.corrcoef(fit.values_, truth)[0, 1] > 0.7
+    assert fit.noise_[0] >= np.std(labels) * 0.99

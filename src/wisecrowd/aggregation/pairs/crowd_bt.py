@@ -163,6 +163,8 @@ class CrowdBT(ComparisonMethod):
         require_votes(votes, self.prior)
         law = CrowdBTLaw(self.prior, self.alpha, self.beta)
         own = np.full((data.n_workers, 1), START)
+        if self.alpha > 0 and self.beta > 0:  # others have nothing but the mode of the prior
+            own[data.labels_per_worker == 0] = np.log(self.alpha / self.beta)
         start = start_scores(data, self.prior), np.zeros(0), own
         at = maximise(law, votes, start, self.max_iter, self.tol, compiled_objective(law, votes))
         at, findings = _oriented(at, votes)
