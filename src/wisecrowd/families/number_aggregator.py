@@ -31,6 +31,7 @@ NumberProblem = Problem[CrowdNumbers, NumberPrior]
 
 CONSTANT_FROM = 5  # labels from which a worker can be constant, and their share of the variance
 CONSTANT_SHARE = 1e-4
+NORMAL_WIDTH = 1.3489795003921634  # distance between the quartiles of a standard normal
 LEAST_VARIANCE = 1e-12  # smallest variance, as a share of that of all labels, or absolute
 MOST_CHECKED = 100_000  # labels from which the skewness is estimated
 LEAST_CHECKED = 30  # labels that an estimate of the skewness needs
@@ -405,19 +406,37 @@ def least_variance(data: CrowdNumbers) -> float:
     return LEAST_VARIANCE * (overall_variance(data) or 1.0)
 
 
+def robust_spread(data: CrowdNumbers) -> float:
+    """Return the variance of all labels by their quartiles, which single labels cannot change.
+
+    It is the plain variance if half of the labels are equal.
+    """
+    order = np.argsort(data.value, kind="stable")
+    value, total = data.value[order], np.cumsum(data.weights[order])
+    if not len(total) or not total[-1] > 0:
+        return overall_variance(data)
+    quartiles = []
+    for share in (0.25, 0.75):  # the mean of both neighbours, so that signs do not matter
+        near = total[-1] * share * np.array([1 - 1e-12, 1 + 1e-12])
+        at = np.minimum(np.searchsorted(total, near), len(total) - 1)
+        quartiles.append(float(value[at].mean()))
+    width = (quartiles[1] - quartiles[0]) / NORMAL_WIDTH
+    return width**2 if width > 0 else overall_variance(data)
+
+
 def least_noise(data: CrowdNumbers) -> Floats:
     """Return the smallest noise (n_workers,): the variance of all labels for constant workers.
 
     A worker is constant who gave at least ``CONSTANT_FROM`` labels whose variance is below
     ``CONSTANT_SHARE`` of that of all labels. Others have the floor of variances.
     """
-    count, floor, overall = data.labels_per_worker, least_variance(data), overall_variance(data)
+    count, floor = data.labels_per_worker, least_variance(data)
     n = np.maximum(count, 1)
     away = data.value - overall_mean(data)
     mean = np.bincount(data.worker, away, data.n_workers) / n
     spread = np.bincount(data.worker, (away - mean[data.worker]) ** 2, data.n_workers) / n
-    constant = (count >= CONSTANT_FROM) & (spread < CONSTANT_SHARE * overall)
-    return np.where(constant, max(overall, floor), floor)
+    constant = (count >= CONSTANT_FROM) & (spread < CONSTANT_SHARE * robust_spread(data))
+    return np.where(constant, max(overall_variance(data), floor), floor)
 
 
 def within_variance(data: CrowdNumbers, estimates: Floats, gold: Floats | None) -> float:
