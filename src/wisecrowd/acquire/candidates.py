@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -100,6 +100,8 @@ class OpenPairs:
     taken: Longs
     room: Longs
     capacity: Longs | None = None
+    # Pairs chosen since; apart, because sorting all pairs again would take seconds.
+    _recent: Longs = field(default_factory=lambda: np.empty(0, dtype=np.int64), repr=False)
 
     def pairs(self, preference: Floats, n: int, rng: np.random.Generator) -> Pairs:
         """Return pairs of the best tasks with all available workers, or with a random sample."""
@@ -144,7 +146,7 @@ class OpenPairs:
         np.subtract.at(self.room, chosen.task, 1)
         if self.available is None:
             return
-        self.taken = np.union1d(self.taken, chosen.task * self.n_workers + chosen.worker)
+        self._recent = np.sort(np.append(self._recent, self._keys(chosen.task, chosen.worker)))
         if self.capacity is not None:
             np.subtract.at(self.capacity, chosen.worker, 1)
 
@@ -160,16 +162,25 @@ class OpenPairs:
             workers = workers[self.capacity[workers] > 0]
         here = np.zeros(self.n_workers, dtype=bool)
         here[workers] = True
-        counted = self.taken[here[self.taken % max(self.n_workers, 1)]] // max(self.n_workers, 1)
+        every = np.concatenate([self.taken, self._recent])
+        counted = every[here[every % max(self.n_workers, 1)]] // max(self.n_workers, 1)
         done = np.bincount(counted, minlength=self.n_tasks)
         return not bool((open_ & (done < len(workers))).any())
 
+    def _keys(self, task: Longs, worker: Longs) -> Longs:
+        return task * self.n_workers + worker
+
     def _is_taken(self, task: Longs, worker: Longs) -> NDArray[np.bool_]:
-        if not len(self.taken):
-            return np.zeros(len(task), dtype=bool)
-        key = task * self.n_workers + worker
-        place = np.minimum(np.searchsorted(self.taken, key), len(self.taken) - 1)
-        return np.asarray(self.taken[place] == key)
+        key = self._keys(task, worker)
+        return _contains(self.taken, key) | _contains(self._recent, key)
+
+
+def _contains(ordered: Longs, key: Longs) -> NDArray[np.bool_]:
+    """Return which keys (n,) a sorted array contains."""
+    if not len(ordered):
+        return np.zeros(len(key), dtype=bool)
+    place = np.minimum(np.searchsorted(ordered, key), len(ordered) - 1)
+    return np.asarray(ordered[place] == key)
 
 
 def _number_within(code: Longs) -> Longs:

@@ -123,7 +123,7 @@ def _information(state: RoundState, task: Any, worker: Any) -> Floats:
     given = law.prob(classes, classes[:, None], worker[:, None, None], task[:, None, None])
     label = (q[:, :, None] * given).sum(axis=1)
     noise = (q * -(given * np.log(np.maximum(given, 1e-300))).sum(axis=2)).sum(axis=1)
-    return np.maximum(entropy(label) - noise, 0.0)
+    return np.asarray(np.maximum(entropy(label) - noise, 0.0))
 
 
 class BestWorker(Policy):

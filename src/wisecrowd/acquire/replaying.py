@@ -15,7 +15,7 @@ from wisecrowd.acquire.candidates import LoggedPairs
 from wisecrowd.acquire.history import History, NewAnswers
 from wisecrowd.acquire.policies import get_policy
 from wisecrowd.acquire.rounds import Policy, RoundState, choose
-from wisecrowd.acquire.shrunken_models import check_model
+from wisecrowd.acquire.shrunken_models import MODELS, check_model, fit_beliefs
 from wisecrowd.acquire.stop_rule import labels_settled
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError
@@ -26,6 +26,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.registry import get_method
+from wisecrowd.core.result import choose_labels
 from wisecrowd.core.task_prior import TaskPrior, class_prior
 from wisecrowd.inference.monitor import Progress, report
 
@@ -35,6 +36,7 @@ Mask = NDArray[np.bool_]
 ALWAYS = ("random", "balanced")  # policies that every replay shows
 ROUNDS = 40  # refits over the whole log
 MOST_SEEDS = 1000
+SHRUNKEN = "shrunken-"  # final labels by a model under the loop
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +86,8 @@ def replay(
     n_seeds : int
         Runs of each policy.
     method : str or Aggregator
-        Method of the final labels.
+        Method of the final labels; "shrunken-one-coin" and "shrunken-confusion" are the models
+        under the loop.
     model : "auto", "one-coin", "confusion" or Aggregator
         Model that drives the policies.
     cost : mapping from worker to cost, optional
@@ -248,7 +251,7 @@ def _mask(order: NDArray[np.int64], spent: Floats, limit: float) -> Mask:
 
 
 def accuracy_of(
-    method: Aggregator, data: CrowdLabels, asked: Mask, truth: NDArray[np.int32]
+    method: Aggregator | str, data: CrowdLabels, asked: Mask, truth: NDArray[np.int32]
 ) -> float:
     """Return the accuracy of a method fitted to the annotations that were asked for."""
     scored = truth >= 0
@@ -256,10 +259,15 @@ def accuracy_of(
     keep[: len(asked)] = asked
     if not keep.any():
         return 1 / data.n_classes
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = copy.deepcopy(method)._fit_without_checks(data.select_annotations(keep))
-    code = lookup(fitted.labels_, data.classes)
+    some = data.select_annotations(keep)
+    if isinstance(method, str):
+        belief = fit_beliefs(some, class_prior(None, None, some), method)[0]
+        code = choose_labels(belief.probas, some.class_totals)[0]
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = copy.deepcopy(method)._fit_without_checks(some)
+        code = lookup(fitted.labels_, data.classes)
     return float((code[scored] == truth[scored]).mean())
 
 
@@ -297,8 +305,10 @@ def _checked_budgets(budgets: Sequence[float]) -> list[float]:
     return [float(share) for share in shares]
 
 
-def _final_method(method: Any) -> Aggregator:
+def _final_method(method: Any) -> Aggregator | str:
     if isinstance(method, Aggregator):
         return method
+    if method in [SHRUNKEN + name for name in MODELS]:
+        return str(method).removeprefix(SHRUNKEN)
     made: Aggregator = get_method(method)()
     return made

@@ -56,8 +56,13 @@ def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Ma
     return Manifest.describe(inputs=inputs, command=["wisecrowd", *context.obj], **facts)
 
 
-def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels:
-    """Read annotations by the options, and note what was detected, dropped or merged."""
+def read_labels(
+    files: list[str], reading: Reading, notes: Notes, *, keep_order: bool = False
+) -> CrowdLabels:
+    """Read annotations by the options, and note what was detected, dropped or merged.
+
+    With ``keep_order`` rows without a timestamp get their number as one.
+    """
     from wisecrowd.io.tables import read
 
     key = _key_of(reading)
@@ -79,6 +84,7 @@ def read_labels(files: list[str], reading: Reading, notes: Notes) -> CrowdLabels
             **reading.layout,
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
+            keep_order=keep_order,
         )
     for note in labels.notes:
         notes(note)

@@ -51,6 +51,7 @@ def read(
     worker_columns: Any = None,
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
+    keep_order: bool = False,
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -97,6 +98,8 @@ def read(
         a file has labels of humans too.
     exclude_workers : str or sequence of str
         Ids of workers to leave out, or glob patterns such as "model:*".
+    keep_order : bool
+        Number the rows as ``timestamp`` if the data have no times.
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``; of pairs also ``left`` and ``right``.
@@ -133,6 +136,11 @@ def read(
         undeclared=type is None and classes is None and not (wide or worker_columns),
     )
     columns_read = read_columns(find_sources(path), format, request)
+    if keep_order and "timestamp" not in columns_read:
+        task_ids = columns_read["task"]
+        n_rows = len(task_ids.codes if isinstance(task_ids, Encoded) else task_ids)
+        columns_read["timestamp"] = np.arange(n_rows, dtype=np.float64)
+        columns_read["notes"] += ("answers count in the order of their rows",)
     kind = request.kind
     options = kind.container.reading_options(classes=classes, abstain=abstain, type=type)
     data: Any = kind.container.from_arrays(
@@ -288,8 +296,12 @@ def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
     return lambda rows, limit=5: name(original[rows], limit)
 
 
-def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -> Any:
+def read_frame(
+    path: PathLike, format: str = AUTO, *, encoding: str = "utf-8", narrow: bool = False
+) -> Any:
     r"""Read every column of one table file as a pyarrow table; those of csv and tsv are text.
+
+    With ``narrow`` a table of one column is accepted.
 
     Examples
     --------
@@ -301,7 +313,7 @@ def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -
     """
     import pyarrow as pa
 
-    request = Request({}, encoding)
+    request = Request({}, encoding, narrow=narrow)
     parts: dict[str, list[Any]] = {}
     for _, _, batch in _batches(find_sources(path), format, request):
         for name, chunks in batch.items():
