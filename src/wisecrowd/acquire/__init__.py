@@ -6,14 +6,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from wisecrowd.acquire.campaign import Campaign as Campaign
+    from wisecrowd.acquire.campaign import Query as Query
+    from wisecrowd.acquire.campaign_store import CampaignError as CampaignError
     from wisecrowd.acquire.replaying import replay as replay
     from wisecrowd.acquire.stop_rule import StopReport as StopReport
+    from wisecrowd.acquire.suggesting import next_queries as next_queries
 
 _NAMES = {
+    "Campaign": "campaign",
+    "CampaignError": "campaign_store",
+    "Query": "campaign",
     "StopReport": "stop_rule",
+    "next_queries": "suggesting",
     "replay": "replaying",
 }
-__all__ = ["StopReport", "replay"]
+__all__ = ["Campaign", "CampaignError", "Query", "StopReport", "next_queries", "replay"]
 
 
 def __getattr__(name: str) -> Any:

@@ -108,8 +108,8 @@ class History:
         assert latest is not None
         changed = np.empty(0, np.int64)
         if old is not None:
-            both = (old.label >= 0) & (latest.label >= 0)
-            changed = np.flatnonzero(both & (old.label != latest.label))
+            now = latest.label[: len(old.label)]  # tasks may have joined since
+            changed = np.flatnonzero((old.label >= 0) & (now >= 0) & (old.label != now))
         self.records.append(RoundRecord(n_answers, dict(self.gains), changed))
 
     def _score(self, before: CrowdLabels, new: NewAnswers) -> None:

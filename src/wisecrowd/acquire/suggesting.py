@@ -98,6 +98,8 @@ class Situation:
     n_answers, n_asked : int
     leased : (m, 2) int
         Open queries: task and worker codes, worker -1 for anybody.
+    fitted : CrowdLabels, optional
+        The labels that the latest fit has used, if these are not all.
     """
 
     labels: CrowdLabels
@@ -110,6 +112,7 @@ class Situation:
     n_answers: int
     n_asked: int
     leased: Longs = field(default_factory=lambda: np.empty((0, 2), dtype=np.int64))
+    fitted: CrowdLabels | None = None
 
     def n_labels(self) -> Longs:
         """Return answers and leases of each task (n_tasks,)."""
@@ -149,7 +152,7 @@ def choose_queries(
 ) -> Chosen:
     """Return up to ``n`` queries; the same situation and seed give the same queries."""
     state = RoundState(
-        situation.labels,
+        situation.labels if situation.fitted is None else situation.fitted,
         situation.n_labels(),
         situation.history.belief,
         situation.history.trusted,
@@ -166,7 +169,18 @@ def choose_queries(
     questions = GoldQuestions(
         situation.gold, rules.gold_share, situation.taken(), situation.n_before()
     )
-    return questions.place(chosen, state)
+    return _affordable(questions.place(chosen, state), situation, rules)
+
+
+def _affordable(chosen: Chosen, situation: Situation, rules: AskingRules) -> Chosen:
+    """Return the queries, best first, that the rest of the budget pays for."""
+    if rules.budget is None:
+        return chosen
+    cost = np.append(situation.cost, 1.0)  # the last one is that of anybody
+    left = rules.budget - situation.spent - cost[situation.leased[:, 1]].sum()
+    keep = np.cumsum(cost[chosen.pairs.worker]) <= left + 1e-9
+    reason = [one for one, kept in zip(chosen.reason, keep.tolist(), strict=True) if kept]
+    return Chosen(chosen.pairs.at(np.flatnonzero(keep)), chosen.score[keep], reason)
 
 
 def stop_report(
@@ -255,14 +269,8 @@ def next_queries(
         chosen = choose_queries(situation, asking, np.empty(0, dtype=np.int64), n, [0])
     else:
         seed = [situation.n_answers]
-        chosen = choose_queries(situation, asking, available, _affordable(report, asking, n), seed)
+        chosen = choose_queries(situation, asking, available, n, seed)
     return query_columns(chosen, data), report
-
-
-def _affordable(report: StopReport, rules: AskingRules, n: int) -> int:
-    if rules.budget is None:
-        return n
-    return min(n, max(int(rules.budget - report.cost), 0))
 
 
 def _situation(
