@@ -462,7 +462,7 @@ class Campaign:
 
     def _next_round(self) -> int:
         """Return the number of answers at which the next refit is due."""
-        return self._covered + max(self._settings["every"], self._covered // ROUNDS)
+        return self._covered + max(int(self._settings["every"]), self._covered // ROUNDS)
 
 
 def _check_gold(gold: dict[str, str], tasks: NDArray[Any], classes: list[Any] | None) -> None:

@@ -21,6 +21,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("incremental", "fast"): "wisecrowd.kernels.incremental.fast",
+    ("incremental", "reference"): "wisecrowd.kernels.incremental.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
