@@ -96,19 +96,27 @@ def textbook() -> list[Row]:
 
 
 def stop_rule(delta: float = 0.03, n_seeds: int = 3) -> list[Row]:
+    """The stop rule, judged by confusion matrices everywhere and by the final labels of replays."""
     if data_folder() is None:
         return []
+    return [
+        *_stop_rows(delta, n_seeds, lambda name: "confusion", "labels by confusion matrices"),
+        *_stop_rows(delta, n_seeds, final_of, "final labels as in replays"),
+    ]
+
+
+def _stop_rows(delta: float, n_seeds: int, final, how: str) -> list[Row]:
     shares, losses = {}, {}
     for name in (*STOPPED, "bluebird"):
         print(f"... stop {name}", file=sys.stderr, flush=True)
         labels, truth = read_set(data_folder() / name)
         known, everything = as_truth(truth, labels), np.ones(labels.n_annotations, dtype=bool)
-        whole = accuracy_of(final_of(name), labels, everything, known)
+        whole = accuracy_of(final(name), labels, everything, known)
         runs = []
         for seed in range(n_seeds):
             run = run_policy(labels, get_policy("uncertain"), [1.0], seed, stop=delta)
             mask = run.asked[0] if run.stopped is None else run.stopped
-            runs.append((mask.mean(), whole - accuracy_of(final_of(name), labels, mask, known)))
+            runs.append((mask.mean(), whole - accuracy_of(final(name), labels, mask, known)))
         shares[name], losses[name] = np.mean(runs, axis=0)
     told = ", ".join(f"{n} {shares[n]:.2f} {-losses[n]:+.3f}" for n in shares)
     print(f"stop rule: share of the log and change of accuracy: {told}", flush=True)
@@ -117,7 +125,7 @@ def stop_rule(delta: float = 0.03, n_seeds: int = 3) -> list[Row]:
     )
     share, loss = (float(np.mean(list(one.values()))) for one in (shares, losses))
     worst = max(losses, key=losses.get)
-    what = f"stop rule, δ = {delta}, {len(shares)} sets"
+    what = f"stop rule, δ = {delta}, {len(shares)} sets, {how}"
     return [
         Row(f"{what}: mean share of the log", "≤ .55", f"{share:.3f}", share <= 0.55),
         Row(f"{what}: mean loss of accuracy", "≤ .005", f"{loss:+.4f}", loss <= 0.005),
@@ -148,12 +156,14 @@ def online() -> list[Row]:
         columns, rng = labels.to_dict(), np.random.default_rng(0)
         order = rng.permutation(labels.n_annotations)
         n = max(10, labels.n_annotations // 100)
-        parts = []
-        for rows in (order[:n], order[n:]):
-            parts.append(wc.CrowdLabels.from_arrays(
+        parts = [
+            wc.CrowdLabels.from_arrays(
                 *(columns[c][rows] for c in ("task", "worker", "label")),
-                timestamp=np.arange(len(rows)), classes=labels.classes,
-            ))  # fmt: skip
+                timestamp=np.arange(len(rows)),
+                classes=labels.classes,
+            )
+            for rows in (order[:n], order[n:])
+        ]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             batch = wc.aggregation.DawidSkene().fit(labels)
