@@ -397,6 +397,10 @@ class Campaign:
                     available = None  # a new worker can answer every task
             return stop_report(self._situation(), self.rules, available)
 
+    def rounds(self) -> list[RoundRecord]:
+        """Return the refits so far: answers used, advantages over habit, labels that changed."""
+        return list(self._history.records)
+
     def fit(self, method: Any = "auto", **parameters: Any) -> Any:
         """Fit a method to the answers and return it; ``gold`` counts as known classes."""
         made = get_method(method)(**parameters) if isinstance(method, str) else method

@@ -13,6 +13,7 @@ from wisecrowd.cli.compare import compare
 from wisecrowd.cli.convert import convert
 from wisecrowd.cli.evaluate import evaluate
 from wisecrowd.cli.inspect import inspect
+from wisecrowd.cli.loop import loop
 from wisecrowd.cli.methods import methods
 from wisecrowd.cli.next_queries import next_queries
 from wisecrowd.cli.predict import predict
@@ -24,7 +25,7 @@ from wisecrowd.cli.versions import versions
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
-    predict, next_queries, replay, versions,
+    predict, next_queries, replay, loop, versions,
 )  # fmt: skip
 NAMES = {"next_queries": "next"}  # commands whose names Python has taken
 # Placeholders in the help for parameters that name a file or a folder.

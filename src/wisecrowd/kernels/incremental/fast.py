@@ -7,6 +7,8 @@ import numpy as np
 from wisecrowd.kernels.compiling import compiled
 from wisecrowd.kernels.incremental.reference import Floats, Ints, Stream
 
+__all__ = ["coin_updates", "confusion_updates", "stepwise_updates"]
+
 TINY = 1e-300
 
 
