@@ -133,6 +133,24 @@ def test_answers_task_by_task_get_a_random_order(crowd):
     assert (np.diff(with_times.columns["timestamp"][order]) > 0).all()
 
 
+def test_a_classifier_is_the_task_prior(crowd):
+    labels = timed(crowd[0])
+    sure = np.full((150, 3), 1e-6)
+    sure[np.arange(150), [crowd[1][task] for task in labels.tasks.tolist()]] = 1.0
+    sure[[7, 90]] = 1 / 3  # the classifier knows nothing about these two
+    order = np.random.default_rng(0).permutation(150)
+    table, report = next_queries(
+        labels, labels.tasks[order], 2, task_prior=sure[order], model="one-coin", stop=None
+    )
+    assert report.predictive_gain > 0
+    assert set(table["task"].tolist()) == {labels.tasks[7], labels.tasks[90]}
+    plain, _ = next_queries(labels, labels.tasks, 150, model="one-coin")
+    known, _ = next_queries(labels, labels.tasks, 150, model="one-coin", task_prior=sure)
+    assert known["score"].sum() < plain["score"].sum()
+    with pytest.raises(DataError, match=r"give \(150, 3\)"):
+        next_queries(labels, labels.tasks, 2, task_prior=sure[:10])
+
+
 # ------------------------------------------------------------------------------------------ gold
 
 

@@ -29,7 +29,7 @@ from wisecrowd.core.ids.encoding import encode, lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value, suggestion
 from wisecrowd.core.parameter_checks import check_integer, check_number
-from wisecrowd.core.task_prior import as_task_prior
+from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
 from wisecrowd.inference.monitor import stage
 
 Floats = NDArray[np.float64]
@@ -224,6 +224,7 @@ def next_queries(
     gold: Any = None,
     cost: Any = None,
     open_tasks: bool = False,
+    task_prior: Any = None,
     **rules: Any,
 ) -> tuple[dict[str, NDArray[Any]], StopReport]:
     """Return the next queries as columns (task, worker, score, reason), and the stop report.
@@ -246,6 +247,9 @@ def next_queries(
     cost : mapping from worker to cost, optional
     open_tasks : bool
         Accept answers about tasks that are not in ``tasks``; they help the fit.
+    task_prior : (n_tasks, n_classes), optional
+        Probabilities of the classes before any label is seen, one row per entry of ``tasks``, such
+        as a classifier's output. Columns are in the order of ``labels.classes``.
     **rules
         ``policy``, ``model``, ``budget``, ``min_labels``, ``max_labels``, ``max_per_worker``,
         ``gold_share``, ``stop``, ``target``, ``random_state``, as for ``Campaign``.
@@ -263,7 +267,8 @@ def next_queries(
     listed = task_list(tasks)
     data = widened(labels, listed, workers, open_tasks)
     available = None if workers is None else worker_codes(workers, data)
-    situation = _situation(data, listed, gold, cost, asking)
+    prior = _aligned_prior(task_prior, tasks, data)
+    situation = _situation(data, listed, gold, cost, prior, asking)
     report = stop_report(situation, asking, available)
     if report.reason is not None and report.reason != "flips":
         chosen = choose_queries(situation, asking, np.empty(0, dtype=np.int64), n, [0])
@@ -273,8 +278,28 @@ def next_queries(
     return query_columns(chosen, data), report
 
 
+def _aligned_prior(task_prior: Any, tasks: Any, data: CrowdLabels) -> Floats | None:
+    """Return the prior of every task of the labels; tasks outside of the list have an even one."""
+    if task_prior is None:
+        return None
+    given = as_number_table(task_prior, "task prior")
+    if given.shape != (len(tasks), data.n_classes):
+        raise DataError(
+            f"The task prior has shape {given.shape}; give ({len(tasks)}, {data.n_classes}): one "
+            "row per task of the list, one column per class."
+        )
+    rows = np.full((data.n_tasks, data.n_classes), 1 / data.n_classes)
+    rows[lookup(list(tasks), data.tasks)] = given
+    return rows
+
+
 def _situation(
-    data: CrowdLabels, tasks: NDArray[Any], gold: Any, cost: Any, rules: AskingRules
+    data: CrowdLabels,
+    tasks: NDArray[Any],
+    gold: Any,
+    cost: Any,
+    prior: Floats | None,
+    rules: AskingRules,
 ) -> Situation:
     known = as_gold(gold, data)
     known = np.full(data.n_tasks, -1, dtype=np.int32) if known is None else known
@@ -285,7 +310,8 @@ def _situation(
     costs = worker_costs(cost, data)
     askable = np.zeros(data.n_tasks, dtype=bool)
     askable[lookup(tasks, data.tasks)] = True
-    history = observed(data, questions, rules.model, rules.random_state)
+    known_prior = as_task_prior(prior, questions if (questions >= 0).any() else None, data)
+    history = observed(data, known_prior, rules.model, rules.random_state)
     return Situation(
         data, history, questions, scoring, askable, costs,
         float(costs[data.worker].sum()), data.n_annotations, data.n_annotations,
@@ -310,7 +336,7 @@ def arrival_order(data: CrowdLabels, seed: int) -> tuple[Longs, bool]:
     return np.random.default_rng([seed, 7]).permutation(data.n_annotations), False
 
 
-def observed(data: CrowdLabels, gold: NDArray[np.int32], model: Any, seed: int = 0) -> History:
+def observed(data: CrowdLabels, prior: TaskPrior, model: Any, seed: int = 0) -> History:
     """Return the history of answers in their order, from refits at even distances."""
     history = History(model)
     E = data.n_annotations
@@ -319,7 +345,6 @@ def observed(data: CrowdLabels, gold: NDArray[np.int32], model: Any, seed: int =
     order, _ = arrival_order(data, seed)
     arrival = np.empty(E, dtype=np.int64)
     arrival[order] = np.arange(E)
-    prior = as_task_prior(None, gold if (gold >= 0).any() else None, data)
     before: CrowdLabels | None = None
     first = 0
     rounds = ROUNDS if E <= LARGE else FEW_ROUNDS
