@@ -9,7 +9,15 @@ pytest.importorskip("httpx")
 
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
-from wisecrowd.acquire.service import DEEPEST, MOST_BYTES, OPENAPI, check_address, make_app
+from wisecrowd.acquire.service import (
+    DEEPEST,
+    MOST_BYTES,
+    MOST_CLIENTS,
+    OPENAPI,
+    RateLimit,
+    check_address,
+    make_app,
+)
 from wisecrowd.core.exceptions import ParameterError
 
 # Which client library starlette prefers does not matter here.
@@ -144,6 +152,22 @@ def test_other_addresses_need_a_secret(host):
 def test_brackets_in_texts_are_not_nesting(client, campaign):
     rows = [{"task": "t1", "worker": "[" * 300 + '"[' * n, "label": "x"} for n in range(3)]
     assert client.post("/answers", json=rows).json()["new"] == 3
+
+
+def test_too_many_requests(campaign):
+    from starlette.testclient import TestClient
+
+    with TestClient(make_app(campaign, limit=RateLimit(rate=0.001, burst=3.0))) as client:
+        codes = [client.get("/next", params={"worker": "a"}).status_code for _ in range(5)]
+    assert codes == [200, 200, 200, 429, 429]
+
+
+def test_the_limit_forgets_old_clients():
+    limit = RateLimit(rate=1.0, burst=1.0)
+    for number in range(MOST_CLIENTS + 10):
+        assert limit.allows(str(number), 0.0)
+    assert not limit.allows(str(MOST_CLIENTS + 9), 0.0)
+    assert len(limit._left) <= MOST_CLIENTS
 
 
 def test_names_are_not_addresses():

@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 import json
 import re
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ MOST_BYTES = 10_000_000  # of a body; an import of 10 000 tasks sends a quarter 
 DEEPEST = 100  # levels of nested JSON
 MOST_ASKED = 100  # queries of one request
 LONGEST_ID = 1000  # characters of a worker's id
+RATE, BURST = 1000.0, 2000.0  # requests of one client per second, and at once
+MOST_CLIENTS = 10_000  # clients that the limit of the rate remembers
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _OPENING, _CLOSING = (np.frombuffer(marks, dtype=np.uint8) for marks in (b"[{", b"]}"))
 PAGE = Path(__file__).with_name("live_page.html")
@@ -41,6 +44,30 @@ class RefusedError(Exception):
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status, self.sentence = status, sentence
+
+
+class RateLimit:
+    """A limit on the requests of each client: a bucket of ``burst`` that ``rate`` refills.
+
+    Examples
+    --------
+    >>> limit = RateLimit(rate=1.0, burst=2.0)
+    >>> [limit.allows("a", now) for now in (0.0, 0.0, 0.0, 1.0, 1.0)]
+    [True, True, False, True, False]
+    """
+
+    def __init__(self, rate: float = RATE, burst: float = BURST) -> None:
+        self._rate, self._burst = rate, burst
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def allows(self, client: str, now: float) -> bool:
+        """Return whether a request at a time, in seconds, is within the limit, and count it."""
+        left, before = self._left.pop(client, (self._burst, now))
+        left = min(self._burst, left + max(now - before, 0.0) * self._rate)
+        while len(self._left) >= MOST_CLIENTS:  # forget the client that was silent longest
+            del self._left[next(iter(self._left))]
+        self._left[client] = (left - 1 if left >= 1 else left), now
+        return left >= 1
 
 
 def check_address(host: str, secret: str | None) -> bool:
@@ -64,7 +91,9 @@ def check_address(host: str, secret: str | None) -> bool:
     return loopback
 
 
-def make_app(campaign: Campaign, secret: str | None = None) -> Starlette:
+def make_app(
+    campaign: Campaign, secret: str | None = None, limit: RateLimit | None = None
+) -> Starlette:
     """Return the service of a campaign as an ASGI application.
 
     Parameters
@@ -72,6 +101,7 @@ def make_app(campaign: Campaign, secret: str | None = None) -> Starlette:
     campaign : Campaign
     secret : str, optional
         Every request but the page and ``/health`` needs ``Authorization: Bearer SECRET``.
+    limit : RateLimit, optional
     """
     try:
         from starlette.applications import Starlette
@@ -81,7 +111,7 @@ def make_app(campaign: Campaign, secret: str | None = None) -> Starlette:
             "The service needs starlette and uvicorn; install them with "
             "pip install 'wisecrowd[serve]'."
         ) from None
-    service = CampaignService(campaign, secret)
+    service = CampaignService(campaign, secret, limit or RateLimit())
     return Starlette(routes=[
         Route("/", service.page), Route("/health", service.health),
         Route("/openapi.json", service.openapi), Route("/status", service.status),
@@ -92,8 +122,8 @@ def make_app(campaign: Campaign, secret: str | None = None) -> Starlette:
 class CampaignService:
     """The endpoints. The campaign works in a thread, so that requests do not wait for a fit."""
 
-    def __init__(self, campaign: Campaign, secret: str | None) -> None:
-        self._campaign, self._secret = campaign, secret
+    def __init__(self, campaign: Campaign, secret: str | None, limit: RateLimit) -> None:
+        self._campaign, self._secret, self._limit = campaign, secret, limit
 
     async def page(self, request: Request) -> Response:
         """Return the live page, which holds no data of its own."""
@@ -132,6 +162,9 @@ class CampaignService:
         from starlette.concurrency import run_in_threadpool
 
         try:
+            client = request.client.host if request.client else ""
+            if not self._limit.allows(client, time.monotonic()):
+                raise RefusedError(429, "Too many requests; wait a second.")
             self._authorise(request)
             body = await _body(request) if request.method == "POST" else None
             return _reply(200, await run_in_threadpool(work, request, body))
