@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from wisecrowd.reporting.document import report as report
 
 _MODULES = (
-    "acquire", "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate", "testing"
+    "acquire", "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate",
+    "testing",
 )  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
