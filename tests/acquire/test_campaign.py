@@ -191,6 +191,8 @@ def test_a_campaign_is_continued(tmp_path):
     parts.close()
     with pytest.raises(DataError, match="other settings"):
         Campaign(range(41), path=path)
+    with pytest.raises(DataError, match="other settings"):
+        Campaign(range(1, 41), path=path)
     again = filled(n_answers=120, path=path)
     assert again.stop_report() == whole.stop_report()
     assert again.ask(10, workers=list("abc")) == whole.ask(10, workers=list("abc"))

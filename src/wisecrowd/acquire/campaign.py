@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.acquire.answer_log import AnswerLog
+from wisecrowd.acquire.campaign_input import (
+    answer_rows,
+    checked_prices,
+    class_list,
+    digest_of,
+    distinct,
+)
 from wisecrowd.acquire.campaign_store import CampaignStore, id_text
 from wisecrowd.acquire.gold_questions import split_gold
 from wisecrowd.acquire.history import History, RoundRecord
@@ -129,19 +135,14 @@ class Campaign:
             raise ParameterError("model of a campaign is auto, one-coin or confusion.")
         check_number("lease_seconds", lease_seconds, 0.0)
         listed = task_list(list(tasks))
-        prices = {} if cost is None else {id_text(k): float(v) for k, v in dict(cost).items()}
-        for worker, price in prices.items():
-            check_number(f"The cost of worker {worker}", price, 1e-12)
         known = {} if gold is None else {id_text(k): id_text(v) for k, v in dict(gold).items()}
-        names = _distinct(classes)
-        _check_gold(known, listed, names if classes is not None else None)
-        if classes is None:
-            names = _distinct(json.loads(label) for label in known.values())
+        names = class_list(classes, known, listed)
         check_target(target, (len(known) + 1) // 2)
         settings = {
-            "rules": asdict(rules), "cost": prices, "gold": known, "closed": classes is not None,
-            "lease_seconds": float(lease_seconds), "open_tasks": bool(open_tasks),
-            "every": max(1, int(np.ceil(EVERY * len(listed)))), "n_listed": len(listed),
+            "rules": asdict(rules), "cost": checked_prices(cost), "gold": known,
+            "closed": classes is not None, "lease_seconds": float(lease_seconds),
+            "open_tasks": bool(open_tasks), "every": max(1, int(np.ceil(EVERY * len(listed)))),
+            "tasks": digest_of(listed), "classes": digest_of(names),
         }  # fmt: skip
         store = CampaignStore(path)
         with store.transaction():
@@ -150,7 +151,7 @@ class Campaign:
                 store.add_ids("tasks", listed.tolist(), 0)
                 store.set("n_classes", len(names))
                 store.add_ids("classes", names, 0)
-                store.add_ids("workers", _distinct(workers), 0)
+                store.add_ids("workers", distinct(workers), 0)
         if store.get("settings") != json.loads(json.dumps(settings, default=float)):
             raise DataError(
                 f"{path} holds a campaign with other settings; continue it with "
@@ -232,7 +233,7 @@ class Campaign:
         ``answers`` is a frame with the columns task, worker, label and optionally timestamp and
         id, or an iterable of such tuples.
         """
-        rows = list(_answer_rows(answers))
+        rows = list(answer_rows(answers))
         with self._changing():
             new = [self._insert(*row) for row in rows]
         return sum(new)
@@ -467,48 +468,3 @@ class Campaign:
     def _next_round(self) -> int:
         """Return the number of answers at which the next refit is due."""
         return self._covered + max(int(self._settings["every"]), self._covered // ROUNDS)
-
-
-def _check_gold(gold: dict[str, str], tasks: NDArray[Any], classes: list[Any] | None) -> None:
-    """Refuse gold about unknown tasks or with unknown classes."""
-    known = {id_text(task) for task in tasks.tolist()}
-    named = None if classes is None else {id_text(one) for one in classes}
-    for task, label in gold.items():
-        if task not in known:
-            raise DataError(
-                f"Gold names task {task}, which is not in the campaign; remove it from the gold or "
-                "add the task."
-            )
-        if named is not None and label not in named:
-            raise DataError(
-                f"Gold gives task {task} the class {label}, which is not among the classes "
-                f"({describe_ids(classes or [])}); declare it or correct the gold."
-            )
-
-
-def _distinct(ids: Iterable[Any] | None) -> list[Any]:
-    return [] if ids is None else list(dict.fromkeys(ids))
-
-
-def _answer_rows(answers: Any) -> Iterable[tuple[Any, ...]]:
-    """Yield (task, worker, label, timestamp, id) of a frame or of tuples."""
-    if hasattr(answers, "columns") or hasattr(answers, "column_names"):
-        import narwhals as nw
-
-        frame = nw.from_native(answers, eager_only=True)
-        lacking = [name for name in ("task", "worker", "label") if name not in frame.columns]
-        if lacking:
-            raise DataError(f"The frame has no column {lacking[0]!r}; rename the one that is it.")
-        names = ("task", "worker", "label", "timestamp", "id")
-        n = len(frame)
-        columns = [frame[c].to_list() if c in frame.columns else [None] * n for c in names]
-        yield from zip(*columns, strict=True)
-        return
-    for row in answers:
-        given = tuple(row)
-        if not 3 <= len(given) <= 5:
-            raise DataError(
-                f"An answer has {len(given)} values; give task, worker, label and, if there are "
-                "any, timestamp and id."
-            )
-        yield (*given, *[None] * (5 - len(given)))
