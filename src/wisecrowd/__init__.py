@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wisecrowd._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from wisecrowd import acquire as acquire
     from wisecrowd import aggregation as aggregation
     from wisecrowd import audit as audit
     from wisecrowd import datasets as datasets
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from wisecrowd.reporting.document import report as report
 
 _MODULES = (
-    "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate", "testing"
+    "acquire", "aggregation", "audit", "datasets", "learning", "metrics", "nn", "simulate",
+    "testing",
 )  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",

@@ -13,8 +13,11 @@ from wisecrowd.cli.compare import compare
 from wisecrowd.cli.convert import convert
 from wisecrowd.cli.evaluate import evaluate
 from wisecrowd.cli.inspect import inspect
+from wisecrowd.cli.loop import loop
 from wisecrowd.cli.methods import methods
+from wisecrowd.cli.next_queries import next_queries
 from wisecrowd.cli.predict import predict
+from wisecrowd.cli.replay import replay
 from wisecrowd.cli.report import report
 from wisecrowd.cli.simulate import simulate
 from wisecrowd.cli.train import train
@@ -22,13 +25,14 @@ from wisecrowd.cli.versions import versions
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
-    predict, versions,
+    predict, next_queries, replay, loop, versions,
 )  # fmt: skip
+NAMES = {"next_queries": "next"}  # commands whose names Python has taken
 # Placeholders in the help for parameters that name a file or a folder.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
     "Exit codes: 0 success, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
-    "data or file, 130 Ctrl-C."
+    "data or file, 4 nothing more to ask (next), 130 Ctrl-C."
 )
 
 
@@ -43,7 +47,7 @@ def build_command() -> Any:
     )
     app.callback()(root)
     for command in COMMANDS:
-        app.command()(command)
+        app.command(NAMES.get(command.__name__))(command)
     built: Any = typer.main.get_command(app)
     for made in built.commands.values():
         for parameter in made.params:

@@ -57,11 +57,17 @@ def describe_run(context: typer.Context, sources: list[str], **facts: Any) -> Ma
 
 
 def read_labels(
-    files: list[str], reading: Reading, notes: Notes, default_type: str | None = None
+    files: list[str],
+    reading: Reading,
+    notes: Notes,
+    default_type: str | None = None,
+    *,
+    keep_order: bool = False,
 ) -> CrowdLabels:
     """Read annotations by the options, and note what was detected, dropped or merged.
 
-    ``default_type`` is the type of labels that nothing declares.
+    ``default_type`` is the type of labels that nothing declares. With ``keep_order`` rows without a
+    timestamp get their number as one.
     """
     from wisecrowd.io.tables import read
 
@@ -87,6 +93,7 @@ def read_labels(
             **reading.layout,
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
+            keep_order=keep_order,
         )
     for note in labels.notes:
         notes(note)

@@ -59,6 +59,8 @@ class Tags:
         It handles two classes only (wrap it in OneVsRest for more).
     exact_replication : bool
         An integer weight is the same as repeating the annotation.
+    online : bool
+        ``update`` works: new answers join a fit without starting again.
     pooled : bool
         Workers inform each other beyond the tasks they share, so workers of unrelated tasks matter.
     stochastic : bool
@@ -74,6 +76,7 @@ class Tags:
     exact_replication: bool = True
     stochastic: bool = False
     pooled: bool = False
+    online: bool = False
 
 
 class Aggregator(Estimator):
@@ -184,7 +187,45 @@ class Aggregator(Estimator):
                 found = self._findings(problem, result, prior.gold)
                 result = replace(result, findings=(*result.findings, *found))
             self._publish(labels, result)
+            if self.tags().online:
+                kept = importlib.import_module("wisecrowd.families.incremental").Kept
+                self._kept = kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)
+        return self
+
+    def update(
+        self, answers: Any, *, sweeps: int = 0, forget: float = 1.0, stepwise: bool = False
+    ) -> Self:
+        """Add new answers to a fit, one at a time, without starting again (incremental EM).
+
+        New tasks, workers and classes join. A repeated pair of task and worker replaces the old
+        answer. Answers count in the order of their timestamps, else of tasks and workers. A method
+        that is not fitted is fitted. Some methods only have updates; the others say which.
+
+        Parameters
+        ----------
+        answers : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
+            The new answers only.
+        sweeps : int
+            Passes over all tasks after the new answers; with many, the result is that of ``fit``.
+        forget : float
+            Factor, up to 1, of the weight of all earlier answers, for workers who change.
+        stepwise : bool
+            Keep nothing but counts, for endless streams (stepwise EM). Results are then about the
+            tasks of the new answers only.
+        """
+        if not self.tags().online:
+            able = importlib.import_module("wisecrowd.families.incremental").updatable()
+            raise ParameterError(
+                f"{type(self).__name__} cannot be updated; fit it again with all labels, or use "
+                f"one of {', '.join(able)}."
+            )
+        if not self.__sklearn_is_fitted__():
+            return self.fit(answers)
+        self._validate_parameters()
+        importlib.import_module("wisecrowd.families.incremental").update_method(
+            self, answers, sweeps=sweeps, forget=forget, stepwise=stepwise
+        )
         return self
 
     def memory_needed(self, labels: Any) -> int:

@@ -7,7 +7,7 @@ r"""One accuracy per worker, fitted by EM in O(annotations) per iteration for an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.votes import vote_table
 from wisecrowd.engines.memory import MemoryShards, Shard
 from wisecrowd.families.confusion import safe_log
+from wisecrowd.families.incremental import Arrival, contributions, run_passes, stream_of
 from wisecrowd.families.sparse_posterior import (
     PosteriorMatrix,
     SparsePosterior,
@@ -252,6 +253,58 @@ class OneCoinEM(Aggregator):
                 model, best, shards = self._climb(problem, log_shares(shares), probas)
         shards.collect(model, "answer", best.states, best.params, probas.store)
         return self._result(labels, model, best, probas.matrix())
+
+    def _update(self, problem: Problem, arrival: Arrival, sweeps: int) -> tuple[Fit, Floats]:
+        """Return the fit after new answers, and the weight of each task in its counts."""
+        labels, K = problem.data, problem.data.n_classes
+        if K == 1:  # every label is right
+            return self._fit(problem), arrival.scale
+        probas = PosteriorMatrix(labels)
+        fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
+        params, scale, n_sweeps = self._passes(problem, arrival, sweeps, fixed, probas)
+        if fixed is None and isinstance(self.class_prior, str) and self.class_prior == "auto":
+            shares = shares_of_vote_if_drifted(labels, params)
+            if shares is not None:
+                fixed = log_shares(shares)
+                params, scale, n_sweeps = self._passes(problem, arrival, sweeps, fixed, probas)
+        model = self._model(labels, fixed, probas)
+        shards = problem.cut(labels.n_workers + K)
+        states = shards.begin(model)
+        stats = shards.collect(model, "answer", states, params, probas.store)
+        objective = (model.objective(stats, params),)
+        best = LoopResult(params, stats, states, objective, 1 + n_sweeps, True)
+        return self._result(labels, model, best, probas.matrix()), scale
+
+    def _passes(
+        self,
+        problem: Problem,
+        arrival: Arrival,
+        sweeps: int,
+        fixed: Floats | None,
+        probas: PosteriorMatrix,
+    ) -> tuple[CoinParams, Floats, int]:
+        """Return the parameters after new answers, the weights of tasks, and the sweeps."""
+        data, K = problem.data, problem.data.n_classes
+        stream, coin = stream_of(problem, arrival), as_coin_prior(self.prior)
+        correct, total, mass = np.zeros(data.n_workers), np.zeros(data.n_workers), np.zeros(K)
+        known = np.zeros(K) if fixed is None else fixed
+
+        def recount() -> None:
+            weight, per_task = contributions(stream)
+            right = weight * stream.probas[stream.task, stream.label]
+            correct[:] = np.bincount(stream.worker, right, len(correct))
+            total[:] = np.bincount(stream.worker, weight, len(total))
+            mass[:] = (per_task[:, None] * stream.probas).sum(axis=0)
+
+        def update(kernels: Any, order: NDArray[np.int64]) -> float:
+            return float(kernels.coin_updates(
+                order, stream, (coin.a, coin.b), correct, total, mass, known, fixed is not None
+            ))  # fmt: skip
+
+        n_sweeps = run_passes(arrival, stream, sweeps, update, recount, mass)
+        recount()
+        model = replace(self._model(data, fixed, probas), weights=total)
+        return model.global_step(CoinStats(correct, mass, 0.0), None), stream.scale, n_sweeps
 
     def _climb(
         self, problem: Problem, fixed: Floats | None, probas: PosteriorMatrix

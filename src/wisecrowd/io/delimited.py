@@ -150,7 +150,7 @@ def _header(start: bytes, source: Source, request: Request, separator: str) -> _
     if names is not None:
         require_names(names, first_row, source.name)
         return _Header(list(names), used, blank_lines, 0, text[blank:])
-    if len(first_row) < 2:
+    if len(first_row) < 2 and not request.narrow:
         raise DataError(
             f"{source.name} has one column only, {first_row[0]!r}; columns for task, worker and "
             "label are needed, separated by commas, tabs or semicolons."

@@ -77,6 +77,8 @@ class Request:
         The kind of labels; its container names the columns that hold them.
     undeclared : bool
         Whether the columns of the first table, or the platform, may choose the kind.
+    narrow : bool
+        Whether a table of one column is accepted.
     """
 
     asked: Mapping[str, str | None]
@@ -91,6 +93,7 @@ class Request:
     selection: Selection = field(default_factory=Selection)
     kind: Kind = field(default_factory=lambda: get_kind(LABELS))
     undeclared: bool = False
+    narrow: bool = False
 
     @property
     def id_roles(self) -> tuple[str, ...]:

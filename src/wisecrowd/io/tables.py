@@ -54,6 +54,7 @@ def read(
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
     default_type: str | None = None,
+    keep_order: bool = False,
     **others: str | None,
 ) -> CrowdLabels:
     r"""Read annotations from plain tables, or from what annotation platforms export.
@@ -104,6 +105,8 @@ def read(
     default_type : str, optional
         The kind where neither ``type`` nor the columns nor the platform declare one: "labels"
         takes every value for a class.
+    keep_order : bool
+        Number the rows as ``timestamp`` if the data have no times.
     **others : str
         Names of the optional columns ``weight``, ``timestamp``, ``duration``, ``cost``,
         ``question``, ``worker_kind``; of pairs also ``left`` and ``right``, which in an export
@@ -143,6 +146,11 @@ def read(
         undeclared=type is None and classes is None and not (wide or worker_columns or sides),
     )
     columns_read = read_columns(find_sources(path), format, request)
+    if keep_order and "timestamp" not in columns_read:
+        task_ids = columns_read["task"]
+        n_rows = len(task_ids.codes if isinstance(task_ids, Encoded) else task_ids)
+        columns_read["timestamp"] = np.arange(n_rows, dtype=np.float64)
+        columns_read["notes"] += ("answers count in the order of their rows",)
     kind = request.kind
     declared = type or (default_type if kind.name == LABELS else kind.name)
     options = kind.container.reading_options(classes=classes, abstain=abstain, type=declared)
@@ -308,8 +316,12 @@ def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
     return lambda rows, limit=5: name(original[rows], limit)
 
 
-def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -> Any:
+def read_frame(
+    path: PathLike, format: str = AUTO, *, encoding: str = "utf-8", narrow: bool = False
+) -> Any:
     r"""Read every column of one table file as a pyarrow table; those of csv and tsv are text.
+
+    With ``narrow`` a table of one column is accepted.
 
     Examples
     --------
@@ -321,7 +333,7 @@ def read_frame(path: PathLike, format: str = AUTO, *, encoding: str = "utf-8") -
     """
     import pyarrow as pa
 
-    request = Request({}, encoding)
+    request = Request({}, encoding, narrow=narrow)
     parts: dict[str, list[Any]] = {}
     for _, _, batch in _batches(find_sources(path), format, request):
         for name, chunks in batch.items():

@@ -23,6 +23,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("incremental", "fast"): "wisecrowd.kernels.incremental.fast",
+    ("incremental", "reference"): "wisecrowd.kernels.incremental.reference",
     ("noise_levels", "fast"): "wisecrowd.kernels.noise_levels.fast",
     ("noise_levels", "reference"): "wisecrowd.kernels.noise_levels.reference",
     ("online_ratings", "fast"): "wisecrowd.kernels.online_ratings.fast",

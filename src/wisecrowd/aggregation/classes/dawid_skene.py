@@ -68,7 +68,9 @@ class DawidSkene(ConfusionEM):
     accelerate: bool = True
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
 
     def _model(self, problem: Problem) -> DirichletModel:

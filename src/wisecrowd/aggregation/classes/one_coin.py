@@ -91,5 +91,7 @@ class OneCoin(OneCoinEM):
     accelerate: bool = False
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=14.8, task=16.3, dense=11.6)

@@ -1,0 +1,470 @@
+"""Campaign: ask for labels and tell the answers, in a state that survives a crash."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from wisecrowd.acquire.answer_log import AnswerLog
+from wisecrowd.acquire.campaign_input import (
+    answer_rows,
+    checked_prices,
+    class_list,
+    digest_of,
+    distinct,
+)
+from wisecrowd.acquire.campaign_store import CampaignStore, id_text
+from wisecrowd.acquire.gold_questions import split_gold
+from wisecrowd.acquire.history import History, RoundRecord
+from wisecrowd.acquire.stop_rule import StopReport, check_target
+from wisecrowd.acquire.suggesting import (
+    MOST_QUERIES,
+    AskingRules,
+    Situation,
+    choose_queries,
+    stop_report,
+    task_list,
+)
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.registry import get_method
+
+LEASE_SECONDS = 3600.0
+EVERY = 0.01  # answers between refits, as a share of the tasks
+ROUNDS = 40  # later, a refit adds this part of the answers before it: 30 to 50 are enough
+
+
+class Query(NamedTuple):
+    """A question to a worker: the number of the query, task, worker, score and reason."""
+
+    id: int
+    task: Any
+    worker: Any
+    score: float
+    reason: str
+
+
+class Campaign:
+    """A campaign: which queries are open, which answers are there, and what to ask next.
+
+    Parameters
+    ----------
+    tasks : sequence of ids
+        Everything that may be asked about.
+    classes : sequence of ids, optional
+        All classes; a label outside is refused. Without it labels define the classes.
+    workers : sequence of ids, optional
+        Known workers; others join with their first answer or query.
+    model : "auto", "one-coin" or "confusion"
+        Model that drives the choice.
+    policy : str
+        "uncertain" (the default), "balanced", "random", "margin", "information",
+        "epsilon-greedy", "best-worker" or "bandit".
+    budget : float, optional
+        Total cost of all answers.
+    min_labels, max_labels : int, int or None
+        Labels that every task gets first, and its maximum; open queries count.
+    max_per_worker : int, optional
+        Most labels of one worker.
+    gold : mapping from task to class, optional
+        Gold questions.
+    gold_share : float
+        Share of queries that are gold questions; 0 asks none.
+    cost : mapping from worker to cost, optional
+        Cost of an answer; 1 by default.
+    stop : float or None
+        Stop when fewer labels change per answer.
+    target : float, optional
+        Stop at this accuracy on gold; half of the gold is then held out from the fits.
+    random_state : int
+    path : path, optional
+        Database of the campaign. A file that exists is continued. By default in memory.
+    lease_seconds : float
+        Time after which an unanswered query may be asked again.
+    open_tasks : bool
+        Accept answers about tasks that are not in ``tasks``.
+
+    Examples
+    --------
+    >>> campaign = Campaign(["t1", "t2"], classes=["cat", "dog"])
+    >>> [query.task for query in campaign.ask(2, workers=["ann"])]
+    ['t2', 't1']
+    >>> campaign.tell("t1", "ann", "cat")
+    True
+    >>> campaign.labels
+    CrowdLabels(2 tasks, 1 workers, 2 classes, 1 annotations)
+    """
+
+    def __init__(
+        self,
+        tasks: Sequence[Any],
+        classes: Sequence[Any] | None = None,
+        workers: Sequence[Any] | None = None,
+        model: str = "auto",
+        policy: str = "uncertain",
+        budget: float | None = None,
+        min_labels: int = 1,
+        max_labels: int | None = None,
+        gold: Any = None,
+        gold_share: float = 0.0,
+        cost: Any = None,
+        stop: float | None = 0.03,
+        random_state: int = 0,
+        *,
+        max_per_worker: int | None = None,
+        target: float | None = None,
+        path: Any = None,
+        lease_seconds: float = LEASE_SECONDS,
+        open_tasks: bool = False,
+    ) -> None:
+        rules = AskingRules(
+            policy=policy, model=model, budget=budget, min_labels=min_labels,
+            max_labels=max_labels, max_per_worker=max_per_worker, gold_share=gold_share, stop=stop,
+            target=target, random_state=random_state,
+        )  # fmt: skip
+        rules.check()
+        if not isinstance(model, str):
+            raise ParameterError("model of a campaign is auto, one-coin or confusion.")
+        check_number("lease_seconds", lease_seconds, 0.0)
+        listed = task_list(list(tasks))
+        known = {} if gold is None else {id_text(k): id_text(v) for k, v in dict(gold).items()}
+        names = class_list(classes, known, listed)
+        check_target(target, (len(known) + 1) // 2)
+        settings = {
+            "rules": asdict(rules), "cost": checked_prices(cost), "gold": known,
+            "closed": classes is not None, "lease_seconds": float(lease_seconds),
+            "open_tasks": bool(open_tasks), "every": max(1, int(np.ceil(EVERY * len(listed)))),
+            "tasks": digest_of(listed), "classes": digest_of(names),
+        }  # fmt: skip
+        store = CampaignStore(path)
+        with store.transaction():
+            if store.get("settings") is None:
+                store.set("settings", settings)
+                store.add_ids("tasks", listed.tolist(), 0)
+                store.set("n_classes", len(names))
+                store.add_ids("classes", names, 0)
+                store.add_ids("workers", distinct(workers), 0)
+        if store.get("settings") != json.loads(json.dumps(settings, default=float)):
+            raise DataError(
+                f"{path} holds a campaign with other settings; continue it with "
+                "Campaign.open(path), or give another path."
+            )
+        self._begin(store)
+
+    @classmethod
+    def open(cls, path: Any) -> Campaign:
+        """Continue the campaign of a database."""
+        store = CampaignStore(path)
+        if store.get("settings") is None:
+            raise DataError(f"{path} holds no campaign; start one with Campaign(tasks, path=...).")
+        made = cls.__new__(cls)
+        made._begin(store)
+        return made
+
+    def _begin(self, store: CampaignStore) -> None:
+        self._store = store
+        settings = store.get("settings")
+        self.rules = AskingRules(**settings["rules"])
+        self._settings = settings
+        self._log = AnswerLog(store)
+        self._history = History(self.rules.model)
+        self._covered = 0  # answers that the latest fit has used
+        with self._log.transaction():
+            self._load_rounds_and_gold()
+
+    def _load_rounds_and_gold(self) -> None:
+        gold = np.full(len(self._log.ids["tasks"]), -1, dtype=np.int32)
+        for task, label in self._settings["gold"].items():
+            i, k = (self._log.find(*one) for one in
+                    (("tasks", json.loads(task)), ("classes", json.loads(label))))  # fmt: skip
+            if i is not None and k is not None:
+                gold[i] = k
+        rng = np.random.default_rng([self.rules.random_state, 5])
+        self._questions, self._scoring = split_gold(gold, self.rules.target, rng)
+        self._load_rounds()
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Run a block as one transaction; if it fails, this object is as before it too."""
+        history = self._history
+        state = dict(history.gains), len(history.records), list(history.beliefs), self._covered
+        try:
+            with self._log.transaction():
+                yield
+        except BaseException:
+            history.gains, n_records, history.beliefs, self._covered = state
+            del history.records[n_records:]
+            raise
+
+    # -------------------------------------------------------------------------------- answers
+
+    def tell(
+        self, task: Any, worker: Any, label: Any, timestamp: float | None = None, id: Any = None
+    ) -> bool:
+        """Store an answer; it is on the disk when this returns.
+
+        Parameters
+        ----------
+        task, worker, label : ids
+            The last answer of a worker about a task counts. A label of None withdraws it.
+        timestamp : float, optional
+            Kept, but not used: the order of answers is that of their arrival.
+        id : text or number, optional
+            Key of the delivery; an answer with the same key is stored once.
+
+        Returns
+        -------
+        bool
+            False if the answer was there already.
+        """
+        return self.tell_many([(task, worker, label, timestamp, id)]) == 1
+
+    def tell_many(self, answers: Any) -> int:
+        """Store many answers in one transaction, all or none, and return how many are new.
+
+        ``answers`` is a frame with the columns task, worker, label and optionally timestamp and
+        id, or an iterable of such tuples.
+        """
+        rows = list(answer_rows(answers))
+        with self._changing():
+            new = [self._insert(*row) for row in rows]
+        return sum(new)
+
+    def _insert(self, task: Any, worker: Any, label: Any, timestamp: Any, id: Any) -> bool:
+        key = None if id is None else id_text(id)
+        if key is not None and self._store.rows("SELECT 1 FROM answers WHERE key = ?", (key,)):
+            return False
+        i = self._task_code(task)
+        j = self._log.code("workers", worker)
+        k = None if label is None else self._class_code(label)
+        last = self._store.rows(
+            "SELECT label FROM answers WHERE task = ? AND worker = ? ORDER BY row DESC LIMIT 1",
+            (i, j),
+        )
+        if (last and last[0][0] == k and key is None) or (not last and k is None):
+            return False
+        lease = self._store.rows(
+            "SELECT query FROM leases JOIN queries ON query = id "
+            "WHERE task = ? AND (worker = ? OR worker IS NULL) ORDER BY worker IS NULL, id LIMIT 1",
+            (i, j),
+        )
+        price = self._settings["cost"].get(id_text(worker), 1.0)
+        self._store.run(
+            "INSERT INTO answers (key, task, worker, label, cost, timestamp, asked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (key, i, j, k, price, timestamp, int(bool(lease))),
+        )
+        if lease:
+            self._store.run("DELETE FROM leases WHERE query = ?", lease[0])
+        return True
+
+    def _task_code(self, task: Any) -> int:
+        known = self._log.find("tasks", task)
+        if known is not None:
+            return known
+        if not self._settings["open_tasks"]:
+            hint = suggestion(task, self._log.ids["tasks"])
+            raise DataError(
+                f"Task {task!r}{hint} is not in the campaign; correct it, or start the campaign "
+                "with open_tasks=True."
+            )
+        return self._log.code("tasks", task)
+
+    def _class_code(self, label: Any) -> int:
+        known = self._log.find("classes", label)
+        if known is not None:
+            return known
+        if self._settings["closed"]:
+            ids = self._log.ids["classes"]
+            raise DataError(
+                f"Label {label!r}{suggestion(label, ids)} is not among the classes "
+                f"({describe_ids(ids)}); correct it."
+            )
+        return self._log.code("classes", label)
+
+    # -------------------------------------------------------------------------------- queries
+
+    def ask(self, n: int, workers: Sequence[Any] | None = None) -> list[Query]:
+        """Return up to ``n`` queries and lease them; an empty list if there is nothing to ask.
+
+        Parameters
+        ----------
+        n : int
+        workers : sequence of ids, optional
+            Workers who are available now; without it the queries are for anybody.
+        """
+        check_integer("n", n, 1, MOST_QUERIES)
+        if isinstance(workers, str):
+            raise ParameterError(f"workers is {workers!r}; give a list of workers.")
+        with self._changing():
+            self._expire()
+            available = None
+            if workers is not None:
+                codes = [self._log.code("workers", worker) for worker in workers]
+                available = np.unique(np.array(codes, dtype=np.int64))
+            self._advance()
+            situation = self._situation()
+            seed = [situation.n_asked, situation.n_answers]
+            return self._lease(choose_queries(situation, self.rules, available, n, seed))
+
+    def _lease(self, chosen: Any) -> list[Query]:
+        made, ids = [], self._log.ids
+        expires = time.time() + self._settings["lease_seconds"]
+        columns = (chosen.pairs.task.tolist(), chosen.pairs.worker.tolist(),
+                   chosen.score.tolist(), chosen.reason)  # fmt: skip
+        for i, j, score, reason in zip(*columns, strict=True):
+            number = self._store.run(
+                "INSERT INTO queries (task, worker, score, reason) VALUES (?, ?, ?, ?)",
+                (i, None if j < 0 else j, score, reason),
+            ).lastrowid
+            self._store.run("INSERT INTO leases VALUES (?, ?)", (number, expires))
+            worker = None if j < 0 else ids["workers"][j]
+            made.append(Query(int(number or 0), ids["tasks"][i], worker, score, reason))
+        return made
+
+    def release(self, query: Query | int) -> bool:
+        """Give up a query, so that it may be asked again; return whether it was open."""
+        number = query if isinstance(query, int) else query.id
+        with self._changing():
+            found = self._store.run("DELETE FROM leases WHERE query = ?", (number,)).rowcount > 0
+            if found:
+                self._event("released", str(number))
+        return found
+
+    def open_queries(self, worker: Any = None) -> list[Query]:
+        """Return the queries that wait for an answer, of all workers or of one."""
+        with self._changing():
+            self._expire()
+            rows = self._store.rows(
+                "SELECT id, task, worker, score, reason FROM queries JOIN leases ON query = id "
+                "ORDER BY id"
+            )
+        tasks, workers = self._log.ids["tasks"], self._log.ids["workers"]
+        made = [
+            Query(number, tasks[i], None if j is None else workers[j], score, reason)
+            for number, i, j, score, reason in rows
+        ]
+        return [one for one in made if worker is None or one.worker == worker]
+
+    def _expire(self) -> None:
+        now = time.time()
+        rows = self._store.rows(
+            "SELECT query FROM leases WHERE expires <= ? ORDER BY query", (now,)
+        )
+        for (number,) in rows:
+            self._store.run("DELETE FROM leases WHERE query = ?", (number,))
+            self._event("expired", str(number))
+
+    def _event(self, kind: str, detail: str) -> None:
+        self._store.run("INSERT INTO events (kind, detail) VALUES (?, ?)", (kind, detail))
+
+    # ---------------------------------------------------------------------------------- state
+
+    @property
+    def labels(self) -> CrowdLabels:
+        """All answers that count."""
+        with self._changing():
+            now = self._log.labels(self._log.n_answers)
+        if not now.n_annotations:
+            return now
+        return CrowdLabels.from_arrays(
+            now.tasks[now.task], now.workers[now.worker], now.classes[now.label],
+            tasks=now.tasks, workers=now.workers, classes=now.classes,
+        )  # fmt: skip
+
+    def stop_report(self, workers: Sequence[Any] | None = None) -> StopReport:
+        """Return whether to stop asking, and why.
+
+        Parameters
+        ----------
+        workers : sequence of ids, optional
+            Available workers; "nothing left" is then about these.
+        """
+        with self._changing():
+            self._advance()
+            available = None
+            if workers is not None:
+                codes = [self._log.find("workers", worker) for worker in workers]
+                available = np.array([j for j in codes if j is not None], dtype=np.int64)
+                if None in codes:
+                    available = None  # a new worker can answer every task
+            return stop_report(self._situation(), self.rules, available)
+
+    def rounds(self) -> list[RoundRecord]:
+        """Return the refits so far: answers used, advantages over habit, labels that changed."""
+        return list(self._history.records)
+
+    def fit(self, method: Any = "auto", **parameters: Any) -> Any:
+        """Fit a method to the answers and return it; ``gold`` counts as known classes."""
+        made = get_method(method)(**parameters) if isinstance(method, str) else method
+        labels = self.labels
+        ids = self._log.ids
+        known = {
+            ids["tasks"][i]: ids["classes"][k]
+            for i, k in enumerate(self._questions.tolist())
+            if k >= 0
+        }
+        return made.fit(labels, gold=known or None)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._store.close()
+
+    def __enter__(self) -> Campaign:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _situation(self) -> Situation:
+        log = self._log
+        now, fitted = log.labels(log.n_answers), log.labels(self._covered)
+        leases = self._store.rows(
+            "SELECT task, worker FROM leases JOIN queries ON query = id ORDER BY id"
+        )
+        leased = np.array(
+            [(i, -1 if j is None else j) for i, j in leases], dtype=np.int64
+        ).reshape(-1, 2)  # fmt: skip
+        n_asked = self._store.rows("SELECT COALESCE(MAX(id), 0) FROM queries")[0][0]
+        askable = np.ones(now.n_tasks, dtype=bool)
+        prices = self._settings["cost"]
+        cost = np.array([prices.get(id_text(worker), 1.0) for worker in log.ids["workers"]])
+        return Situation(
+            now, self._history, log.padded(self._questions), log.padded(self._scoring), askable,
+            cost.reshape(-1), log.spent, log.n_answers, int(n_asked), leased, fitted,
+        )  # fmt: skip
+
+    def _load_rounds(self) -> None:
+        for n, gains, changed in self._store.rows("SELECT * FROM rounds ORDER BY n_answers"):
+            tasks = np.frombuffer(changed, dtype="<i8").astype(np.int64)
+            self._history.records.append(RoundRecord(n, json.loads(gains), tasks))
+        if self._history.records:
+            last = self._history.records[-1]
+            self._history.gains = dict(last.gains)
+            self._covered = last.n_answers
+            self._history.beliefs = self._log.beliefs(
+                self._covered, self._questions, self.rules.model
+            )
+
+    def _advance(self) -> None:
+        """Refit round by round; each round depends on the answers before it only."""
+        while (last := self._next_round()) <= self._log.n_answers:
+            self._log.observe(self._history, self._covered, last, self._questions)
+            record = self._history.records[-1]
+            self._store.run(
+                "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)",
+                (last, json.dumps(record.gains), record.changed.astype("<i8").tobytes()),
+            )
+            self._covered = last
+
+    def _next_round(self) -> int:
+        """Return the number of answers at which the next refit is due."""
+        return self._covered + max(int(self._settings["every"]), self._covered // ROUNDS)

@@ -1,0 +1,193 @@
+"""State of a campaign in SQLite: answers, queries, leases, rounds and events are tables.
+
+Every change is one transaction in WAL mode with ``synchronous=FULL``: what was committed survives a
+killed process and a power cut, and what was not leaves no trace. The order of answers is the number
+of their row, never the clock. A unique key makes repeated delivery harmless.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from wisecrowd.core.exceptions import DataError, WisecrowdError
+
+VERSION = 1
+BUSY_SECONDS = 30.0  # how long a process waits for another one's transaction
+SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE tasks (code INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+CREATE TABLE workers (code INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+CREATE TABLE classes (code INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE);
+CREATE TABLE answers (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    key TEXT UNIQUE,
+    task INTEGER NOT NULL REFERENCES tasks,
+    worker INTEGER NOT NULL REFERENCES workers,
+    label INTEGER REFERENCES classes,
+    cost REAL NOT NULL,
+    timestamp REAL,
+    asked INTEGER NOT NULL
+);
+CREATE INDEX answers_of_pair ON answers (task, worker);
+CREATE TABLE queries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    task INTEGER NOT NULL REFERENCES tasks,
+    worker INTEGER REFERENCES workers,
+    score REAL NOT NULL,
+    reason TEXT NOT NULL
+);
+CREATE TABLE leases (query INTEGER PRIMARY KEY REFERENCES queries, expires REAL NOT NULL);
+CREATE TABLE rounds (n_answers INTEGER PRIMARY KEY, gains TEXT NOT NULL, changed BLOB NOT NULL);
+CREATE TABLE events (
+    row INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, detail TEXT NOT NULL
+);
+"""
+
+
+class CampaignError(WisecrowdError):
+    """A campaign's database cannot be written now; what was not acknowledged must be sent again."""
+
+
+class CampaignStore:
+    """One SQLite database.
+
+    Parameters
+    ----------
+    path : path or None
+        The file; None keeps the campaign in memory.
+    """
+
+    def __init__(self, path: Any = None) -> None:
+        self.path = None if path is None else Path(path)
+        self._lock = threading.RLock()
+        self._depth = 0
+        try:
+            self.connection = sqlite3.connect(
+                ":memory:" if self.path is None else str(self.path),
+                timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False,
+            )  # fmt: skip
+            self._prepare()
+        except sqlite3.DatabaseError as error:
+            raise self._explained(error) from error
+
+    def _prepare(self) -> None:
+        run = self.connection.execute
+        run("PRAGMA journal_mode=WAL")
+        run("PRAGMA synchronous=FULL")
+        run("PRAGMA foreign_keys=ON")
+        report = [row[0] for row in run("PRAGMA quick_check(5)")]
+        if report != ["ok"]:
+            raise DataError(
+                f"{self.path} is damaged ({'; '.join(report)}); restore it from a copy, or recover "
+                f"its rows with: sqlite3 {self.path} .recover"
+            )
+        with self.transaction():
+            if self.version() == 0:
+                for statement in SCHEMA.split(";")[:-1]:
+                    run(statement)
+                run(f"PRAGMA user_version={VERSION}")
+        if self.version() != VERSION:
+            raise DataError(
+                f"{self.path} has version {self.version()} of the campaign's tables, and this is "
+                f"version {VERSION}; open it with the wisecrowd that wrote it."
+            )
+
+    def version(self) -> int:
+        """Return the version of the tables; 0 for an empty database."""
+        return int(self.connection.execute("PRAGMA user_version").fetchone()[0])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Run a block as one transaction, which is on the disk when the block has ended.
+
+        Blocks inside a block belong to its transaction. Other processes wait.
+        """
+        with self._lock:
+            if self._depth:
+                self._depth += 1
+                try:
+                    yield
+                finally:
+                    self._depth -= 1
+                return
+            try:
+                self.connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.DatabaseError as error:
+                raise self._explained(error) from error
+            self._depth = 1
+            try:
+                yield
+                self.connection.execute("COMMIT")
+            except BaseException as error:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.DatabaseError):
+                    raise self._explained(error) from error
+                raise
+            finally:
+                self._depth = 0
+
+    def _explained(self, error: sqlite3.DatabaseError) -> WisecrowdError:
+        place = "The campaign" if self.path is None else str(self.path)
+        if isinstance(error, sqlite3.OperationalError):
+            return CampaignError(f"{place} cannot be written: {error}; nothing was changed.")
+        return DataError(f"{place} is not a campaign's database: {error}; restore it from a copy.")
+
+    def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        with self._lock:
+            return self.connection.execute(statement, values).fetchall()
+
+    def run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Run one statement inside a transaction."""
+        return self.connection.execute(statement, values)
+
+    def many(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        """Run one statement for many rows inside a transaction."""
+        self.connection.executemany(statement, rows)
+
+    def get(self, name: str) -> Any:
+        """Return a setting, or None."""
+        found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
+        return json.loads(found[0][0]) if found else None
+
+    def set(self, name: str, value: Any) -> None:
+        """Store a setting inside a transaction."""
+        self.run(
+            "INSERT INTO meta VALUES (?, ?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
+            (name, json.dumps(value, default=float)),
+        )
+
+    def add_ids(self, table: str, ids: list[Any], first: int) -> None:
+        """Append ids to a vocabulary inside a transaction; codes go on from ``first``."""
+        rows = [(first + i, id_text(value)) for i, value in enumerate(ids)]
+        self.many(f"INSERT INTO {table} VALUES (?, ?)", rows)
+
+    def ids(self, table: str, first: int = 0) -> list[Any]:
+        """Return the ids of a vocabulary from a code on."""
+        found = self.rows(f"SELECT id FROM {table} WHERE code >= ? ORDER BY code", (first,))
+        return [json.loads(row[0]) for row in found]
+
+    def close(self) -> None:
+        """Close the database; a campaign in memory is gone."""
+        self.connection.close()
+
+
+def id_text(value: Any) -> str:
+    """Return an id as JSON, which keeps text, numbers and booleans apart.
+
+    Examples
+    --------
+    >>> id_text("1"), id_text(1)
+    ('"1"', '1')
+    """
+    plain = value.item() if hasattr(value, "item") else value
+    if plain is None or plain == "" or not isinstance(plain, str | int | float | bool):
+        raise DataError(f"{plain!r} is no id; give a text or a number.")
+    return json.dumps(plain)

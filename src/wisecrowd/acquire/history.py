@@ -1,0 +1,146 @@
+r"""What the answers so far say about the model: predictions before use, and labels that changed.
+
+An answer on a task that had a label is predicted before it is used,
+
+.. math:: \log \sum_k q_i(k)\, \theta_j(k, y) - \log h_j(y),
+
+against the habit :math:`h_j` of its worker: the worker's label frequencies with 4 pseudo-counts of
+the overall ones. While the sum of these advantages is not positive, the model drives no choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.acquire.shrunken_models import CrowdBelief, fit_beliefs
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.task_prior import TaskPrior
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.integer[Any]]
+
+HABIT = 4.0  # pseudo-counts of the overall label frequencies in a worker's habit
+LARGEST_TABLE = 20_000_000  # worker × label counts kept as an array; beyond that, only those needed
+
+
+class NewAnswers(NamedTuple):
+    """Answers in the order of arrival, as codes (n,)."""
+
+    task: Codes
+    worker: Codes
+    label: Codes
+
+
+class RoundRecord(NamedTuple):
+    """One refit: answers used, sums of advantages by model, and the tasks whose label changed."""
+
+    n_answers: int
+    gains: dict[str, float]
+    changed: NDArray[np.int64]
+
+
+@dataclass
+class History:
+    """Refits over time, with the scores that decide which model drives, if any.
+
+    Attributes
+    ----------
+    model : "auto", "one-coin", "confusion" or an Aggregator
+    gains : mapping of model name to the sum of advantages over habit
+    records : list of RoundRecord
+    beliefs : list of CrowdBelief
+        The latest fits.
+    """
+
+    model: Any = "auto"
+    gains: dict[str, float] = field(default_factory=dict)
+    records: list[RoundRecord] = field(default_factory=list)
+    beliefs: list[CrowdBelief] = field(default_factory=list)
+
+    @property
+    def belief(self) -> CrowdBelief | None:
+        """The fit that has predicted answers best so far; the first one at the start."""
+        if not self.beliefs:
+            return None
+        return max(self.beliefs, key=lambda one: self.gains.get(one.name, 0.0))
+
+    @property
+    def gain(self) -> float:
+        """Sum of advantages of the driving model over habit, in nats."""
+        driving = self.belief
+        return 0.0 if driving is None else self.gains.get(driving.name, 0.0)
+
+    @property
+    def trusted(self) -> bool:
+        """Whether the driving model has predicted answers better than habit."""
+        return self.gain > 0
+
+    def observe(
+        self,
+        before: CrowdLabels | None,
+        new: NewAnswers,
+        labels: CrowdLabels,
+        prior: TaskPrior,
+        n_answers: int,
+    ) -> None:
+        """Score new answers under the latest fits, then fit again.
+
+        Parameters
+        ----------
+        before, labels : CrowdLabels
+            Labels without and with the new answers, in the same vocabularies.
+        new : NewAnswers
+        prior : TaskPrior
+        n_answers : int
+            Answers so far.
+        """
+        if before is not None:
+            self._score(before, new)
+        old = self.belief
+        self.beliefs = fit_beliefs(labels, prior, self.model)
+        for one in self.beliefs:
+            self.gains.setdefault(one.name, 0.0)
+        latest = self.belief
+        assert latest is not None
+        changed = np.empty(0, np.int64)
+        if old is not None:
+            now = latest.label[: len(old.label)]  # tasks may have joined since
+            changed = np.flatnonzero((old.label >= 0) & (now >= 0) & (old.label != now))
+        self.records.append(RoundRecord(n_answers, dict(self.gains), changed))
+
+    def _score(self, before: CrowdLabels, new: NewAnswers) -> None:
+        had = before.labels_per_task[new.task] > 0
+        if not had.any():
+            return
+        some = NewAnswers(new.task[had], new.worker[had], new.label[had])
+        habit = np.log(habit_of(before, some.worker, some.label))
+        for one in self.beliefs:
+            advantage = float((one.log_predictive(*some) - habit).sum())
+            self.gains[one.name] = self.gains.get(one.name, 0.0) + advantage
+
+
+def habit_of(labels: CrowdLabels, worker: Codes, label: Codes) -> Floats:
+    """Return the probability (n,) of some labels by the habits of their workers.
+
+    Examples
+    --------
+    >>> labels = CrowdLabels.from_arrays([0, 1, 2], ["a", "a", "b"], ["x", "x", "y"])
+    >>> habit_of(labels, np.array([0, 1]), np.array([0, 0])).round(3)
+    array([0.733, 0.48 ])
+    """
+    K = labels.n_classes
+    overall = np.bincount(labels.label, minlength=K) + 1.0
+    overall /= overall.sum()
+    key = labels.worker.astype(np.int64) * K + labels.label
+    wanted = worker.astype(np.int64) * K + label
+    if labels.n_workers * K <= LARGEST_TABLE:
+        count = np.bincount(key, minlength=labels.n_workers * K)[wanted]
+    else:
+        key.sort()
+        count = np.searchsorted(key, wanted, "right") - np.searchsorted(key, wanted)
+    total = labels.labels_per_worker[worker]
+    return np.asarray((count + HABIT * overall[label]) / (total + HABIT))

@@ -1,0 +1,1 @@
+"""Incremental EM: one answer at a time."""

@@ -1,0 +1,75 @@
+"""The live page in a real browser: it shows and updates the state, and hostile ids stay inert."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+
+import pytest
+
+from wisecrowd.acquire.campaign import Campaign
+from wisecrowd.acquire.service import make_app
+
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="NO BROWSER TESTS: playwright is missing; run make browser"
+)
+uvicorn = pytest.importorskip("uvicorn")
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+EXECUTABLE = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
+if EXECUTABLE is None:
+    pytest.skip("NO BROWSER TESTS: there is no chromium; run make browser", allow_module_level=True)
+
+HOSTILE = '<img src=x onerror="document.title=`owned`"><script>document.title="owned"</script>'
+SECRET = "a long enough secret"
+
+
+@pytest.fixture
+def served():
+    """Serve a campaign with hostile ids and return it with its address."""
+    campaign = Campaign([HOSTILE, "t2", "t3"], open_tasks=True, budget=50)
+    campaign.tell(HOSTILE, HOSTILE, HOSTILE)
+    campaign.ask(2, workers=[HOSTILE])
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    config = uvicorn.Config(make_app(campaign, SECRET), port=port, log_level="error")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    yield campaign, f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join(timeout=10)
+
+
+def test_page_shows_updates_and_stays_inert(served):
+    campaign, address = served
+    complaints: list[str] = []
+    elsewhere: list[str] = []
+    with playwright.sync_playwright() as driver:
+        # Containers have no user namespaces for the sandbox; the page is our own.
+        browser = driver.chromium.launch(executable_path=EXECUTABLE, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: None if request.url.startswith(address)
+                else elsewhere.append(request.url))  # fmt: skip
+        page.goto(address)
+        playwright.expect(page.locator("#state")).to_contain_text("secret", timeout=10_000)
+        assert page.locator("#workers tr").count() == 0  # nothing is shown without the secret
+        page.fill("#secret", SECRET)
+        page.wait_for_selector("#workers tr", timeout=10_000)
+        assert page.locator("#workers td").first.inner_text() == HOSTILE
+        assert page.locator("#queries tr").count() == 2
+        assert page.locator("img").count() == 0
+        assert page.title() == "wisecrowd campaign"
+        campaign.tell("t2", "a new worker", "x")
+        table = page.locator("#workers")
+        playwright.expect(table).to_contain_text("a new worker", timeout=10_000)
+        browser.close()
+    assert complaints == []
+    assert elsewhere == []
