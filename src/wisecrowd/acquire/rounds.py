@@ -103,11 +103,11 @@ class Policy:
 
     def tasks(self, state: RoundState) -> Floats:
         """Return the preference (n_tasks,) by which tasks are shortlisted."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define tasks.")
 
     def scores(self, state: RoundState, pairs: Pairs) -> Scores:
         """Return the scores of pairs."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define scores.")
 
     def reason(self, state: RoundState) -> str:
         """Return the reason of the queries in one short phrase."""
