@@ -24,7 +24,6 @@ from wisecrowd.families.number_aggregator import (
     least_variance,
     overall_mean,
     overall_variance,
-    robust_spread,
 )
 from wisecrowd.families.worker_noise import NoiseModel, NoiseParams, NoiseStats
 from wisecrowd.inference.loop import LoopResult, iterate
@@ -75,7 +74,7 @@ class NoiseEM(NumberAggregator):
             "has_bias": bool(self.bias),
             "fixed_level": prior.given or prior.gold is not None,
             "floor": least_variance(problem.data),
-            "spread": 0.0 if prior.given else robust_spread(problem.data),
+            "spread": 0.0 if prior.given else overall_variance(problem.data),
             "least_noise": least_noise(problem.data),
         }
 

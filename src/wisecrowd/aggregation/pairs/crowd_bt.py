@@ -135,7 +135,7 @@ class CrowdBT(ComparisonMethod):
     >>> votes = ["left"] * 6 + ["right"] * 3
     >>> fit = CrowdBT().fit((workers, left, right, votes))
     >>> fit.rank_, fit.reliability_.round(1)
-    (array([1, 2, 3]), array([0.8, 0.8, 0.2]))
+    (array([1, 2, 3]), array([0.8, 0.8, 0.4]))
     """
 
     prior: float = 0.5
