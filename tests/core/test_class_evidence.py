@@ -15,8 +15,7 @@ from wisecrowd.core.messages.option_spelling import shell_spelling
 CATEGORICAL = [
     "bluebird", "cf", "cifar10n", "compas_dressel_race", "dog", "face", "labelme", "leaves9",
     "music_genre", "product", "rte", "sentiment_polarity", "sp_amt", "temp", "trec",
-    "truthfulness_s6", "valence5", "zc_us", "reading_difficulty", "llmfao", "birds5_pairs",
-]  # fmt: skip
+    "truthfulness_s6", "valence5", "zc_us", ]  # fmt: skip
 
 
 def design(n_tasks, per_task, n_workers=30, seed=0):
@@ -194,6 +193,15 @@ def test_names_with_digits_are_classes():
 @pytest.mark.parametrize("name", CATEGORICAL)
 def test_real_classes_are_accepted(name, data_directory):
     assert wc.read(data_directory / name / "answers.csv").n_classes <= 10
+
+
+@pytest.mark.data
+def test_real_comparisons_are_pairs(data_directory):
+    votes = wc.read(data_directory / "llmfao" / "answers.csv")
+    assert isinstance(votes, wc.CrowdPairs)
+    assert (votes.n_items, votes.n_annotations) == (59, 8931)
+    with pytest.raises(DataError, match="Item '267' is compared with itself in rows 11136, 11137"):
+        wc.read(data_directory / "reading_difficulty" / "answers.csv")
 
 
 @pytest.mark.data

@@ -93,4 +93,4 @@ def test_timestamps_alone_do_not_make_many_repeats_corrections():
 @pytest.mark.parametrize("name", ["zc_us", "reading_difficulty"])
 def test_real_repeats_that_mostly_agree_count_once(name, data_directory):
     with pytest.warns(WisecrowdWarning, match="repeat a .task, worker. pair"):
-        read(data_directory / name / "answers.csv")
+        read(data_directory / name / "answers.csv", type="labels")

@@ -34,6 +34,7 @@ from wisecrowd.acquire.suggesting import (
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.registry import get_method
 
@@ -154,8 +155,9 @@ class Campaign:
                 store.add_ids("workers", distinct(workers), 0)
         if store.get("settings") != json.loads(json.dumps(settings, default=float)):
             raise DataError(
-                f"{path} holds a campaign with other settings; continue it with "
-                "Campaign.open(path), or give another path."
+                f"{path} holds a campaign with other settings; "
+                + for_reader("continue it with Campaign.open(path)", "leave out the settings")
+                + ", or give another path."
             )
         self._begin(store)
 
@@ -164,7 +166,8 @@ class Campaign:
         """Continue the campaign of a database."""
         store = CampaignStore(path)
         if store.get("settings") is None:
-            raise DataError(f"{path} holds no campaign; start one with Campaign(tasks, path=...).")
+            start = for_reader("Campaign(tasks, path=...)", "wisecrowd loop FOLDER --tasks FILE")
+            raise DataError(f"{path} holds no campaign; start one with {start}.")
         made = cls.__new__(cls)
         made._begin(store)
         return made
@@ -274,7 +277,7 @@ class Campaign:
             hint = suggestion(task, self._log.ids["tasks"])
             raise DataError(
                 f"Task {task!r}{hint} is not in the campaign; correct it, or start the campaign "
-                "with open_tasks=True."
+                f"with {for_reader('open_tasks=True', '--open')}."
             )
         return self._log.code("tasks", task)
 

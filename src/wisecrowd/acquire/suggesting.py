@@ -28,6 +28,7 @@ from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import encode, lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.task_prior import TaskPrior, as_number_table, as_task_prior
 from wisecrowd.inference.monitor import stage
@@ -378,7 +379,8 @@ def widened(
         task = labels.tasks[int(np.argmax(known < 0))]
         raise DataError(
             f"Task {task!r}{suggestion(task, tasks)} has answers but is not in the list of tasks; "
-            "add it to the list, or accept answers about other tasks (--open)."
+            "add it to the list, or accept answers about other tasks "
+            f"({for_reader('open_tasks=True', '--open')})."
         )
     more_tasks = tasks[lookup(tasks, labels.tasks) < 0]
     named = np.empty(0, dtype=object)

@@ -66,7 +66,7 @@ class NumberSpammerReport(Part):
     typical: float
     _pruning: RemovalEffect | PruningEffect | None = None
     _advice: str = "gaussian-em, which gives them little weight"
-    _command: str = "wisecrowd audit FILE --type numbers --prune-to CLEAN.csv"
+    _type: str = "numbers"
 
     @property
     def accused(self) -> Mask:
@@ -134,7 +134,10 @@ class NumberSpammerReport(Part):
         )
 
     def _remedy(self) -> str:
-        how = for_reader('wisecrowd.audit.clean(data, ["spammers"])', self._command)
+        how = for_reader(
+            'wisecrowd.audit.clean(data, ["spammers"])',
+            f"wisecrowd audit FILE --type {self._type} --prune-to CLEAN.csv",
+        )
         method = self._advice.partition(",")[0]
         if self._pruning is None:
             return f"Prune them ({how}), or use {self._advice}."

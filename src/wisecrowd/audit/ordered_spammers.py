@@ -39,5 +39,5 @@ def find_ordered_spammers(
     effect = effect_of_pruning(labels, report.accused) if pruning and report.accused.any() else None
     return replace(
         report, _pruning=effect, _advice="dawid-skene, which learns to ignore them",
-        _command="wisecrowd audit FILE --type ordered --prune-to CLEAN.csv",
+        _type="ordered",
     )  # fmt: skip

@@ -12,6 +12,7 @@ from wisecrowd.audit.pair_view import PairView, pair_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.families.dependence import benjamini_hochberg
@@ -83,7 +84,7 @@ class SideReport(Part):
                 f"sign; equal items would win {sigmoid(np.array(abs(self.bias))):.0%} of votes on "
                 "that side.",
                 "Show items on random sides, and estimate the bias beside the scores "
-                "(bradley-terry with side=true).",
+                f"(bradley-terry with {parameter('side', True)}).",
             ))  # fmt: skip
         if self.clicker.any():
             found.append(self._finding(

@@ -15,6 +15,7 @@ from wisecrowd.core.annotations import Annotations, Codes, Floats, Payload, Voca
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.ids.packed_sort import dense_codes
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.outcomes import LEFT, OUTCOMES, RIGHT, TIE, as_outcomes
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
@@ -177,7 +178,8 @@ class CrowdPairs(Annotations):
             needed = "" if n_covariates is None else f" {n_covariates}"
             raise DataError(
                 f"The votes have {len(style) or 'no'} style covariates and the method needs"
-                f"{needed or ' some'}; give style={{name: numbers}} with the votes."
+                f"{needed or ' some'}; "
+                + for_reader("give style={name: numbers} with the votes.", "leave out -p style.")
             )
         return np.stack([style[name] for name in sorted(style)], axis=1)
 

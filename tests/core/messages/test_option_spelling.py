@@ -50,9 +50,18 @@ FOR_PYTHON = {
     "wisecrowd.methods() lists": "saving a method that is not registered, in Python",
     "order=[lowest": "an argument that the command line does not have",
     "give others by name, such as weight=": "arrays, in Python",
+    "has no attribute": "an attribute of a module, in Python",
+    "/next?worker=ann": "part of an address",
+    "update with stepwise=": "updates of a fit, which are made in Python",
+    "has no stepwise updates": "updates of a fit, which are made in Python",
     "with with_kind(KIND):": "for whoever defines a kind, which is done in Python",
 }
-FOR_SHELL = {"openssl rand": "a command in any case", "--limit is": "parses the option itself"}
+FOR_SHELL = {
+    "openssl rand": "a command in any case",
+    "--limit is": "parses the option itself",
+    "can be reached by others": "the service, which only a command starts",
+    "--listen names": "the service, which only a command starts",
+}
 
 
 def messages(tree):
