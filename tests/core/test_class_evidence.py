@@ -15,7 +15,8 @@ from wisecrowd.core.messages.option_spelling import shell_spelling
 CATEGORICAL = [
     "bluebird", "cf", "cifar10n", "compas_dressel_race", "dog", "face", "labelme", "leaves9",
     "music_genre", "product", "rte", "sentiment_polarity", "sp_amt", "temp", "trec",
-    "truthfulness_s6", "valence5", "zc_us", ]  # fmt: skip
+    "truthfulness_s6", "valence5", "zc_us",
+]  # fmt: skip
 
 
 def design(n_tasks, per_task, n_workers=30, seed=0):
