@@ -129,6 +129,7 @@ def test_files_are_read_by_other_loaders(tmp_path, suffix):
 
 
 def test_a_fit_of_the_library_gives_its_reliabilities():
+    pytest.importorskip("torch")
     fit = wc.learning.PreferenceNet(epochs=2).fit(np.eye(3), VOTES, items=["x", "y", "z"])
     table = preference_rows(VOTES, fit)
     np.testing.assert_allclose(table["flip_rate"][0], 1 - fit.reliability_[0])

@@ -80,7 +80,7 @@ def kind_of_columns(header: Collection[str]) -> tuple[str, tuple[str, ...]] | No
     """
     names = {name.strip().lower(): name for name in header}
     for kind, wanted in KIND_COLUMNS:
-        if all(name in names for name in wanted):
+        if names.keys() >= set(wanted):
             return kind, tuple(names[name] for name in wanted)
     return None
 
