@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation import Mean, Median, TrimmedMean
+from wisecrowd.aggregation import Mean
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.numbers import CrowdNumbers
 
 TASK, WORKER = ["a"] * 4 + ["b"] * 3, list("wxyz") + list("wxy")
 VALUE = [1.0, 2.0, 4.0, 9.0, 3.0, 5.0, 10.0]
@@ -42,35 +41,6 @@ def test_the_log_scale_has_geometric_means():
         Mean(scale="log").fit((TASK, WORKER, [*VALUE[:5], -5.0, 2.0]))
     with pytest.raises(ParameterError, match="task_prior"):
         Mean().fit((TASK, WORKER, VALUE), task_prior=(0.0, 1.0))
-
-
-@pytest.mark.parametrize(
-    ("weight", "expected"),
-    [([1, 1, 1, 1], 3.0), ([1, 1, 3, 1], 4.0), ([5, 1, 1, 1], 1.0), ([1, 1, 1, 0], 2.0)],
-)
-def test_the_weighted_median(weight, expected):
-    data = CrowdNumbers.from_arrays(TASK[:4], WORKER[:4], VALUE[:4], weight=weight)
-    assert Median().fit(data).values_[0] == expected
-
-
-def test_the_median_is_that_of_numpy():
-    rng = np.random.default_rng(0)
-    value = rng.normal(size=(30, 7))
-    task, worker = np.repeat(np.arange(30), 7), np.tile(np.arange(7), 30)
-    fitted = Median().fit((task, worker, value.ravel()))
-    np.testing.assert_allclose(fitted.values_, np.median(value, axis=1))
-
-
-def test_the_trimmed_mean_is_that_of_scipy():
-    from scipy.stats import trim_mean
-
-    rng = np.random.default_rng(0)
-    value = rng.normal(size=(30, 7))
-    task, worker = np.repeat(np.arange(30), 7), np.tile(np.arange(7), 30)
-    fitted = TrimmedMean().fit((task, worker, value.ravel()))
-    np.testing.assert_allclose(fitted.values_, trim_mean(value, 0.2, axis=1))
-    plain = TrimmedMean(share=0.0).fit((task, worker, value.ravel()))
-    np.testing.assert_allclose(plain.values_, value.mean(axis=1))
 
 
 def test_a_log_scale_is_suggested_for_skewed_labels():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.aggregation.pairs.timed_votes import one_vote, timed
 
 from wisecrowd.aggregation.pairs.elo import Elo
 from wisecrowd.aggregation.pairs.online_crowd_bt import OnlineCrowdBT
@@ -11,59 +12,9 @@ from wisecrowd.aggregation.pairs.weng_lin import WengLin
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.kernels.online_ratings import fast, reference
-from wisecrowd.simulate import VoteWorkers, votes
+from wisecrowd.simulate import votes
 
 METHODS = (Elo, WengLin, OnlineCrowdBT)
-
-
-def one_vote(outcome="left"):
-    return CrowdPairs.from_arrays(None, None, ["x"], ["y"], [outcome], timestamp=[1.0])
-
-
-def timed(pairs, seed=0):
-    from dataclasses import replace
-
-    times = np.random.default_rng(seed).permutation(pairs.n_annotations).astype(float)
-    return replace(pairs, columns={"timestamp": times})
-
-
-def test_elo_moves_half_of_the_step_after_one_vote():
-    fit = Elo(step=32).fit(one_vote())
-    points = 400 / np.log(10) * fit.scores_
-    assert np.allclose(points, [16, -16])
-    assert np.allclose(Elo(step=32).fit(one_vote("tie")).scores_, 0)
-
-
-def test_weng_lin_by_hand():
-    v, noise = (25 / 3) ** 2, 2 * (25 / 6) ** 2
-    c = np.sqrt(2 * v + noise)
-    fit = WengLin().fit(one_vote())
-    assert np.allclose(fit.scores_ * np.sqrt(noise), [v / c * 0.5, -v / c * 0.5])
-
-
-def test_online_crowd_bt_by_hand():
-    """One vote of a new worker: q = 10 / 11, and the Beta matches two moments by quadrature."""
-    fit = OnlineCrowdBT().fit(one_vote())
-    assert np.allclose(fit.scores_, [10 / 11 - 0.5, 0.5 - 10 / 11])
-    # At equal scores the vote says nothing about the worker.
-    assert fit.reliability_[0] == pytest.approx(10 / 11)
-
-
-def test_worker_moments_by_quadrature():
-    mean, variance = np.array([1.0, 0.0]), np.array([1e-9, 1e-9])
-    alpha, beta = np.array([3.0]), np.array([2.0])
-    zero, one = np.zeros(1, np.int64), np.ones(1, np.int64)
-    rows = reference.TimedVotes(zero, one, zero, np.array([0.0]), np.ones(1))
-    reference.crowd_pass(rows, zero, 1e-4, mean, variance, alpha, beta)
-    eta = (np.arange(200000) + 0.5) / 200000
-    p = 1 / (1 + np.exp(-1.0))
-    weight = eta**2 * (1 - eta) * (eta * (1 - p) + (1 - eta) * p)
-    weight /= weight.sum()
-    expected = weight @ eta
-    spread = weight @ (eta - expected) ** 2
-    n = alpha[0] + beta[0]
-    assert alpha[0] / n == pytest.approx(expected, abs=1e-6)
-    assert alpha[0] * beta[0] / (n**2 * (n + 1)) == pytest.approx(spread, abs=1e-6)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -86,13 +37,6 @@ def test_without_times_votes_are_refused(method):
     )
     with pytest.raises(DataError, match="1 votes have no timestamp"):
         method().fit(gap)
-
-
-def test_adversaries_are_recognised():
-    made = votes(15, 10, 4000, VoteWorkers(adversaries=0.2), random_state=2)
-    fit = OnlineCrowdBT(alpha=2.0, beta=1.0).fit(timed(made.pairs))
-    assert fit.reliability_[made.is_adversary].max() < fit.reliability_[~made.is_adversary].min()
-    assert fit.score(made.pairs, made.truth) > 0.8
 
 
 @pytest.mark.parametrize("name", ["elo_pass", "weng_lin_pass", "crowd_pass"])
