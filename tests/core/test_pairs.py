@@ -161,3 +161,9 @@ def test_selection_keeps_items():
     pairs = votes()[[1]]
     assert pairs.n_annotations == 1
     assert pairs.n_items == 3
+
+
+def test_votes_on_sameness_are_not_taken_for_preferences():
+    pairs = CrowdPairs.from_arrays(None, None, ["x"], ["y"], ["left"], relation="same")
+    with pytest.raises(DataError, match="answer the question 'same'"):
+        CrowdPairs.coerce(pairs)

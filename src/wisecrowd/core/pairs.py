@@ -139,6 +139,11 @@ class CrowdPairs(Annotations):
         """
         if isinstance(data, tuple) and len(data) in (3, 4):
             data = (*[None] * (5 - len(data)), *data)
+        if isinstance(data, CrowdPairs) and data.relation != "prefers":
+            raise DataError(
+                f"The pairs answer the question {data.relation!r}, and the methods need "
+                "preferences; declare them as preferences if outcomes name the preferred item."
+            )
         return super().coerce(data)
 
     # ------------------------------------------------------------------------ sizes and counts
