@@ -241,7 +241,7 @@ def test_wrong_data():
     with pytest.raises(DataError, match="items names 0 twice"):
         PreferenceNet().fit(X[:2], votes, items=[0, 0])
     same = CrowdPairs.from_arrays(None, None, [0], [1], ["left"], relation="same")
-    with pytest.raises(DataError, match="relation 'prefers'"):
+    with pytest.raises(DataError, match="the question 'same'"):
         PreferenceNet().fit(X, same)
     fit = PreferenceNet(epochs=1).fit(X, votes)
     with pytest.raises(DataError, match="X has 1 features"):
