@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
@@ -28,10 +29,14 @@ from wisecrowd.core.ordered_answers import OrderedAnswers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.sequence_answers import SequenceAnswers
+from wisecrowd.core.sequence_truth import sequence_prior
+from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
+SEQUENCES = "sequences"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -197,6 +202,21 @@ def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     return found | {name: learned[name] for name in kept if name in learned}
 
 
+def _reversed_tags(data: Any) -> NDArray[np.int64]:
+    """Return the code of each tag of BIO if the types are in reverse order."""
+    n = len(data)
+    return np.append(0, np.arange(1, n).reshape(-1, 2)[::-1].ravel())
+
+
+def _reverse_types(data: CrowdSequences) -> CrowdSequences:
+    return replace(data, tags=_reversed_tags(data.classes)[data.tags].astype(np.int32))
+
+
+def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"marginals_": learned["marginals_"][:, _reversed_tags(learned["classes_"])]}
+    return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
+
+
 KINDS: dict[str, Kind] = {
     LABELS: Kind(
         name=LABELS,
@@ -280,6 +300,19 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_rankings",
         symmetries=(
             Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),
+        ),
+    ),
+    SEQUENCES: Kind(
+        name=SEQUENCES,
+        container=CrowdSequences,
+        answers=SequenceAnswers,
+        methods="wisecrowd.aggregation.sequences",
+        default_method="bsc",
+        prior=sequence_prior,
+        scorer=None,
+        example="wisecrowd.testing.crowds:small_sequences",
+        symmetries=(
+            Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),
         ),
     ),
 }

@@ -46,12 +46,12 @@ def kebab_case(class_name: str) -> str:
 
     Examples
     --------
-    >>> kebab_case("FastDawidSkene"), kebab_case("GLAD"), kebab_case("MultiSPA")
-    ('fast-dawid-skene', 'glad', 'multispa')
+    >>> kebab_case("FastDawidSkene"), kebab_case("HMMCrowd"), kebab_case("MultiSPA")
+    ('fast-dawid-skene', 'hmm-crowd', 'multispa')
     """
     if class_name.isupper() or class_name in ONE_WORD:
         return class_name.lower()
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", class_name).lower()
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", class_name).lower()
 
 
 PACKAGES = ("aggregation", "learning")  # inference from labels alone, and learning with features

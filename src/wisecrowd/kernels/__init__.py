@@ -33,6 +33,8 @@ KERNELS = {
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
     ("sparse_posterior", "reference"): "wisecrowd.kernels.sparse_posterior.reference",
+    ("tag_chains", "fast"): "wisecrowd.kernels.tag_chains.fast",
+    ("tag_chains", "reference"): "wisecrowd.kernels.tag_chains.reference",
     ("worker_noise", "fast"): "wisecrowd.kernels.worker_noise.fast",
     ("worker_noise", "reference"): "wisecrowd.kernels.worker_noise.reference",
 }

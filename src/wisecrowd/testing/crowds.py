@@ -13,6 +13,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
@@ -92,7 +93,7 @@ def example(make: Make, seed: int = 0) -> Any:
 def columns_of(data: Annotations) -> tuple[NDArray[Any], ...]:
     """Return the columns that ``fit`` takes: task, worker and the payload."""
     table = data.to_dict()
-    return tuple(table[name] for name in ("task", "worker", *data.roles()))
+    return tuple(table[name] for name in ("task", "worker", *data.roles()) if name in table)
 
 
 def rebuilt(data: Annotations, columns: Sequence[NDArray[Any]], order: Any = slice(None)) -> Any:
@@ -163,6 +164,40 @@ def small_rankings(make: Make, random_state: int = 0) -> CrowdRankings:
         texts.append(" > ".join(f"item-{a:03d}" for a in order.tolist()))
     task, workers = _text_ids(np.arange(120) % 40, rng.integers(0, 7, 120))
     return CrowdRankings.from_arrays(task, workers, texts)
+
+
+def small_sequences(make: Make, random_state: int = 0) -> CrowdSequences:
+    """Return 40 tagged sentences by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(random_state)
+    task, worker = _who_labels_what(rng)
+    truth = [_sentence(rng) for _ in range(40)]
+    skill = rng.uniform(0.6, 0.95, 7)
+    texts = np.array([" ".join(_mistagged(rng, truth[i], skill[j]))
+                      for i, j in zip(task.tolist(), worker.tolist(), strict=True)], dtype=object)  # fmt: skip
+    classes = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    return CrowdSequences.from_arrays(*_text_ids(task, worker), texts, classes=classes)
+
+
+def _sentence(rng: np.random.Generator) -> list[str]:
+    """Return the tags of 3 to 12 tokens, with spans of skewed types."""
+    tags: list[str] = []
+    size = int(rng.integers(3, 13))
+    while len(tags) < size:
+        if rng.random() < 0.7:
+            tags.append("O")
+        else:
+            kind = "PER" if rng.random() < 0.7 else "LOC"
+            tags += [f"B-{kind}", *[f"I-{kind}"] * int(rng.integers(0, 3))]
+    return tags[:size]
+
+
+def _mistagged(rng: np.random.Generator, truth: list[str], skill: float) -> list[str]:
+    """Return tags of a worker who misses spans, cuts them short and mistakes their type."""
+    tags = list(truth)
+    for t, tag in enumerate(truth):
+        if rng.random() > skill:
+            tags[t] = "O" if rng.random() < 0.6 else tag.replace("LOC", "PER")
+    return tags
 
 
 def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.estimator import Estimator
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.testing.crowds import example, simulated, with_names
 from wisecrowd.testing.foundation import (
     Make,
@@ -38,7 +39,7 @@ def check_fit_twice(make: Make) -> None:
 def _others(make: Make) -> Any:
     """Return other data: with two other classes or, for other kinds, with fewer tasks."""
     data = example(make, 1)
-    if "classes" in data.vocabularies():
+    if isinstance(data, CrowdLabels):
         return with_names(simulated(25, 4, 2, 3, random_state=1).labels)
     return data[: data.n_tasks // 2]
 

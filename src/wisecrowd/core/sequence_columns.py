@@ -1,0 +1,306 @@
+"""Validation of columns of tags or spans: they become checked CrowdSequences."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.annotations import WORKER_KIND
+from wisecrowd.core.arrow import is_missing, to_numpy
+from wisecrowd.core.duplicates import arrange
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
+from wisecrowd.core.sequences import LENGTH, OFFSETS, CrowdSequences
+from wisecrowd.core.tag_scheme import BEGIN, OUTSIDE, TagScheme
+from wisecrowd.core.validation import (
+    check_columns,
+    check_lengths,
+    complete_ids,
+    measured_columns,
+    worker_kinds,
+)
+from wisecrowd.core.value_columns import as_numbers
+
+Sequences = TypeVar("Sequences", bound=CrowdSequences)
+Ints = NDArray[np.int64]
+
+
+class Tagged(NamedTuple):
+    """Different tag sequences, and which of them each annotation is.
+
+    Attributes
+    ----------
+    code : (n_annotations,) int32
+        Number of the sequence.
+    tags, pointer : (n_tags,), (n_sequences + 1,)
+        Codes of the tags, one sequence after the other.
+    scheme : TagScheme
+    """
+
+    code: NDArray[np.int32]
+    tags: NDArray[np.int32]
+    pointer: Ints
+    scheme: TagScheme
+
+
+def sequences_from_columns(
+    container: type[Sequences],
+    task: Any,
+    worker: Any,
+    *,
+    tags: Any = None,
+    start: Any = None,
+    end: Any = None,
+    classes: Any = None,
+    scheme: str | None = None,
+    tasks: Any = None,
+    workers: Any = None,
+    weight: Any = None,
+    worker_kind: Any = None,
+    duplicates: str = "auto",
+    places: Places | None = None,
+    notes: tuple[str, ...] = (),
+    frame_library: str | None = None,
+    **columns: Any,
+) -> Sequences:
+    """Build tag sequences from columns; see :meth:`CrowdSequences.from_arrays`."""
+    places = places or Places({})
+    check_columns(duplicates, columns)
+    if task is None or worker is None or tags is None:
+        raise ParameterError(f"{container.__name__} need the columns task, worker and tags.")
+    check_lengths({"task": task, "worker": worker, "tags": tags, "start": start, "end": end,
+                   "weight": weight, "worker_kind": worker_kind, **columns})  # fmt: skip
+    if (start is None) != (end is None):
+        raise ParameterError("Spans need the columns start and end; give both, or neither.")
+    task_codes, task_ids = complete_ids(task, "task", places, declared=tasks)
+    worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
+    if len(task_codes) == 0:
+        raise DataError("There are no annotations: the table has no data rows.")
+    extra = measured_columns({**columns, "weight": weight}, places)
+    kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
+    offsets = None
+    if start is None:
+        tagged = _tagged(_texts(tags, places), classes, scheme, places)
+    else:
+        rows = _SpanRows(task_codes, worker_codes, tags, start, end, places)
+        tagged, offsets = rows.tagged(len(task_ids), classes)
+        task_codes, worker_codes = rows.task, rows.worker
+        extra = {role: values[rows.first] for role, values in extra.items()}
+    size = np.diff(tagged.pointer)[tagged.code]
+    length = _lengths(task_codes, size, task_ids, places)
+    table = arrange(
+        (task_codes, worker_codes, tagged.code),
+        (len(task_ids), len(worker_ids), len(tagged.pointer) - 1), None, extra, duplicates, places,
+    )  # fmt: skip
+    size = np.diff(tagged.pointer)[table.label]
+    pointer = np.append(0, np.cumsum(size))
+    place = np.repeat(tagged.pointer[table.label] - pointer[:-1], size) + np.arange(pointer[-1])
+    return container(
+        task=table.task, worker=table.worker, tasks=task_ids, workers=worker_ids,
+        weight=table.extra.pop("weight", None),
+        columns=table.extra,
+        task_columns={LENGTH: length} | ({} if offsets is None else {OFFSETS: offsets}),
+        worker_columns={} if kinds is None else {WORKER_KIND: kinds},
+        notes=(*notes, table.note) if table.note else notes,
+        frame_library=frame_library,
+        tags=tagged.tags[place], pointer=pointer,
+        classes=np.array(tagged.scheme.tags, dtype=object),
+        scheme=tagged.scheme.name,
+    )  # fmt: skip
+
+
+def _texts(tags: Any, places: Places) -> Encoded:
+    """Return annotations as texts with one space between tags, encoded."""
+    if isinstance(tags, Encoded):
+        return tags
+    values = to_numpy(tags)
+    if values.dtype == object:
+        values = np.array([_joined(v, row, len(values), places) for row, v in enumerate(values)],
+                          dtype=object)  # fmt: skip
+    return encode(values, "tags")
+
+
+def _joined(value: Any, row: int, size: int, places: Places) -> Any:
+    """Return a list of tags as text; text and missing values stay."""
+    if isinstance(value, str) or (not isinstance(value, list | tuple | np.ndarray)):
+        return value
+    texts = [str(tag) for tag in value]
+    for tag in texts:
+        if not tag or any(letter.isspace() for letter in tag):
+            raise DataError(
+                f"The tag {tag!r} in {places.where(_only(row, size))} is empty or has a space in "
+                "it; rename it."
+            )
+    return " ".join(texts)
+
+
+def _tagged(texts: Encoded, classes: Any, scheme: str | None, places: Places) -> Tagged:
+    """Split every different text into tags."""
+    if (texts.codes < 0).any():
+        raise DataError(
+            f"The {places.column('tags')} column is empty in {places.where(texts.codes < 0)}; give "
+            "one tag per token, O for those outside of all spans."
+        )
+    lists = [str(text).split() for text in texts.vocabulary.tolist()]
+    sizes = np.array([len(one) for one in lists], dtype=np.int64)
+    found = encode(np.array([tag for one in lists for tag in one], dtype=object), "tags")
+    used = [str(tag) for tag in found.vocabulary.tolist()]
+    known = TagScheme.of(used if classes is None else [str(one) for one in classes], scheme)
+    place = lookup(used, np.array(known.tags, dtype=object))
+    if (place < 0).any():
+        tag = used[int(np.argmax(place < 0))]
+        pointer = np.append(0, np.cumsum(sizes))
+        token = int(np.flatnonzero(found.codes == used.index(tag))[0])
+        text = int(np.searchsorted(pointer, token, side="right")) - 1
+        raise DataError(
+            f"The tag {tag!r}{suggestion(tag, list(known.tags))} in "
+            f"{places.where(texts.codes == text)} is not among the tags "
+            f"({describe_ids(np.array(known.tags, dtype=object))}); correct it, or add it to "
+            "classes."
+        )
+    pointer = np.append(0, np.cumsum(sizes))
+    return Tagged(texts.codes.copy(), place[found.codes].astype(np.int32), pointer, known)
+
+
+def _lengths(task: NDArray[np.int32], size: Ints, ids: NDArray[Any], places: Places) -> Ints:
+    """Return the number of tokens of each task; all its annotations must agree."""
+    length = np.zeros(len(ids), dtype=np.int64)
+    length[task[::-1]] = size[::-1]  # the first row of each task counts
+    wrong = size != length[task]
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        first = int(np.flatnonzero(task == task[row])[0])
+        raise DataError(
+            f"Task {ids[task[row]]!r} has {length[task[row]]} tags in "
+            f"{places.where(_only(first, len(task)))} and {size[row]} in "
+            f"{places.where(_only(row, len(task)))}; every worker must tag the same tokens."
+        )
+    return length
+
+
+def _only(row: int, size: int) -> NDArray[np.bool_]:
+    mask = np.zeros(size, dtype=bool)
+    mask[row] = True
+    return mask
+
+
+class _SpanRows:
+    """One row per span, or per worker who marked nothing.
+
+    Attributes
+    ----------
+    task, worker : (n_annotations,) int32
+        One entry per task and worker, whatever the number of spans.
+    first : (n_annotations,) int64
+        A row of each.
+    """
+
+    def __init__(
+        self, task: NDArray[np.int32], worker: NDArray[np.int32], label: Any, start: Any, end: Any,
+        places: Places,
+    ) -> None:  # fmt: skip
+        self.places = places
+        remedy = "give numbers of characters, counted from 0"
+        begin = as_numbers(start, "start", places, remedy)
+        stop = as_numbers(end, "end", places, remedy)
+        self.row_task, self.row_worker = task, worker
+        self.marked = ~(np.isnan(begin) & np.isnan(stop))
+        self._require_places(begin, stop)
+        self.start = np.where(self.marked, begin, 0).astype(np.int64)
+        self.end = np.where(self.marked, stop, 0).astype(np.int64)
+        self.label = self._types(label)
+        pair = task.astype(np.int64) * (int(worker.max()) + 1) + worker
+        _, first, self.annotation = np.unique(pair, return_index=True, return_inverse=True)
+        self.first = first.astype(np.int64)
+        self.task, self.worker = task[first].copy(), worker[first].copy()
+
+    def _require_places(self, begin: NDArray[Any], stop: NDArray[Any]) -> None:
+        with np.errstate(invalid="ignore"):
+            bad = self.marked & ~(
+                (begin >= 0) & (stop > begin) & (begin % 1 == 0) & (stop % 1 == 0)
+            )
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise DataError(
+                f"The span in {self.places.where(bad)} runs from {begin[row]:g} to {stop[row]:g}; "
+                "start is the number of its first character, counted from 0, and end the number of "
+                "the one after its last."
+            )
+
+    def _types(self, label: Any) -> NDArray[Any]:
+        values = to_numpy(label).tolist() if not isinstance(label, Encoded) else [
+            None if code < 0 else label.vocabulary[code] for code in label.codes.tolist()
+        ]  # fmt: skip
+        missing = np.array([is_missing(one) or one == "" for one in values]) & self.marked
+        if missing.any():
+            raise DataError(
+                f"The span in {self.places.where(missing)} has no type; fill in the "
+                f"{self.places.column('tags')} column."
+            )
+        return np.array([str(one) for one in values], dtype=object)
+
+    def tagged(self, n_tasks: int, classes: Any) -> tuple[Tagged, NDArray[Any]]:
+        """Return the tag sequences on the tokens that the limits of all spans cut."""
+        rows = np.flatnonzero(self.marked)
+        rows = rows[np.lexsort((self.start[rows], self.annotation[rows]))]
+        self._refuse_overlaps(rows)
+        offsets = self._grid(n_tasks)
+        length = np.array([len(one) - 1 for one in offsets.tolist()], dtype=np.int64)
+        declared = None if classes is None else [str(one) for one in classes]
+        names = sorted(set(self.label[rows].tolist())) if declared is None else declared
+        scheme = TagScheme.of([OUTSIDE, *(one if _tag(one) else f"{BEGIN}{one}" for one in names)])
+        kind = lookup(self.label[rows], np.array(scheme.types, dtype=object)).astype(np.int64)
+        if (kind < 0).any():
+            row = rows[int(np.argmax(kind < 0))]
+            raise DataError(
+                f"The type {self.label[row]!r} in {self.places.where(_only(row, len(self.start)))} "
+                "is not among the declared classes; correct it, or add it."
+            )
+        own = length[self.task]
+        pointer = np.append(0, np.cumsum(own))
+        tags = np.zeros(pointer[-1], dtype=np.int32)
+        grid, base = np.concatenate(offsets.tolist()), np.append(0, np.cumsum(length + 1))
+        # Limits of all tasks in one sorted list: the number of the task, then the character.
+        width = int(grid.max()) + 2
+        sorted_limits = np.repeat(np.arange(n_tasks), length + 1) * width + grid
+        at = self.row_task[rows].astype(np.int64)
+        begin = np.searchsorted(sorted_limits, at * width + self.start[rows]) - base[at]
+        stop = np.searchsorted(sorted_limits, at * width + self.end[rows]) - base[at]
+        size = stop - begin
+        inside = np.append(0, np.cumsum(size))
+        where = np.repeat(pointer[self.annotation[rows]] + begin - inside[:-1], size)
+        tags[where + np.arange(inside[-1])] = scheme.tags_of(kind, size)
+        code = np.arange(len(self.task), dtype=np.int32)
+        return Tagged(code, tags, pointer, scheme), offsets
+
+    def _grid(self, n_tasks: int) -> NDArray[Any]:
+        """Return the sorted limits of the spans of each task; 0 and 1 if it has none."""
+        rows = self.marked
+        task = np.concatenate([self.row_task[rows], self.row_task[rows]]).astype(np.int64)
+        limit = np.concatenate([self.start[rows], self.end[rows]])
+        width = int(limit.max(initial=0)) + 1
+        both = np.unique(task * width + limit)
+        ends = np.searchsorted(both // width, np.arange(n_tasks + 1))
+        parts = np.empty(n_tasks, dtype=object)
+        for i in range(n_tasks):
+            own = both[ends[i] : ends[i + 1]] % width
+            parts[i] = own if len(own) else np.array([0, 1])
+        return parts
+
+    def _refuse_overlaps(self, rows: Ints) -> None:
+        same = self.annotation[rows][1:] == self.annotation[rows][:-1]
+        bad = np.flatnonzero(same & (self.start[rows][1:] < self.end[rows][:-1]))
+        if len(bad):
+            pair = np.zeros(len(self.start), dtype=bool)
+            pair[rows[bad[0] : bad[0] + 2]] = True
+            raise DataError(
+                f"Two spans of one worker overlap, in {self.places.where(pair)}; keep one of them, "
+                "or aggregate each layer of spans by itself."
+            )
+
+
+def _tag(name: str) -> bool:
+    return name == OUTSIDE or name.startswith((BEGIN, "I-"))

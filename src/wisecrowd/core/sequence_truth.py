@@ -1,0 +1,98 @@
+"""Known tags of sequences: gold for a fit, and the truth for a score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.arrow import is_missing
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.gold import as_pairs
+from wisecrowd.core.ids.encoding import lookup
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.sequences import CrowdSequences
+
+Ints = NDArray[np.int64]
+TRUTH, GOLD = "truth", "gold"  # gold must be legal; a truth is only compared with
+
+
+class SequencePrior(NamedTuple):
+    """What is known about sequences before any label.
+
+    Attributes
+    ----------
+    gold : (n_tokens,) int64, optional
+        Codes of known tags, -1 where unknown.
+    """
+
+    gold: Ints | None
+
+
+def sequence_prior(task_prior: Any, gold: Any, data: CrowdSequences) -> SequencePrior:
+    """Return the known tags; a prior of tokens is not supported."""
+    if task_prior is not None:
+        raise ParameterError("Methods for sequences take no task prior; leave it out.")
+    return SequencePrior(None if gold is None else known_tags(gold, data, GOLD))
+
+
+def known_tags(truth: Any, data: CrowdSequences, what: str = TRUTH) -> Ints:
+    """Return the known tag of every token of the data, -1 where unknown.
+
+    Parameters
+    ----------
+    truth : mapping from task to tags, (task, tags) frame, or (n_tasks,) array with None
+        Tags are text with a space between them, or a list.
+    data : CrowdSequences
+    what : str
+        Name of the truth in messages.
+    """
+    ids, values = _pairs(truth, data, what)
+    codes = lookup(ids, data.tasks)
+    place = {tag: code for code, tag in enumerate(data.classes.tolist())}
+    known = np.full(int(data.token_pointer[-1]), -1, dtype=np.int64)
+    legal = data.tag_scheme.legal
+    for code, task, value in zip(codes.tolist(), ids, values, strict=True):
+        if code < 0 or is_missing(value):
+            continue
+        tags = value.split() if isinstance(value, str) else [str(tag) for tag in value]
+        if len(tags) != data.length[code]:
+            raise DataError(
+                f"The {what} gives task {task!r} {len(tags)} tags, and workers gave it "
+                f"{data.length[code]}; give one tag per token."
+            )
+        own = [place.get(tag, -1) for tag in tags]
+        if -1 in own:
+            strange = tags[own.index(-1)]
+            raise DataError(
+                f"The {what} gives task {task!r} the tag "
+                f"{strange!r}{suggestion(strange, data.classes.tolist())}, which is not among the "
+                f"tags ({describe_ids(data.classes)}); correct it, or declare it in classes."
+            )
+        for before, tag in zip([len(legal) - 1, *own[:-1]], own, strict=True):
+            if what == GOLD and not legal[before, tag]:
+                raise DataError(
+                    f"The {what} gives task {task!r} the tag {data.classes[tag]!r} where no span of "
+                    "its type begins; let spans begin with B-."
+                )
+        known[data.token_pointer[code] : data.token_pointer[code + 1]] = own
+    if (known < 0).all():
+        raise DataError(f"The {what} names none of these tasks; compare the ids.")
+    return known
+
+
+def _pairs(truth: Any, data: CrowdSequences, what: str) -> tuple[list[Any], list[Any]]:
+    if isinstance(truth, Mapping) and not hasattr(truth, "column_names"):
+        return list(truth.keys()), list(truth.values())
+    if hasattr(truth, "columns") or hasattr(truth, "column_names"):
+        ids, values = as_pairs(truth)
+        return list(ids), list(values)
+    values = list(truth)
+    if len(values) != data.n_tasks:
+        raise DataError(
+            f"The {what} has {len(values)} entries for {data.n_tasks} tasks; give one per task, or "
+            "a mapping from task to tags."
+        )
+    return data.tasks.tolist(), values

@@ -1,0 +1,191 @@
+"""CrowdSequences: tags of the tokens of texts by workers, frozen, sorted and sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.annotations import Annotations, Codes, Floats, Payload, Vocabulary
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
+from wisecrowd.core.tag_scheme import SCHEMES, TagScheme
+
+LENGTH, OFFSETS = "length", "offsets"  # the task columns of a sequence
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CrowdSequences(Annotations):
+    """Tag sequences: a worker gives a tag to every token of a task.
+
+    :meth:`from_arrays`, :meth:`from_spans` and :meth:`from_frame` check their arguments; the
+    constructor does not.
+
+    Attributes
+    ----------
+    tags : (n_token_labels,) int32
+        Codes into ``classes``, one sequence after the other.
+    pointer : (n_annotations + 1,) int64
+        Sequence ``e`` is ``tags[pointer[e]:pointer[e + 1]]``.
+    classes : (n_classes,) str
+        All tags. With the scheme "bio" these are O, and B-x and I-x for every type x.
+    scheme : {"bio", "plain"}
+    task_columns : mapping
+        ``length``: tokens of each task. ``offsets``, if the labels were spans of characters: the
+        limits of the tokens of each task.
+    task, worker, tasks, workers, weight, columns, notes
+        As in :class:`~wisecrowd.core.annotations.Annotations`.
+
+    Examples
+    --------
+    >>> tags = ["B-PER I-PER O", "B-PER O O", "O O"]
+    >>> data = CrowdSequences.from_arrays(["s1", "s1", "s2"], ["ann", "bob", "ann"], tags)
+    >>> data
+    CrowdSequences(2 tasks, 2 workers, 3 classes, 3 annotations)
+    >>> data.length.tolist()
+    [3, 2]
+    """
+
+    payload: ClassVar[tuple[Payload, ...]] = (
+        Payload("tags", vocabulary="classes", pointer="pointer",
+                usual=("tags", "labels", "label", "answer", "response", "type")),
+    )  # fmt: skip
+    optional_roles: ClassVar[tuple[str, ...]] = ("start", "end")
+    axes: ClassVar[Mapping[str, str]] = {**Annotations.axes, "K": "classes_"}
+    saves: ClassVar[Mapping[str, Saved]] = {
+        **Annotations.saves,
+        "classes_": SavedArray("K", "id"),
+        "scheme_": SavedValue(lambda value: value in SCHEMES, "a scheme of tags"),
+        "length_": SavedArray("N", "count"),
+        "offset_": SavedArray("*", "count"),
+    }
+
+    tags: Codes
+    pointer: NDArray[np.int64]
+    classes: Vocabulary
+    scheme: str
+
+    @classmethod
+    def roles(cls) -> dict[str, tuple[str, ...]]:
+        """Return the columns of tag sequences, and of spans, each with its usual names."""
+        spans = {"start": ("start", "startoffset", "begin"), "end": ("end", "endoffset")}
+        return super().roles() | spans
+
+    @classmethod
+    def reading_options(cls, **options: Any) -> dict[str, Any]:
+        """Return the tags that the user declares; there are no abstentions."""
+        classes = options.pop("classes", None)
+        super().reading_options(**options)
+        return {} if classes is None else {"classes": classes}
+
+    @classmethod
+    def from_arrays(cls, task: Any, worker: Any, *values: Any, **options: Any) -> Self:
+        """Build from equally long columns: task, worker and tags.
+
+        Parameters
+        ----------
+        task, worker : (n_annotations,) ids
+        *values
+            ``tags``: text with a space between the tags, or lists. With the columns ``start`` and
+            ``end``, given by name, it is the type of a span; see :meth:`from_spans`.
+        **options
+            ``classes``: all tags. ``scheme``: "bio" or "plain"; by default "bio" if all tags are O,
+            B-x or I-x. ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``,
+            ``question``, ``worker_kind`` and ``duplicates`` are described in
+            :meth:`CrowdLabels.from_arrays`.
+        """
+        from wisecrowd.core.sequence_columns import sequences_from_columns
+
+        given = dict(zip(("tags", "start", "end"), values, strict=False))
+        return sequences_from_columns(cls, task, worker, **given, **options)
+
+    @classmethod
+    def from_spans(
+        cls, task: Any, worker: Any, start: Any, end: Any, label: Any, **options: Any
+    ) -> Self:
+        """Build from one row per span: its first character, the one after its last, and its type.
+
+        The limits of all spans of a task cut its text into tokens. A row with neither start nor
+        end says that the worker has read the task and marked nothing.
+
+        Examples
+        --------
+        >>> rows = ["d"] * 3, ["ann", "bob", "cem"], [0, 0, None], [5, 12, None], ["PER"] * 3
+        >>> data = CrowdSequences.from_spans(*rows)
+        >>> data.to_dict()["tags"].tolist()
+        ['B-PER O', 'B-PER I-PER', 'O O']
+        >>> data.task_columns["offsets"][0].tolist()
+        [0, 5, 12]
+        """
+        return cls.from_arrays(task, worker, label, start=start, end=end, **options)
+
+    @cached_property
+    def tag_scheme(self) -> TagScheme:
+        """The tags and their rules."""
+        return TagScheme(self.scheme, tuple(self.classes.tolist()))
+
+    @cached_property
+    def n_classes(self) -> int:
+        """Number of tags."""
+        return len(self.classes)
+
+    @property
+    def length(self) -> NDArray[np.int64]:
+        """(n_tasks,) number of tokens of each task; 0 if nobody tagged it."""
+        return self.task_columns[LENGTH]
+
+    @cached_property
+    def token_pointer(self) -> NDArray[np.int64]:
+        """(n_tasks + 1,) tokens of task ``i`` are ``token_pointer[i]`` to the next, in one list."""
+        return np.append(0, np.cumsum(self.length))
+
+    @cached_property
+    def token(self) -> NDArray[np.int64]:
+        """(n_token_labels,) the token, in the list of all, that each tag is about."""
+        size = np.diff(self.pointer)
+        return np.repeat(self.token_pointer[self.task] - self.pointer[:-1], size) + np.arange(
+            len(self.tags)
+        )
+
+    @cached_property
+    def token_worker(self) -> Codes:
+        """(n_token_labels,) the worker of each tag."""
+        return np.repeat(self.worker, np.diff(self.pointer))
+
+    @cached_property
+    def previous(self) -> Codes:
+        """(n_token_labels,) the same worker's tag before; ``n_classes`` at the start."""
+        before = np.append(np.int32(self.n_classes), self.tags[:-1]).astype(np.int32)
+        starts = self.pointer[:-1][np.diff(self.pointer) > 0]
+        before[starts] = self.n_classes
+        return before
+
+    @cached_property
+    def token_weight(self) -> Floats | None:
+        """(n_token_labels,) weight of each tag; None if all are 1."""
+        return None if self.weight is None else np.repeat(self.weight, np.diff(self.pointer))
+
+    def attributes(self) -> dict[str, Any]:
+        """Return the ids and counts that a fit publishes; see ``saves``."""
+        return super().attributes() | {
+            "scheme_": self.scheme, "length_": self.length, "offset_": self.offset,
+        }  # fmt: skip
+
+    @cached_property
+    def offset(self) -> NDArray[np.int64]:
+        """Limits of the tokens of each task, one task after the other: characters or tokens."""
+        if OFFSETS in self.task_columns:
+            return np.concatenate([np.zeros(0, np.int64), *self.task_columns[OFFSETS].tolist()])
+        begin = np.append(0, np.cumsum(self.length + 1))
+        return np.arange(begin[-1]) - np.repeat(begin[:-1], self.length + 1)
+
+    def _values(self, part: Payload) -> NDArray[Any]:
+        """Return the tags of each annotation as text, with a space between them."""
+        names, ends = self.classes[self.tags].tolist(), self.pointer.tolist()
+        texts = np.empty(self.n_annotations, dtype=object)
+        for e in range(self.n_annotations):
+            texts[e] = " ".join(names[ends[e] : ends[e + 1]])
+        return texts

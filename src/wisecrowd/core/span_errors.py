@@ -1,0 +1,110 @@
+"""Comparison of spans: the same ones, and how others differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.tag_scheme import Spans, TagScheme
+
+Ints = NDArray[np.int64]
+SPAN_ERRORS = ("wrong_type", "too_long", "too_short", "split", "shifted", "phantom")
+EXACT = -1  # of a span that is right
+
+
+def compare_spans(found: Spans, wanted: Spans, length: Ints) -> Ints:
+    """Return how each found span differs from the wanted ones of its sequence.
+
+    -1 means not at all; other codes are places in ``SPAN_ERRORS``: the limits of a wanted span with
+    another type, a wanted span and more, part of one, one of several parts of one, an overlap, or
+    nothing wanted there.
+
+    Parameters
+    ----------
+    found, wanted : Spans
+        Sorted by sequence and start, without overlaps, except that ``found`` may contain the spans
+        of several workers one after the other.
+    length : (n_sequences,)
+
+    Examples
+    --------
+    >>> def spans(*rows):
+    ...     return Spans(*(np.array(column) for column in zip(*rows)))
+    >>> wanted = spans((0, 0, 2, 0), (0, 5, 6, 1), (0, 8, 10, 1))
+    >>> found = spans((0, 0, 2, 0), (0, 4, 6, 1), (0, 6, 7, 0), (0, 9, 10, 1))
+    >>> [SPAN_ERRORS[code] if code >= 0 else "right" for code in compare_spans(
+    ...     found, wanted, np.array([10])).tolist()]
+    ['right', 'too_long', 'phantom', 'too_short']
+    """
+    base = np.append(0, np.cumsum(length))
+    start, end = base[found.sequence] + found.start, base[found.sequence] + found.end
+    begin, stop = base[wanted.sequence] + wanted.start, base[wanted.sequence] + wanted.end
+    if len(begin) == 0:
+        return np.full(len(start), SPAN_ERRORS.index("phantom"), dtype=np.int64)
+    near = np.searchsorted(stop, start, side="right")  # the first that ends after the start
+    at = np.minimum(near, len(begin) - 1)
+    touches = (near < len(begin)) & (begin[at] < end)
+    several = touches & (np.searchsorted(begin, end, side="left") - near > 1)
+    same = touches & (begin[at] == start) & (stop[at] == end)
+    covers = touches & (start <= begin[at]) & (end >= stop[at]) & ~same
+    inside = touches & (start >= begin[at]) & (end <= stop[at]) & ~same
+    code = np.full(len(start), SPAN_ERRORS.index("phantom"), dtype=np.int64)
+    code[touches] = SPAN_ERRORS.index("shifted")
+    code[covers | several] = SPAN_ERRORS.index("too_long")
+    code[inside] = SPAN_ERRORS.index("too_short")
+    # Neighbouring parts of the same wanted span.
+    twin = inside[1:] & inside[:-1] & (at[1:] == at[:-1]) & (start[1:] >= end[:-1])
+    code[np.append(False, twin) | np.append(twin, False)] = SPAN_ERRORS.index("split")
+    code[same] = np.where(found.kind[same] == wanted.kind[at[same]], EXACT,
+                          SPAN_ERRORS.index("wrong_type"))  # fmt: skip
+    return code
+
+
+def span_counts(
+    scheme: TagScheme, truth: NDArray[Any], tags: NDArray[Any], pointer: Ints, *, relaxed: bool
+) -> tuple[int, int, int]:
+    """Return the numbers of right, found and wanted spans, where the truth is known.
+
+    Parameters
+    ----------
+    scheme : TagScheme
+    truth, tags : (n_tokens,) codes
+        -1 in the truth means unknown; sequences are known as a whole.
+    pointer : (n_sequences + 1,)
+    relaxed : bool
+        Whether a found span is right if it overlaps a wanted span of its type.
+    """
+    known = truth >= 0
+    length = np.bincount(np.searchsorted(pointer, np.flatnonzero(known), side="right") - 1,
+                         minlength=len(pointer) - 1)  # fmt: skip
+    ends = np.append(0, np.cumsum(length))
+    wanted, found = scheme.spans(truth[known], ends), scheme.spans(tags[known], ends)
+    if relaxed:
+        right = int(_overlap(found, wanted, length).sum())
+    else:
+        right = int((compare_spans(found, wanted, length) == EXACT).sum())
+    return right, len(found.start), len(wanted.start)
+
+
+def _overlap(found: Spans, wanted: Spans, length: Ints) -> NDArray[np.bool_]:
+    """Return whether each found span shares a token with a wanted span of its type."""
+    base = np.append(0, np.cumsum(length))
+    covered = np.full(int(base[-1]), -1, dtype=np.int64)
+    begin, size = base[wanted.sequence] + wanted.start, wanted.end - wanted.start
+    before = np.append(0, np.cumsum(size))
+    covered[np.repeat(begin - before[:-1], size) + np.arange(before[-1])] = np.repeat(
+        wanted.kind, size
+    )
+    begin, size = base[found.sequence] + found.start, found.end - found.start
+    before = np.append(0, np.cumsum(size))
+    token = np.repeat(begin - before[:-1], size) + np.arange(before[-1])
+    hit = covered[token] == np.repeat(found.kind, size)
+    return np.bincount(np.repeat(np.arange(len(size)), size), hit, len(size)) > 0
+
+
+def span_f1(scheme: TagScheme, truth: NDArray[Any], tags: NDArray[Any], pointer: Ints) -> float:
+    """Return F1 of spans with the right limits and type; 1 if there are none and none is wanted."""
+    right, found, wanted = span_counts(scheme, truth, tags, pointer, relaxed=False)
+    return 2 * right / (found + wanted) if found + wanted else 1.0

@@ -1,0 +1,108 @@
+"""ChainMethod: base of the methods that fit hidden chains of tags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.parameter_checks import check_flag
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.sequence_answers import SequenceAnswers
+from wisecrowd.core.sequence_truth import SequencePrior
+from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.families.tag_chains import (
+    ChainParams,
+    Context,
+    TagChains,
+    WorkerSpans,
+    unknown_worker,
+)
+
+Ints = NDArray[np.int64]
+SequenceProblem = Problem[CrowdSequences, SequencePrior]
+
+
+def known_of(problem: SequenceProblem) -> Ints:
+    """Return the known tags of all tokens, -1 where unknown."""
+    if problem.prior.gold is not None:
+        return problem.prior.gold
+    return np.full(int(problem.data.token_pointer[-1]), -1, dtype=np.int64)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ChainMethod(Aggregator):
+    """Base of the methods with hidden chains; a method says what a worker's tag depends on."""
+
+    variational: bool = True
+    max_iter: int = 60
+    tol: float = 1e-3
+
+    takes: ClassVar[str] = "sequences"
+    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True)
+    saves: ClassVar[dict[str, Saved]] = {
+        "log_theta_": SavedArray("workers contexts K K", "log"),
+        "log_start_": SavedArray("K", "log"),
+        "log_step_": SavedArray("K K", "log"),
+        "confusion_": SavedArray("J contexts K K", "distribution"),
+    }
+
+    @staticmethod
+    def _context(scheme: TagScheme) -> Context:
+        raise TypeError("A method with chains must define _context.")
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        scheme = TagScheme(self.scheme_, tuple(self.classes_.tolist()))
+        return {
+            "workers": sizes["J"] + 1,  # the last row is that of an unknown worker
+            "contexts": len(self._context(scheme).prior),
+        }
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        check_flag("variational", self.variational)
+
+    def _chains(self, problem: SequenceProblem) -> TagChains:
+        data = problem.data
+        return TagChains(data, known_of(problem), self._context(data.tag_scheme), self.variational)
+
+    def _fit(self, problem: SequenceProblem) -> Fit:
+        model = self._chains(problem)
+        run = model.run(self.max_iter, self.tol)
+        answers = model.answers(run.log_evidence, run.posterior, run.params)
+        worth = WorkerSpans.of(problem.data, answers)
+        posterior = model.context.prior + run.counts
+        stranger = unknown_worker(run.counts, model.context, variational=self.variational)
+        return Fit(
+            answers,
+            worth.accuracy,
+            worth.error,
+            confusion=posterior / posterior.sum(axis=-1, keepdims=True),
+            n_iter=run.n_iter,
+            converged=run.converged,
+            history=run.history,
+            extra={
+                "log_theta": np.concatenate([run.params.log_theta, stranger]),
+                "log_start": run.params.log_start,
+                "log_step": run.params.log_step,
+                **worth.published(),
+            },
+        )
+
+    def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
+        model = self._chains(problem)
+        params = ChainParams(self.log_theta_, self.log_start_, self.log_step_, 0.0)
+        log_evidence = model.evidence(params)
+        return model.answers(log_evidence, model.smooth(log_evidence, params), params)
+
+    def _log_likelihood(self, problem: SequenceProblem) -> float:
+        model = self._chains(problem)
+        params = ChainParams(self.log_theta_, self.log_start_, self.log_step_, 0.0)
+        return model.smooth(model.evidence(params), params).log_evidence

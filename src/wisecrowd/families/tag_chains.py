@@ -1,0 +1,353 @@
+r"""Hidden chains of tags: model, updates and objective of the methods for sequences.
+
+.. math::
+    P(z, y) = \pi_{z_1} \prod_t T_{z_{t-1} z_t} \prod_{jt} \theta_j[c(y_{j,t-1}, z_t), z_t, y_{jt}]
+
+The context :math:`c` says what a worker's tag depends on besides the true tag.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.sequence_answers import SequenceAnswers
+from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.span_errors import SPAN_ERRORS, compare_spans
+from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.inference.dirichlet import divergence, expected_log
+from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.tag_chains.reference import Smoothed, TokenLabels
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+RIGHT, WRONG, ILLEGAL = 1.1, 0.1, 1e-3  # pseudo-counts of a worker's tags
+TINY = 1e-300
+STEP = 0.1  # pseudo-count of each legal step
+MANY_TAGS = 40  # above, a worker's previous tag counts as outside, same type or other type
+
+
+class Context(NamedTuple):
+    """What a worker's tag depends on besides the true tag.
+
+    Attributes
+    ----------
+    table : (K + 1, K) int64
+        The context of a previous tag (the last row: the start) and a true tag.
+    prior : (S, K, K) float64
+        Pseudo-counts of tags, by context and true tag.
+    """
+
+    table: Ints
+    prior: Floats
+
+
+def no_context(scheme: TagScheme) -> Context:
+    """Return the context of workers whose tags depend on the true tag only."""
+    n = len(scheme.tags)
+    prior = np.full((1, n, n), WRONG) + (RIGHT - WRONG) * np.eye(n)
+    return Context(np.zeros((n + 1, n), dtype=np.int64), prior)
+
+
+def previous_tag(scheme: TagScheme) -> Context:
+    """Return the context of workers whose tags depend on their own previous tag.
+
+    With many tags, the previous tag is outside, of the type of the true tag, or of another type.
+    """
+    n = len(scheme.tags)
+    plain = no_context(scheme).prior[0]
+    if n <= MANY_TAGS:
+        prior = np.where(scheme.legal[:, None, :], plain[None], ILLEGAL)
+        return Context(np.repeat(np.arange(n + 1)[:, None], n, axis=1), prior)
+    before = np.append(scheme.type_of, -1)[:, None]
+    table = np.where(before < 0, 0, np.where(before == scheme.type_of, 1, 2))
+    prior = np.empty((3, n, n))
+    for s in range(3):  # illegal is what every previous tag of this context forbids
+        for k in range(n):
+            allowed = scheme.legal[table[:, k] == s].any(axis=0)
+            prior[s, k] = np.where(allowed, plain[k], ILLEGAL) if allowed.any() else plain[k]
+    return Context(table.astype(np.int64), prior)
+
+
+class ChainParams(NamedTuple):
+    """Parameters of the model, as logarithms of weights.
+
+    Attributes
+    ----------
+    log_theta : (J, S, K, K)
+    log_start, log_step : (K,), (K, K)
+        Minus infinity where the scheme forbids it.
+    penalty : float
+        What the objective loses by the distance from the prior.
+    """
+
+    log_theta: Floats
+    log_start: Floats
+    log_step: Floats
+    penalty: float
+
+
+class ChainFit(NamedTuple):
+    """Result of the iterations: parameters, the posterior under them, and how it went."""
+
+    params: ChainParams
+    counts: Floats
+    posterior: Smoothed
+    log_evidence: Floats
+    n_iter: int
+    converged: bool
+    history: tuple[float, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TagChains:
+    """Model of hidden chains: variational Bayes, or EM with the priors as pseudo-counts.
+
+    Attributes
+    ----------
+    data : CrowdSequences
+    known : (n_tokens,) int64
+        Codes of known tags, -1 where unknown.
+    context : Context
+    variational : bool
+    """
+
+    data: CrowdSequences
+    known: Ints
+    context: Context
+    variational: bool
+
+    @property
+    def labels(self) -> TokenLabels:
+        """The workers' tags."""
+        data = self.data
+        return TokenLabels(
+            data.token, data.token_worker, data.tags, data.previous, data.token_weight
+        )
+
+    @property
+    def kernels(self) -> Any:
+        """The kernels for the size of the data."""
+        return kernels_for("tag_chains", len(self.data.tags))
+
+    def run(self, max_iter: int, tol: float) -> ChainFit:
+        """Alternate between parameters and posterior, from the votes of each token."""
+        history: list[float] = []
+        old = self._votes()
+        counts, params = self._update(old, *self._vote_steps(old))
+        converged = False
+        for iteration in range(1, max_iter + 1):
+            log_evidence = self.evidence(params)
+            posterior = self.smooth(log_evidence, params)
+            history.append(posterior.log_evidence - params.penalty)
+            moved = float(np.abs(posterior.marginals - old).max(initial=0.0))
+            report(Progress(iteration, max_iter, history[-1]))
+            converged = moved < tol
+            if converged or iteration == max_iter:
+                break
+            old = posterior.marginals
+            counts, params = self._update(old, posterior.first, posterior.steps)
+        return ChainFit(
+            params, counts, posterior, log_evidence, iteration, converged, tuple(history)
+        )
+
+    def evidence(self, params: ChainParams) -> Floats:
+        """Return (n_tokens, K) log-likelihoods of the tags of each token."""
+        n_tokens = int(self.data.token_pointer[-1])
+        found = self.kernels.evidence(self.labels, params.log_theta, self.context.table, n_tokens)
+        sure = self.known >= 0
+        found[sure] = -np.inf
+        found[sure, self.known[sure]] = 0.0
+        return np.asarray(found)
+
+    def smooth(self, log_evidence: Floats, params: ChainParams) -> Smoothed:
+        """Return the posterior of the chains."""
+        found: Smoothed = self.kernels.smooth(
+            log_evidence, self.data.token_pointer, np.exp(params.log_start),
+            np.exp(params.log_step),
+        )  # fmt: skip
+        return found
+
+    def answers(
+        self, log_evidence: Floats, posterior: Smoothed, params: ChainParams
+    ) -> SequenceAnswers:
+        """Return the best legal tags, their marginals and spans."""
+        pointer = self.data.token_pointer
+        path = self.kernels.best_path(log_evidence, pointer, params.log_start, params.log_step)
+        step = np.exp(params.log_step)
+        confidence = span_confidence(self.data.tag_scheme, pointer, path, posterior, step)
+        return SequenceAnswers(pointer, path, posterior.marginals, confidence)
+
+    # ---------------------------------------------------------------------------------- updates
+
+    def _votes(self) -> Floats:
+        """Return the shares of the tags of each token; known tags are certain."""
+        data = self.data
+        shape = int(data.token_pointer[-1]), data.n_classes
+        place = data.token * shape[1] + data.tags
+        votes = np.bincount(place, data.token_weight, shape[0] * shape[1]).reshape(shape)
+        overall = votes.sum(axis=0) / max(float(votes.sum()), TINY)
+        total = votes.sum(axis=1, keepdims=True)
+        shares = np.where(total > 0, votes / np.maximum(total, TINY), overall)
+        sure = self.known >= 0
+        shares[sure] = 0.0
+        shares[sure, self.known[sure]] = 1.0
+        return np.asarray(shares)
+
+    def _vote_steps(self, votes: Floats) -> tuple[Floats, Floats]:
+        """Return expected first tags and steps, as if tokens were independent."""
+        pointer = self.data.token_pointer
+        begins = pointer[:-1][self.data.length > 0]
+        is_first = np.zeros(len(votes), dtype=bool)
+        is_first[begins] = True
+        later = np.flatnonzero(~is_first)
+        return votes[begins].sum(axis=0), votes[later - 1].T @ votes[later]
+
+    def _update(
+        self, marginals: Floats, first: Floats, steps: Floats
+    ) -> tuple[Floats, ChainParams]:
+        """Return expected counts of the workers' tags, and the parameters that follow."""
+        prior, legal = self.context.prior, self.data.tag_scheme.legal
+        shape = (self.data.n_workers, *prior.shape)
+        counts = self.kernels.counts(self.labels, marginals, self.context.table, shape)
+        rows = [(prior + counts, np.broadcast_to(prior, counts.shape), np.ones(shape, bool))]
+        begin_prior = np.where(legal[-1], STEP, 0.0)
+        step_prior = np.where(legal[:-1], STEP, 0.0)
+        rows.append((begin_prior + first * legal[-1], begin_prior, legal[-1]))
+        rows.append((step_prior + steps * legal[:-1], step_prior, legal[:-1]))
+        logs, penalty = [], 0.0
+        for posterior, before, possible in rows:
+            log, lost = self._logs(posterior, before, possible)
+            logs.append(log)
+            penalty += lost
+        return counts, ChainParams(logs[0], logs[1], logs[2], penalty)
+
+    def _logs(
+        self, posterior: Floats, prior: Floats, possible: NDArray[np.bool_]
+    ) -> tuple[Floats, float]:
+        """Return logarithms of probabilities, and what the prior takes from the objective."""
+        tiny = np.where(possible, posterior, 1.0)
+        if not self.variational:
+            total = np.where(possible, posterior, 0.0).sum(axis=-1, keepdims=True)
+            log = np.where(possible, np.log(tiny / total), -np.inf)
+            return log, -float((prior * np.where(possible, log, 0.0)).sum())
+        if possible.all():
+            log = expected_log(posterior)
+            return log, divergence(posterior, np.ascontiguousarray(prior), log)
+        log, lost = np.full(posterior.shape, -np.inf), 0.0
+        flat, table = np.atleast_2d(possible), np.atleast_2d(posterior)
+        for row, allowed in enumerate(flat):
+            own = table[row][allowed]
+            values = expected_log(own)
+            np.atleast_2d(log)[row, allowed] = values
+            lost += divergence(own, np.atleast_2d(prior)[row][allowed], values)
+        return log, lost
+
+
+def unknown_worker(counts: Floats, context: Context, *, variational: bool) -> Floats:
+    """Return (1, S, K, K) logarithms for a worker about whom nothing is known: the crowd's shares.
+
+    The counts of all workers weigh as one label in addition to the prior.
+    """
+    pooled = counts.sum(axis=0, keepdims=True)
+    shares = pooled / np.maximum(pooled.sum(axis=-1, keepdims=True), 1.0)
+    posterior = context.prior[None] + shares
+    if variational:
+        return expected_log(posterior)
+    return np.asarray(np.log(posterior / posterior.sum(axis=-1, keepdims=True)))
+
+
+def span_confidence(
+    scheme: TagScheme, pointer: Ints, path: NDArray[np.int32], posterior: Smoothed, step: Floats
+) -> Floats:
+    """Return the probability of each span of a path: that it begins, goes on and ends so.
+
+    It is the probability of the first tag, times those of the further tags, each given the tag
+    before, times the probability that the next token does not go on with the span.
+    """
+    spans = scheme.spans(path, pointer)
+    begin, size = pointer[spans.sequence] + spans.start, spans.end - spans.start
+    log = np.log(np.maximum(posterior.marginals[begin, path[begin]], TINY))
+    inner = np.repeat(np.arange(len(size)), size - 1)
+    before = np.append(0, np.cumsum(size - 1))
+    token = np.repeat(begin + 1 - before[:-1], size - 1) + np.arange(before[-1])
+    chance = _next_tag(path[token - 1], token, posterior, step)
+    own = chance[np.arange(len(token)), path[token]]
+    log += np.bincount(inner, np.log(np.maximum(own, TINY)), len(size))
+    follows = np.flatnonzero(begin + size < pointer[spans.sequence + 1])
+    after = (begin + size)[follows]
+    chance = _next_tag(path[after - 1], after, posterior, step)
+    goes_on = (scheme.type_of[None, :] == spans.kind[follows, None]) & ~scheme.begins[None, :]
+    log[follows] += np.log(np.maximum(1 - (chance * goes_on).sum(axis=1), TINY))
+    return np.clip(np.exp(log), 0.0, 1.0)
+
+
+def _next_tag(
+    before: NDArray[np.integer[Any]], token: Ints, posterior: Smoothed, step: Floats
+) -> Floats:
+    """Return the (n, K) probabilities of the tags of tokens, given the tags before them."""
+    weight = step[before] * posterior.message[token]
+    return np.asarray(weight / np.maximum(weight.sum(axis=1, keepdims=True), TINY))
+
+
+class WorkerSpans(NamedTuple):
+    """What each worker is worth against the answers.
+
+    Attributes
+    ----------
+    accuracy, error : (n_workers,)
+        Expected share of right tags, and its standard error over sequences.
+    precision, recall : (n_workers,)
+        Of spans; 1 without any.
+    errors : (n_workers, n_kinds)
+        Weight of the spans with each of the errors in ``SPAN_ERRORS``.
+    """
+
+    accuracy: Floats
+    error: Floats
+    precision: Floats
+    recall: Floats
+    errors: Floats
+
+    @classmethod
+    def of(cls, data: CrowdSequences, answers: SequenceAnswers) -> WorkerSpans:
+        """Compare the workers' tags with the answers."""
+        n, scheme = data.n_workers, data.tag_scheme
+        weight = np.ones(data.n_annotations) if data.weight is None else data.weight
+        size = np.diff(data.pointer)
+        sequence = np.repeat(np.arange(data.n_annotations), size)
+        chance = answers.marginals[data.token, data.tags]
+        right = np.bincount(sequence, chance, data.n_annotations)  # per annotation
+        total = np.bincount(data.worker, weight * size, n)
+        accuracy = np.bincount(data.worker, weight * right, n) / np.maximum(total, TINY)
+        # Tags of one sequence depend on each other, so the error is one over sequences.
+        away = weight * (right - accuracy[data.worker] * size)
+        error = np.sqrt(np.bincount(data.worker, away**2, n)) / np.maximum(total, TINY)
+        consensus = scheme.spans(answers.path, data.token_pointer)
+        own = scheme.spans(data.tags, data.pointer)
+        worker, each = data.worker[own.sequence], weight[own.sequence]
+        code = compare_spans(own._replace(sequence=data.task[own.sequence]), consensus, data.length)
+        kinds = len(SPAN_ERRORS) + 1
+        cells = np.bincount(worker * kinds + code + 1, each, n * kinds).reshape(n, kinds)
+        per_task = np.bincount(consensus.sequence, minlength=data.n_tasks)
+        wanted = np.bincount(data.worker, weight * per_task[data.task], n)
+        return cls(
+            np.clip(np.where(total > 0, accuracy, 1 / data.n_classes), 0.0, 1.0), error,
+            _share(cells[:, 0], cells.sum(axis=1)), _share(cells[:, 0], wanted), cells[:, 1:],
+        )  # fmt: skip
+
+    def published(self) -> dict[str, Any]:
+        """Return the attributes besides the accuracy."""
+        return {
+            "span_precision": self.precision, "span_recall": self.recall,
+            "span_errors": self.errors,
+        }  # fmt: skip
+
+
+def _share(part: Floats, whole: Floats) -> Floats:
+    """Return part / whole, between 0 and 1; 1 if the whole is nothing."""
+    return np.where(whole > 0, np.clip(part / np.maximum(whole, TINY), 0.0, 1.0), 1.0)

@@ -1,0 +1,1 @@
+"""Hidden tag chains: evidence of labels, forward-backward, counts and the best path."""

@@ -1,0 +1,172 @@
+"""Hidden tag chains, compiled; the reference defines every kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.kernels.compiling import compiled
+from wisecrowd.kernels.tag_chains.reference import LEAST, NEAR, Smoothed, TokenLabels
+
+__all__ = ["best_path", "counts", "evidence", "smooth"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@compiled
+def _evidence(
+    token: Ints, worker: Ints, tag: Ints, previous: Ints, weight: Floats | None,
+    log_theta: Floats, context: Ints, total: Floats,
+) -> None:  # fmt: skip
+    for n in range(token.shape[0]):
+        w = 1.0 if weight is None else weight[n]
+        t, j, tag_n, p = token[n], worker[n], tag[n], previous[n]
+        for k in range(total.shape[1]):
+            total[t, k] += w * log_theta[j, context[p, k], k, tag_n]
+
+
+def evidence(labels: TokenLabels, log_theta: Floats, context: Ints, n_tokens: int) -> Floats:
+    total = np.zeros((n_tokens, log_theta.shape[2]))
+    _evidence(*labels, log_theta, context, total)
+    return total
+
+
+@compiled
+def _counts(
+    token: Ints, worker: Ints, tag: Ints, previous: Ints, weight: Floats | None,
+    marginals: Floats, context: Ints, total: Floats,
+) -> None:  # fmt: skip
+    for n in range(token.shape[0]):
+        w = 1.0 if weight is None else weight[n]
+        t, j, tag_n, p = token[n], worker[n], tag[n], previous[n]
+        for k in range(marginals.shape[1]):
+            total[j, context[p, k], k, tag_n] += w * marginals[t, k]
+
+
+def counts(
+    labels: TokenLabels, marginals: Floats, context: Ints, shape: tuple[int, int, int, int]
+) -> Floats:
+    total = np.zeros(shape)
+    _counts(*labels, marginals, context, total)
+    return total
+
+
+@compiled
+def _smooth(
+    log_evidence: Floats, pointer: Ints, start: Floats, step: Floats,
+    alpha: Floats, marginals: Floats, message: Floats, first: Floats, steps: Floats,
+) -> float:  # fmt: skip
+    K = log_evidence.shape[1]
+    beta, ahead, raw = np.empty(K), np.empty(K), np.empty(K)
+    log_total = 0.0
+    for i in range(pointer.shape[0] - 1):
+        begin, end = pointer[i], pointer[i + 1]
+        for t in range(begin, end):
+            top = log_evidence[t, 0]
+            for k in range(1, K):
+                top = max(top, log_evidence[t, k])
+            log_total += top
+            total = 0.0
+            if t == begin:
+                for k in range(K):
+                    ahead[k] = start[k]
+            else:
+                for k in range(K):
+                    ahead[k] = 0.0
+                for a in range(K):
+                    p = alpha[t - 1, a]
+                    if p > 0.0:
+                        for k in range(K):
+                            ahead[k] += p * step[a, k]
+            for k in range(K):
+                relative = log_evidence[t, k] - top
+                value = 0.0 if relative == -np.inf else np.exp(max(relative, LEAST))
+                message[t, k] = value
+                alpha[t, k] = ahead[k] * value
+                total += alpha[t, k]
+            for k in range(K):
+                alpha[t, k] /= total
+            log_total += np.log(total)
+        for k in range(K):
+            beta[k] = 1.0
+        for t in range(end - 1, begin - 1, -1):
+            total = 0.0
+            for k in range(K):
+                marginals[t, k] = alpha[t, k] * beta[k]
+                total += marginals[t, k]
+                message[t, k] *= beta[k]
+            for k in range(K):
+                marginals[t, k] /= max(total, 1e-300)
+            if t == begin:
+                for k in range(K):
+                    first[k] += marginals[t, k]
+                continue
+            total = 0.0
+            joint = 0.0
+            for a in range(K):
+                raw[a] = 0.0
+                for k in range(K):
+                    raw[a] += step[a, k] * message[t, k]
+                total += raw[a]
+                joint += alpha[t - 1, a] * raw[a]
+            for a in range(K):
+                p = alpha[t - 1, a] / joint
+                if p > 0.0:
+                    for k in range(K):
+                        steps[a, k] += p * step[a, k] * message[t, k]
+                beta[a] = raw[a] / total
+    return log_total
+
+
+def smooth(log_evidence: Floats, pointer: Ints, start: Floats, step: Floats) -> Smoothed:
+    n_classes = log_evidence.shape[1]
+    alpha, marginals, message = (np.empty_like(log_evidence) for _ in range(3))
+    first, steps = np.zeros(n_classes), np.zeros((n_classes, n_classes))
+    total = _smooth(log_evidence, pointer, start, step, alpha, marginals, message, first, steps)
+    return Smoothed(marginals, message, first, steps, total)
+
+
+@compiled
+def _best_path(
+    log_evidence: Floats, pointer: Ints, log_start: Floats, log_step: Floats,
+    back: NDArray[np.int32], path: NDArray[np.int32],
+) -> None:  # fmt: skip
+    K = log_evidence.shape[1]
+    score, new = np.empty(K), np.empty(K)
+    for i in range(pointer.shape[0] - 1):
+        begin, end = pointer[i], pointer[i + 1]
+        if begin == end:
+            continue
+        for k in range(K):
+            score[k] = log_start[k] + log_evidence[begin, k]
+        for t in range(begin + 1, end):
+            for k in range(K):
+                top = -np.inf
+                for a in range(K):
+                    top = max(top, score[a] + log_step[a, k])
+                chosen = 0
+                for a in range(K - 1, -1, -1):
+                    if score[a] + log_step[a, k] >= top - NEAR:
+                        chosen = a
+                back[t, k] = chosen
+                new[k] = top + log_evidence[t, k]
+            for k in range(K):
+                score[k] = new[k]
+        top = score.max()
+        for k in range(K - 1, -1, -1):
+            if score[k] >= top - NEAR:
+                path[end - 1] = k
+        for t in range(end - 1, begin, -1):
+            path[t - 1] = back[t, path[t]]
+
+
+def best_path(
+    log_evidence: Floats, pointer: Ints, log_start: Floats, log_step: Floats
+) -> NDArray[np.int32]:
+    path = np.zeros(len(log_evidence), dtype=np.int32)
+    back = np.zeros(log_evidence.shape, dtype=np.int32)
+    _best_path(log_evidence, pointer, log_start, log_step, back, path)
+    return path
