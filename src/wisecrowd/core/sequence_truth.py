@@ -74,8 +74,8 @@ def known_tags(truth: Any, data: CrowdSequences, what: str = TRUTH) -> Ints:
         for before, tag in zip([len(legal) - 1, *own[:-1]], own, strict=True):
             if what == GOLD and not legal[before, tag]:
                 raise DataError(
-                    f"The {what} gives task {task!r} the tag {data.classes[tag]!r} where no span of "
-                    "its type begins; let spans begin with B-."
+                    f"The {what} gives task {task!r} the tag {data.classes[tag]!r} where no "
+                    "span of its type begins; let spans begin with B-."
                 )
         known[data.token_pointer[code] : data.token_pointer[code + 1]] = own
     if (known < 0).all():

@@ -80,8 +80,8 @@ class TagScheme:
             return cls(name, tuple(dict.fromkeys(texts)))
         if strange:
             raise DataError(
-                f"The tag {strange[0]!r} is not one of the scheme O, B-type, I-type; correct it, or "
-                f"give {option('scheme', 'plain')}."
+                f"The tag {strange[0]!r} is not one of the scheme O, B-type, I-type; correct it, "
+                f"or give {option('scheme', 'plain')}."
             )
         types = sorted({tag[2:] for tag in texts if tag != OUTSIDE})
         return cls(name, (OUTSIDE, *(f"{p}{x}" for x in types for p in (BEGIN, INSIDE))))

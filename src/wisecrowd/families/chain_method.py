@@ -25,6 +25,7 @@ from wisecrowd.families.tag_chains import (
     WorkerSpans,
     unknown_worker,
 )
+from wisecrowd.inference.dirichlet import expectation, expected_log
 
 Ints = NDArray[np.int64]
 SequenceProblem = Problem[CrowdSequences, SequencePrior]
@@ -48,10 +49,9 @@ class ChainMethod(Aggregator):
     takes: ClassVar[str] = "sequences"
     promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True)
     saves: ClassVar[dict[str, Saved]] = {
-        "log_theta_": SavedArray("workers contexts K K", "log"),
+        "tag_counts_": SavedArray("workers contexts K K", "positive"),
         "log_start_": SavedArray("K", "log"),
         "log_step_": SavedArray("K K", "log"),
-        "confusion_": SavedArray("J contexts K K", "distribution"),
     }
 
     @staticmethod
@@ -76,33 +76,33 @@ class ChainMethod(Aggregator):
     def _fit(self, problem: SequenceProblem) -> Fit:
         model = self._chains(problem)
         run = model.run(self.max_iter, self.tol)
-        answers = model.answers(run.log_evidence, run.posterior, run.params)
+        counts = model.context.prior + run.counts
+        answers = model.answers(run.params, expectation(counts))
         worth = WorkerSpans.of(problem.data, answers)
-        posterior = model.context.prior + run.counts
-        stranger = unknown_worker(run.counts, model.context, variational=self.variational)
         return Fit(
             answers,
             worth.accuracy,
             worth.error,
-            confusion=posterior / posterior.sum(axis=-1, keepdims=True),
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
             extra={
-                "log_theta": np.concatenate([run.params.log_theta, stranger]),
+                "tag_counts": np.concatenate(
+                    [counts, unknown_worker(run.counts, model.context)[None]]
+                ),
                 "log_start": run.params.log_start,
                 "log_step": run.params.log_step,
                 **worth.published(),
             },
         )
 
+    def _fitted(self) -> ChainParams:
+        logs = expected_log if self.variational else lambda counts: np.log(expectation(counts))
+        return ChainParams(logs(self.tag_counts_), self.log_start_, self.log_step_, 0.0)
+
     def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
-        model = self._chains(problem)
-        params = ChainParams(self.log_theta_, self.log_start_, self.log_step_, 0.0)
-        log_evidence = model.evidence(params)
-        return model.answers(log_evidence, model.smooth(log_evidence, params), params)
+        return self._chains(problem).answers(self._fitted(), expectation(self.tag_counts_))
 
     def _log_likelihood(self, problem: SequenceProblem) -> float:
-        model = self._chains(problem)
-        params = ChainParams(self.log_theta_, self.log_start_, self.log_step_, 0.0)
-        return model.smooth(model.evidence(params), params).log_evidence
+        model, params = self._chains(problem), self._fitted()
+        return model.smooth(model.evidence(params.log_theta), params).log_evidence

@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RIGHT, WRONG, ILLEGAL = 1.1, 0.1, 1e-3  # pseudo-counts of a worker's tags
 TINY = 1e-300
+DEPENDENCE = 0.3  # between labels of a task, in probabilities of answers
 STEP = 0.1  # pseudo-count of each legal step
 MANY_TAGS = 40  # above, a worker's previous tag counts as outside, same type or other type
 
@@ -97,7 +98,6 @@ class ChainFit(NamedTuple):
     params: ChainParams
     counts: Floats
     posterior: Smoothed
-    log_evidence: Floats
     n_iter: int
     converged: bool
     history: tuple[float, ...]
@@ -141,7 +141,7 @@ class TagChains:
         counts, params = self._update(old, *self._vote_steps(old))
         converged = False
         for iteration in range(1, max_iter + 1):
-            log_evidence = self.evidence(params)
+            log_evidence = self.evidence(params.log_theta)
             posterior = self.smooth(log_evidence, params)
             history.append(posterior.log_evidence - params.penalty)
             moved = float(np.abs(posterior.marginals - old).max(initial=0.0))
@@ -151,14 +151,12 @@ class TagChains:
                 break
             old = posterior.marginals
             counts, params = self._update(old, posterior.first, posterior.steps)
-        return ChainFit(
-            params, counts, posterior, log_evidence, iteration, converged, tuple(history)
-        )
+        return ChainFit(params, counts, posterior, iteration, converged, tuple(history))
 
-    def evidence(self, params: ChainParams) -> Floats:
+    def evidence(self, log_theta: Floats) -> Floats:
         """Return (n_tokens, K) log-likelihoods of the tags of each token."""
         n_tokens = int(self.data.token_pointer[-1])
-        found = self.kernels.evidence(self.labels, params.log_theta, self.context.table, n_tokens)
+        found = self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
         sure = self.known >= 0
         found[sure] = -np.inf
         found[sure, self.known[sure]] = 0.0
@@ -172,14 +170,28 @@ class TagChains:
         )  # fmt: skip
         return found
 
-    def answers(
-        self, log_evidence: Floats, posterior: Smoothed, params: ChainParams
-    ) -> SequenceAnswers:
-        """Return the best legal tags, their marginals and spans."""
-        pointer = self.data.token_pointer
-        path = self.kernels.best_path(log_evidence, pointer, params.log_start, params.log_step)
+    def answers(self, params: ChainParams, theta: Floats) -> SequenceAnswers:
+        """Return the best legal tags, their probabilities and spans.
+
+        Probabilities are those under the expected parameters. Labels of a task depend on each
+        other, so the evidence of n of them counts as that of n / (1 + 0.3 (n - 1)).
+
+        Parameters
+        ----------
+        params : ChainParams
+        theta : (J, S, K, K)
+            Expected probabilities of the workers' tags.
+        """
+        data, pointer = self.data, self.data.token_pointer
+        path = self.kernels.best_path(
+            self.evidence(params.log_theta), pointer, params.log_start, params.log_step
+        )
+        count = np.bincount(data.task, data.weight, data.n_tasks)
+        share = 1 / (1 + DEPENDENCE * np.maximum(count - 1, 0.0))
+        evidence = self.evidence(np.log(theta)) * np.repeat(share, data.length)[:, None]
+        posterior = self.smooth(evidence, params)
         step = np.exp(params.log_step)
-        confidence = span_confidence(self.data.tag_scheme, pointer, path, posterior, step)
+        confidence = span_confidence(data.tag_scheme, pointer, path, posterior, step)
         return SequenceAnswers(pointer, path, posterior.marginals, confidence)
 
     # ---------------------------------------------------------------------------------- updates
@@ -248,17 +260,13 @@ class TagChains:
         return log, lost
 
 
-def unknown_worker(counts: Floats, context: Context, *, variational: bool) -> Floats:
-    """Return (1, S, K, K) logarithms for a worker about whom nothing is known: the crowd's shares.
+def unknown_worker(counts: Floats, context: Context) -> Floats:
+    """Return (S, K, K) pseudo-counts of a worker about whom nothing is known.
 
-    The counts of all workers weigh as one label in addition to the prior.
+    The tags of all workers weigh as one label in addition to the prior.
     """
-    pooled = counts.sum(axis=0, keepdims=True)
-    shares = pooled / np.maximum(pooled.sum(axis=-1, keepdims=True), 1.0)
-    posterior = context.prior[None] + shares
-    if variational:
-        return expected_log(posterior)
-    return np.asarray(np.log(posterior / posterior.sum(axis=-1, keepdims=True)))
+    pooled = counts.sum(axis=0)
+    return np.asarray(context.prior + pooled / np.maximum(pooled.sum(axis=-1, keepdims=True), 1.0))
 
 
 def span_confidence(

@@ -172,10 +172,12 @@ def small_sequences(make: Make, random_state: int = 0) -> CrowdSequences:
     task, worker = _who_labels_what(rng)
     truth = [_sentence(rng) for _ in range(40)]
     skill = rng.uniform(0.6, 0.95, 7)
-    texts = np.array([" ".join(_mistagged(rng, truth[i], skill[j]))
-                      for i, j in zip(task.tolist(), worker.tolist(), strict=True)], dtype=object)  # fmt: skip
+    pairs = zip(task.tolist(), worker.tolist(), strict=True)
+    texts = [" ".join(_mistagged(rng, truth[i], skill[j])) for i, j in pairs]
     classes = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
-    return CrowdSequences.from_arrays(*_text_ids(task, worker), texts, classes=classes)
+    return CrowdSequences.from_arrays(
+        *_text_ids(task, worker), np.array(texts, dtype=object), classes=classes
+    )
 
 
 def _sentence(rng: np.random.Generator) -> list[str]:

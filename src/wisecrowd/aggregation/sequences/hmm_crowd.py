@@ -38,11 +38,13 @@ class HMMCrowd(ChainMethod):
     tags_ : (n_tasks,) str
         The tags of each task, with a space between them.
     marginals_ : (n_tokens, n_classes)
-        Probability of every tag of every token, one task after the other.
+        Probability of every tag of every token, one task after the other. Labels of a task count
+        as dependent: n of them weigh as n / (1 + 0.3 (n - 1)).
     span_confidence_ : (n_spans,)
         Probability of each span: that it begins, goes on and ends as it does.
-    confusion_ : (n_workers, 1, n_classes, n_classes)
-        Expected :math:`\theta_j`.
+    tag_counts_ : (n_workers + 1, 1, n_classes, n_classes)
+        Expected counts of a worker's tags by true tag, with their prior; the last row is an unknown
+        worker.
     worker_accuracy_, worker_accuracy_error_ : (n_workers,)
         Expected share of right tags.
     span_precision_, span_recall_ : (n_workers,)
