@@ -21,6 +21,7 @@ from wisecrowd.testing import (
     parameter_ranges,
     prior_checks,
     refitting,
+    sequence_checks,
 )
 from wisecrowd.testing.foundation import Check, maker
 
@@ -94,7 +95,12 @@ CHECKS: tuple[Check, ...] = (
 
 
 # Checks of methods that take another kind: those of all kinds, and those in the kind's module.
-MODULES = {"ordered": ordered_checks, "numbers": number_checks, "pairs": pair_checks}
+MODULES = {
+    "ordered": ordered_checks,
+    "numbers": number_checks,
+    "pairs": pair_checks,
+    "sequences": sequence_checks,
+}
 
 
 def checks_for(kind: str) -> tuple[Check, ...]:

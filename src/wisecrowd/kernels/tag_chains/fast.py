@@ -65,7 +65,8 @@ def _forward(
     ahead, log_total = np.empty(K), 0.0
     for t in range(begin, end):
         top = log_evidence[t].max()
-        ahead[:] = start if t == begin else 0.0
+        for k in range(K):
+            ahead[k] = start[k] if t == begin else 0.0
         for a in range(K if t > begin else 0):
             for k in range(K):
                 ahead[k] += alpha[t - 1, a] * step[a, k]
