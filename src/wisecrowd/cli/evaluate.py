@@ -38,28 +38,38 @@ class EvaluateOptions:
 
 @command
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
-    """Score a file of labels, numbers or ranked items against the truth.
+    """Score a file of labels, numbers, ranked items or spans against the truth.
 
-    The columns tell which: task and label, task and value, or item and score.
+    The columns tell which: task and label, task and value, item and score, or task, start, end and
+    label. The truth of spans has the same columns, or the tags of a task in each row.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
     calibration error for more. --scale, or --type ordered, gives the mean absolute error (MAE) and
     the quadratic weighted kappa of ordered classes.
     """
-    from wisecrowd.cli.evaluate_answers import ANSWER_FILES, evaluate_answers, kind_of_answers
+    from wisecrowd.cli.evaluate_answers import (
+        ANSWER_FILES,
+        evaluate_answers,
+        evaluate_spans,
+        kind_of_answers,
+    )
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.kinds import SEQUENCES
 
     places = split_output(asked.output, asked.as_json)
     check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
     reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
     with Notes(asked.quiet) as notes:
         kind = kind_of_answers(labels, reading.declared_type)
-        if kind in ANSWER_FILES:
+        if kind in (*ANSWER_FILES, SEQUENCES):
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
-            found = evaluate_answers(labels, kind, file, notes)
+            if kind == SEQUENCES:
+                found = evaluate_spans(labels, file, notes)
+            else:
+                found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")
             manifest = describe_run(context, [labels, asked.truth], method="evaluate")
             _show(*found[:3], places, asked.as_json, manifest, notes)
@@ -119,7 +129,12 @@ def _show(
     with together():
         if table is not None:
             names = np.array(list(scores), dtype=object)
-            write_result({"score": names, "value": np.array(list(scores.values()))}, table,
+            write_result({"score": names, "value": np.array(list(scores.values()))
+    "span_f1": "span F1",
+    "span_precision": "span precision",
+    "span_recall": "span recall",
+    "relaxed_f1": "relaxed F1",
+}, table,
                          manifest, notes)  # fmt: skip
         if as_json:
             found = {"n_scored": n_scored, "n_labels": n_labels, **scores}

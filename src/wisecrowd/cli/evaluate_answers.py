@@ -1,4 +1,4 @@
-"""Scores of files of numbers and of rankings, for ``wisecrowd evaluate``."""
+"""Scores of files of numbers, rankings and spans, for ``wisecrowd evaluate``."""
 
 from __future__ import annotations
 
@@ -27,6 +27,9 @@ class AnswerFile(NamedTuple):
 ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("item", "score")}
 
 
+SPAN_COLUMNS = {"task", "start", "end", "label"}  # of a file of spans
+
+
 class Evaluation(NamedTuple):
     """Scores by name, the number of scored answers, that of all, and what the answers are about."""
 
@@ -38,12 +41,14 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS
+    from wisecrowd.core.kinds import LABELS, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
         return declared
     columns = set(read_frame(path).column_names)
+    if columns >= SPAN_COLUMNS:
+        return SEQUENCES
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -113,3 +118,71 @@ def _number(value: Any, one: Any, path: str) -> float:
     if not np.isfinite(number):
         raise DataError(f"{path} gives {one!r} the value {value!r}; give a finite number.")
     return number
+
+
+def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of spans against true spans, or against the true tags of tokens.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it: task, start, end and label.
+    truth : KnownFile
+        A file with the same columns, or with a task and its tags in each row.
+    notes : Notes
+    """
+    from wisecrowd.io.tables import read_frame
+    from wisecrowd.metrics.spans import span_table_scores
+
+    found = _span_rows(path)
+    if set(read_frame(truth.path).column_names) >= SPAN_COLUMNS:
+        wanted = _span_rows(truth.path)
+        known = {task for task, *_ in wanted}
+    else:
+        tasks, tags = truth.pairs(notes)
+        wanted, known = spans_of_texts(tasks, tags), set(tasks)
+    about = {task for task, *_ in found}
+    scored = {span for span in found if span[0] in known}
+    if not known:
+        raise DataError(f"{truth.path} names no task; give one task and its tags per row.")
+    return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
+
+
+def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:
+    """Return the spans of the tags of tasks."""
+    from wisecrowd.core.tag_scheme import TagScheme
+
+    lists = [str(text).split() for text in texts]
+    scheme = TagScheme.of([tag for one in lists for tag in one])
+    place = {tag: code for code, tag in enumerate(scheme.tags)}
+    codes = np.array([place[tag] for one in lists for tag in one], dtype=np.int64)
+    pointer = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
+    spans = scheme.spans(codes, pointer)
+    rows = zip(*(column.tolist() for column in spans), strict=True)
+    return {(tasks[i], start, end, scheme.types[kind]) for i, start, end, kind in rows}
+
+
+def _span_rows(path: str) -> set[tuple[Any, int, int, str]]:
+    from wisecrowd.io.tables import read_frame
+
+    frame = read_frame(path)
+    if not set(frame.column_names) >= SPAN_COLUMNS:
+        listed = ", ".join(repr(column) for column in frame.column_names)
+        raise DataError(
+            f"{path} has the columns {listed}, and spans need task, start, end and label."
+        )
+    rows = zip(
+        *(frame[name].to_pylist() for name in ("task", "start", "end", "label")), strict=True
+    )
+    return {
+        (task, _limit(start, task, path), _limit(end, task, path), str(label))
+        for task, start, end, label in rows
+        if start not in (None, "")
+    }
+
+
+def _limit(value: Any, task: Any, path: str) -> int:
+    number = _number(value, task, path)
+    if number != number or number < 0 or number % 1:
+        raise DataError(f"{path} has a span of {task!r} at {value!r}; give a whole number.")
+    return int(number)

@@ -309,7 +309,7 @@ KINDS: dict[str, Kind] = {
         methods="wisecrowd.aggregation.sequences",
         default_method="bsc",
         prior=sequence_prior,
-        scorer=None,
+        scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=(
             Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.answers import Answers, Columns, Learned
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.sequence_truth import known_tags
-from wisecrowd.core.span_errors import SPAN_ERRORS, span_f1
+from wisecrowd.core.span_errors import SPAN_ERRORS, span_scores
 from wisecrowd.core.tag_scheme import Spans, TagScheme
 
 Floats = NDArray[np.float64]
@@ -85,7 +85,7 @@ class SequenceAnswers(Answers):
     def score(self, truth: Any, data: Any, known: Learned) -> float:
         """Return F1 of spans with the right limits and type, on the tasks with a truth."""
         wanted = known_tags(truth, data)
-        return span_f1(data.tag_scheme, wanted, self.path, self.pointer)
+        return span_scores(data.tag_scheme, wanted, self.path, self.pointer)["span_f1"]
 
     @classmethod
     def main_columns(cls, learned: Learned) -> Columns:

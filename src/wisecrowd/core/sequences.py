@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import Annotations, Codes, Floats, Payload, Vocabulary
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.tag_scheme import SCHEMES, TagScheme
 
@@ -167,6 +168,15 @@ class CrowdSequences(Annotations):
     def token_weight(self) -> Floats | None:
         """(n_token_labels,) weight of each tag; None if all are 1."""
         return None if self.weight is None else np.repeat(self.weight, np.diff(self.pointer))
+
+    def to_labels(self) -> CrowdLabels:
+        """Return the tags as labels of tokens: task ``t`` is the token ``t`` in the list of all."""
+        order = np.argsort(self.token, kind="stable")
+        return CrowdLabels(
+            self.token[order].astype(np.int32), self.token_worker[order], self.tags[order],
+            np.arange(int(self.token_pointer[-1])), self.workers, self.classes,
+            weight=None if self.token_weight is None else self.token_weight[order],
+        )  # fmt: skip
 
     def attributes(self) -> dict[str, Any]:
         """Return the ids and counts that a fit publishes; see ``saves``."""

@@ -104,7 +104,23 @@ def _overlap(found: Spans, wanted: Spans, length: Ints) -> NDArray[np.bool_]:
     return np.bincount(np.repeat(np.arange(len(size)), size), hit, len(size)) > 0
 
 
-def span_f1(scheme: TagScheme, truth: NDArray[Any], tags: NDArray[Any], pointer: Ints) -> float:
-    """Return F1 of spans with the right limits and type; 1 if there are none and none is wanted."""
+def span_scores(
+    scheme: TagScheme, truth: NDArray[Any], tags: NDArray[Any], pointer: Ints
+) -> dict[str, float]:
+    """Return precision, recall and F1 of spans, relaxed F1, and the accuracy of tags.
+
+    A span is right if its limits and type are; in the relaxed score, if it overlaps a span of its
+    type. Without any found and wanted spans the scores are 1.
+    """
     right, found, wanted = span_counts(scheme, truth, tags, pointer, relaxed=False)
-    return 2 * right / (found + wanted) if found + wanted else 1.0
+    near, _, _ = span_counts(scheme, truth, tags, pointer, relaxed=True)
+    back, _, _ = span_counts(scheme, tags, truth, pointer, relaxed=True)
+    known = truth >= 0
+    either = found + wanted
+    return {
+        "span_f1": 2 * right / either if either else 1.0,
+        "span_precision": right / found if found else float(not wanted),
+        "span_recall": right / wanted if wanted else float(not found),
+        "relaxed_f1": (near + back) / either if either else 1.0,
+        "token_accuracy": float(np.mean(truth[known] == tags[known])),
+    }

@@ -22,6 +22,10 @@ from wisecrowd.core.number_answers import TWO_SIDED_95
 from wisecrowd.core.number_prior import known_numbers
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.sequence_truth import known_tags
+from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.span_errors import span_scores
+from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
     ScoringPlan,
@@ -29,6 +33,7 @@ from wisecrowd.inference.held_out_labels import (
     scoring_plan,
 )
 from wisecrowd.inference.held_out_numbers import held_out_number_score
+from wisecrowd.inference.held_out_tags import held_out_tag_score
 from wisecrowd.inference.held_out_votes import N_FOLDS as VOTE_FOLDS
 from wisecrowd.inference.held_out_votes import held_out_votes
 from wisecrowd.metrics.against_truth import (
@@ -231,6 +236,48 @@ class PairScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return Kendall's τ of the scores."""
         return kendall_tau(one.scores_, other.scores_)
+
+
+class SequenceScorer:
+    """Scores of methods that take sequences of tags."""
+
+    with_truth: ClassVar[tuple[str, ...]] = (
+        "span_f1", "span_precision", "span_recall", "relaxed_f1", "token_accuracy",
+    )  # fmt: skip
+    claims: ClassVar[tuple[str, ...]] = ("precision_expected",)
+    explanations: ClassVar[tuple[str, ...]] = (
+        "held-out score: mean log-probability of tags that were hidden from the fit, given by one "
+        "common model of workers; higher is better; ± SE is its standard error over tasks",
+        NEAR_BEST,
+        "expected precision: mean confidence of the spans, the method's own claim, often too high",
+    )
+
+    def match(self, truth: Any, data: CrowdSequences) -> Any:
+        """Return the true tags of tokens, -1 where unknown."""
+        return None if truth is None else known_tags(truth, data)
+
+    def score(self, model: Any, truth: Any) -> dict[str, float]:
+        """Return the scores of spans and tags."""
+        scheme = TagScheme(model.scheme_, tuple(model.classes_.tolist()))
+        pointer = np.append(0, np.cumsum(model.length_))
+        return span_scores(scheme, truth, model.path_, pointer)
+
+    def plan(self, data: CrowdSequences) -> ScoringPlan:
+        """Return the sequences to hide, in folds."""
+        return scoring_plan(data)
+
+    def score_held_out(self, fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:
+        """Return the log-probabilities of hidden tags, with their tasks as groups."""
+        return held_out_tag_score(lambda visible: fit(visible).marginals_, plan)
+
+    def claim(self, model: Any, data: CrowdSequences) -> dict[str, float]:
+        """Return the mean confidence of the spans; 1 without any."""
+        own = model.span_confidence_
+        return {"precision_expected": float(np.mean(own)) if len(own) else 1.0}
+
+    def agreement(self, one: Any, other: Any) -> float:
+        """Return the share of tokens with the same tag."""
+        return float(np.mean(one.path_ == other.path_))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from wisecrowd.core.aggregator import Aggregator, Tags
 from wisecrowd.core.answers import ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import for_reader, parameter
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
@@ -149,20 +148,9 @@ class TokenWise(Aggregator):
 
 def _tokens(method: Aggregator, problem: SequenceProblem) -> Problem:
     """Return the problem of the method for classes: its tasks are the tokens."""
-    tokens, known = tokens_as_tasks(problem.data), problem.prior.gold
+    tokens, known = problem.data.to_labels(), problem.prior.gold
     gold = None if known is None else np.append(tokens.classes, [None])[known]
     return method._problem(tokens, class_prior(None, gold, tokens))
-
-
-def tokens_as_tasks(data: CrowdSequences) -> CrowdLabels:
-    """Return the tags as labels of tokens, in the order of tokens and workers."""
-    order = np.argsort(data.token, kind="stable")
-    n_tokens = int(data.token_pointer[-1])
-    weight = None if data.token_weight is None else data.token_weight[order]
-    return CrowdLabels(
-        data.token[order].astype(np.int32), data.token_worker[order], data.tags[order],
-        np.arange(n_tokens), data.workers, data.classes, weight=weight,
-    )  # fmt: skip
 
 
 def legal_answers(data: CrowdSequences, probas: Floats) -> SequenceAnswers:
