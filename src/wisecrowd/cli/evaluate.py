@@ -129,12 +129,7 @@ def _show(
     with together():
         if table is not None:
             names = np.array(list(scores), dtype=object)
-            write_result({"score": names, "value": np.array(list(scores.values()))
-    "span_f1": "span F1",
-    "span_precision": "span precision",
-    "span_recall": "span recall",
-    "relaxed_f1": "relaxed F1",
-}, table,
+            write_result({"score": names, "value": np.array(list(scores.values()))}, table,
                          manifest, notes)  # fmt: skip
         if as_json:
             found = {"n_scored": n_scored, "n_labels": n_labels, **scores}

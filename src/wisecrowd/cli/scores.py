@@ -33,6 +33,11 @@ HEADINGS = {
     "accuracy_expected": "expected accuracy",
     "expected_error": "expected error",
     "cpu_seconds": "CPU seconds",
+    "span_f1": "span F1",
+    "span_precision": "span precision",
+    "span_recall": "span recall",
+    "relaxed_f1": "relaxed F1",
+    "token_accuracy": "token accuracy",
 }
 
 
