@@ -32,6 +32,7 @@ from wisecrowd.simulate.presets import (
 )
 from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
+from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
@@ -46,7 +47,7 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedVotes", "Spammers",
-    "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd", "difficulty", "graded_responses",
-    "numbers", "population", "votes", "write",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
+    "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Simulated crowds of numbers, ordered classes and pairs by name, and as folders of files."""
+"""Simulated crowds of kinds other than classes by name, and as folders of files."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
+from wisecrowd.simulate.span_workers import MISTAKES, sequences
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
 
@@ -60,7 +61,7 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs"}
+    kind : {"numbers", "ordered", "pairs", "sequences"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -68,7 +69,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, or ``votes`` and ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, or ``votes`` and
+        ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first.
 
@@ -90,6 +92,15 @@ def simulate_kind(
         workers = {"discrimination": made.discrimination, "side": made.side,
                    "adversary": made.is_adversary}  # fmt: skip
         data: Annotations = made.pairs
+    elif kind == "sequences":
+        options = _taken(sequences, given)
+        _refuse(given, sequences)
+        tagged = sequences(
+            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
+        )
+        data = tagged.data
+        truth = {"task": data.tasks, "label": tagged.truth}
+        workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)
