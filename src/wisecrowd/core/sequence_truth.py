@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.gold import as_pairs
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.sequences import CrowdSequences
@@ -87,8 +86,7 @@ def _pairs(truth: Any, data: CrowdSequences, what: str) -> tuple[list[Any], list
     if isinstance(truth, Mapping) and not hasattr(truth, "column_names"):
         return list(truth.keys()), list(truth.values())
     if hasattr(truth, "columns") or hasattr(truth, "column_names"):
-        ids, values = as_pairs(truth)
-        return list(ids), list(values)
+        return _from_frame(truth, what)
     values = list(truth)
     if len(values) != data.n_tasks:
         raise DataError(
@@ -96,3 +94,18 @@ def _pairs(truth: Any, data: CrowdSequences, what: str) -> tuple[list[Any], list
             "a mapping from task to tags."
         )
     return data.tasks.tolist(), values
+
+
+def _from_frame(truth: Any, what: str) -> tuple[list[Any], list[Any]]:
+    """Return the tasks and tags of a frame."""
+    import narwhals as nw
+
+    frame = nw.from_native(truth, eager_only=True)
+    names = {str(name).lower(): name for name in frame.columns}
+    tags = next((names[name] for name in ("tags", "label", "truth") if name in names), None)
+    if "task" not in names or tags is None:
+        raise DataError(
+            f"The {what} has the columns {', '.join(map(repr, frame.columns))}; call them task and "
+            "tags."
+        )
+    return frame[names["task"]].to_list(), frame[tags].to_list()

@@ -190,7 +190,7 @@ class CrowdSequences(Annotations):
         if OFFSETS in self.task_columns:
             return np.concatenate([np.zeros(0, np.int64), *self.task_columns[OFFSETS].tolist()])
         begin = np.append(0, np.cumsum(self.length + 1))
-        return np.arange(begin[-1]) - np.repeat(begin[:-1], self.length + 1)
+        return np.asarray(np.arange(begin[-1]) - np.repeat(begin[:-1], self.length + 1))
 
     def _values(self, part: Payload) -> NDArray[Any]:
         """Return the tags of each annotation as text, with a space between them."""

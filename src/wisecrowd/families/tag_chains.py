@@ -291,7 +291,7 @@ def span_confidence(
     chance = _next_tag(path[after - 1], after, posterior, step)
     goes_on = (scheme.type_of[None, :] == spans.kind[follows, None]) & ~scheme.begins[None, :]
     log[follows] += np.log(np.maximum(1 - (chance * goes_on).sum(axis=1), TINY))
-    return np.clip(np.exp(log), 0.0, 1.0)
+    return np.asarray(np.clip(np.exp(log), 0.0, 1.0))
 
 
 def _next_tag(
@@ -338,11 +338,13 @@ class WorkerSpans(NamedTuple):
         consensus = scheme.spans(answers.path, data.token_pointer)
         own = scheme.spans(data.tags, data.pointer)
         worker, each = data.worker[own.sequence], weight[own.sequence]
-        code = compare_spans(own._replace(sequence=data.task[own.sequence]), consensus, data.length)
+        of_tasks = own._replace(sequence=data.task[own.sequence].astype(np.int64))
+        code = compare_spans(of_tasks, consensus, data.length)
         kinds = len(SPAN_ERRORS) + 1
-        cells = np.bincount(worker * kinds + code + 1, each, n * kinds).reshape(n, kinds)
+        cells: Floats = np.bincount(worker * kinds + code + 1, each, n * kinds).astype(np.float64)
+        cells = cells.reshape(n, kinds)
         per_task = np.bincount(consensus.sequence, minlength=data.n_tasks)
-        wanted = np.bincount(data.worker, weight * per_task[data.task], n)
+        wanted = np.bincount(data.worker, weight * per_task[data.task], n).astype(np.float64)
         return cls(
             np.clip(np.where(total > 0, accuracy, 1 / data.n_classes), 0.0, 1.0), error,
             _share(cells[:, 0], cells.sum(axis=1)), _share(cells[:, 0], wanted), cells[:, 1:],
