@@ -19,13 +19,12 @@ from wisecrowd.core.sequence_truth import SequencePrior
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.families.tag_chains import (
-    ChainParams,
+    ChainCounts,
     Context,
     TagChains,
     WorkerSpans,
     unknown_worker,
 )
-from wisecrowd.inference.dirichlet import expectation, expected_log
 
 Ints = NDArray[np.int64]
 SequenceProblem = Problem[CrowdSequences, SequencePrior]
@@ -47,11 +46,12 @@ class ChainMethod(Aggregator):
     tol: float = 1e-3
 
     takes: ClassVar[str] = "sequences"
-    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True)
+    # A repeated tag is judged by its twin, a heavy one only by other tags.
+    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, exact_replication=False)
     saves: ClassVar[dict[str, Saved]] = {
         "tag_counts_": SavedArray("workers contexts K K", "positive"),
-        "log_start_": SavedArray("K", "log"),
-        "log_step_": SavedArray("K K", "log"),
+        "start_counts_": SavedArray("K", "amount"),
+        "step_counts_": SavedArray("K K", "amount"),
     }
 
     @staticmethod
@@ -76,9 +76,9 @@ class ChainMethod(Aggregator):
     def _fit(self, problem: SequenceProblem) -> Fit:
         model = self._chains(problem)
         run = model.run(self.max_iter, self.tol)
-        counts = model.context.prior + run.counts
-        answers = model.answers(run.params, expectation(counts))
+        answers = model.answers(run.counts, run.posterior.marginals)
         worth = WorkerSpans.of(problem.data, answers)
+        stranger = unknown_worker(run.counts, model.context)
         return Fit(
             answers,
             worth.accuracy,
@@ -87,22 +87,19 @@ class ChainMethod(Aggregator):
             converged=run.converged,
             history=run.history,
             extra={
-                "tag_counts": np.concatenate(
-                    [counts, unknown_worker(run.counts, model.context)[None]]
-                ),
-                "log_start": run.params.log_start,
-                "log_step": run.params.log_step,
+                "tag_counts": np.concatenate([run.counts.tags, stranger]),
+                "start_counts": run.counts.start,
+                "step_counts": run.counts.step,
                 **worth.published(),
             },
         )
 
-    def _fitted(self) -> ChainParams:
-        logs = expected_log if self.variational else lambda counts: np.log(expectation(counts))
-        return ChainParams(logs(self.tag_counts_), self.log_start_, self.log_step_, 0.0)
+    def _fitted(self) -> ChainCounts:
+        return ChainCounts(self.tag_counts_, self.start_counts_, self.step_counts_)
 
     def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
-        return self._chains(problem).answers(self._fitted(), expectation(self.tag_counts_))
+        return self._chains(problem).answers(self._fitted())
 
     def _log_likelihood(self, problem: SequenceProblem) -> float:
-        model, params = self._chains(problem), self._fitted()
-        return model.smooth(model.evidence(params.log_theta), params).log_evidence
+        logs = self._fitted().logs(variational=self.variational)
+        return self._chains(problem).posterior(logs).log_evidence

@@ -18,7 +18,7 @@ from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import SPAN_ERRORS, compare_spans
 from wisecrowd.core.tag_scheme import TagScheme
-from wisecrowd.inference.dirichlet import divergence, expected_log
+from wisecrowd.inference.dirichlet import divergence, expectation, expected_log
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.tag_chains.reference import Smoothed, TokenLabels
@@ -74,29 +74,60 @@ def previous_tag(scheme: TagScheme) -> Context:
     return Context(table.astype(np.int64), prior)
 
 
-class ChainParams(NamedTuple):
-    """Parameters of the model, as logarithms of weights.
+class ChainCounts(NamedTuple):
+    """Expected counts with their priors: the parameters of Dirichlet distributions.
 
     Attributes
     ----------
-    log_theta : (J, S, K, K)
-    log_start, log_step : (K,), (K, K)
-        Minus infinity where the scheme forbids it.
-    penalty : float
-        What the objective loses by the distance from the prior.
+    tags : (J, S, K, K)
+        By worker, context, true tag and tag.
+    start, step : (K,), (K, K)
+        First tags and steps; 0 where the scheme forbids it.
     """
 
-    log_theta: Floats
-    log_start: Floats
-    log_step: Floats
-    penalty: float
+    tags: Floats
+    start: Floats
+    step: Floats
+
+    def expected(self) -> tuple[Floats, Floats]:
+        """Return careful probabilities of first tags and steps: one more of each legal one.
+
+        Few sequences would otherwise confirm themselves.
+        """
+        more = [np.where(counts > 0, counts + 1, 0.0) for counts in (self.start, self.step)]
+        return expectation(more[0]), expectation(more[1])
+
+    def logs(self, *, variational: bool) -> ChainLogs:
+        """Return expected logarithms, or logarithms of expectations."""
+        tags = expected_log(self.tags) if variational else np.log(expectation(self.tags))
+        return ChainLogs(tags, *(_possible_logs(t, variational) for t in (self.start, self.step)))
+
+
+class ChainLogs(NamedTuple):
+    """Logarithms of the parameters; minus infinity where the scheme forbids a tag."""
+
+    tags: Floats
+    start: Floats
+    step: Floats
+
+
+def _possible_logs(counts: Floats, variational: bool) -> Floats:
+    """Return the logarithms of rows of probabilities, some of which are zero."""
+    rows, total = np.atleast_2d(counts), np.atleast_2d(counts).sum(axis=-1, keepdims=True)
+    found = np.full(rows.shape, -np.inf)
+    for row, (own, whole) in enumerate(zip(rows, total, strict=True)):
+        allowed = own > 0
+        if variational:
+            found[row, allowed] = expected_log(own[allowed])
+        else:
+            found[row, allowed] = np.log(own[allowed] / whole)
+    return found.reshape(counts.shape)
 
 
 class ChainFit(NamedTuple):
-    """Result of the iterations: parameters, the posterior under them, and how it went."""
+    """Result of the iterations: counts, the posterior under them, and how it went."""
 
-    params: ChainParams
-    counts: Floats
+    counts: ChainCounts
     posterior: Smoothed
     n_iter: int
     converged: bool
@@ -138,61 +169,69 @@ class TagChains:
         """Alternate between parameters and posterior, from the votes of each token."""
         history: list[float] = []
         old = self._votes()
-        counts, params = self._update(old, *self._vote_steps(old))
-        converged = False
+        counts, converged = self._counts(old, *self._vote_steps(old)), False
         for iteration in range(1, max_iter + 1):
-            log_evidence = self.evidence(params.log_theta)
-            posterior = self.smooth(log_evidence, params)
-            history.append(posterior.log_evidence - params.penalty)
+            logs = counts.logs(variational=self.variational)
+            posterior = self.posterior(logs)
+            history.append(posterior.log_evidence - self._penalty(counts, logs))
             moved = float(np.abs(posterior.marginals - old).max(initial=0.0))
             report(Progress(iteration, max_iter, history[-1]))
             converged = moved < tol
             if converged or iteration == max_iter:
                 break
             old = posterior.marginals
-            counts, params = self._update(old, posterior.first, posterior.steps)
-        return ChainFit(params, counts, posterior, iteration, converged, tuple(history))
+            counts = self._counts(old, posterior.first, posterior.steps)
+        return ChainFit(counts, posterior, iteration, converged, tuple(history))
 
-    def evidence(self, log_theta: Floats) -> Floats:
-        """Return (n_tokens, K) log-likelihoods of the tags of each token."""
-        n_tokens = int(self.data.token_pointer[-1])
-        found = self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
-        sure = self.known >= 0
-        found[sure] = -np.inf
-        found[sure, self.known[sure]] = 0.0
-        return np.asarray(found)
-
-    def smooth(self, log_evidence: Floats, params: ChainParams) -> Smoothed:
+    def posterior(self, logs: ChainLogs) -> Smoothed:
         """Return the posterior of the chains."""
-        found: Smoothed = self.kernels.smooth(
-            log_evidence, self.data.token_pointer, np.exp(params.log_start),
-            np.exp(params.log_step),
-        )  # fmt: skip
-        return found
+        return self._smooth(self._evidence(logs.tags), np.exp(logs.start), np.exp(logs.step))
 
-    def answers(self, params: ChainParams, theta: Floats) -> SequenceAnswers:
+    def answers(self, counts: ChainCounts, fitted: Floats | None = None) -> SequenceAnswers:
         """Return the best legal tags, their probabilities and spans.
 
-        Probabilities are those under the expected parameters. Labels of a task depend on each
-        other, so the evidence of n of them counts as that of n / (1 + 0.3 (n - 1)).
+        The tags are the best path under the fitted parameters. The probabilities are more careful.
+        They use expected parameters, from which a tag's own count is taken out; and labels of a
+        task depend on each other, so n of them count as n / (1 + 0.3 (n - 1)).
 
         Parameters
         ----------
-        params : ChainParams
-        theta : (J, S, K, K)
-            Expected probabilities of the workers' tags.
+        counts : ChainCounts
+        fitted : (n_tokens, K), optional
+            Posterior that the counts come from; None for new tasks, which they do not contain.
         """
         data, pointer = self.data, self.data.token_pointer
-        path = self.kernels.best_path(
-            self.evidence(params.log_theta), pointer, params.log_start, params.log_step
-        )
-        count = np.bincount(data.task, data.weight, data.n_tasks)
-        share = 1 / (1 + DEPENDENCE * np.maximum(count - 1, 0.0))
-        evidence = self.evidence(np.log(theta)) * np.repeat(share, data.length)[:, None]
-        posterior = self.smooth(evidence, params)
-        step = np.exp(params.log_step)
+        logs = counts.logs(variational=self.variational)
+        path = self.kernels.best_path(self._evidence(logs.tags), pointer, logs.start, logs.step)
+        if fitted is None:
+            evidence = self._evidence(np.log(expectation(counts.tags)))
+        else:
+            table = self.context.table
+            evidence = self.kernels.evidence_without_own(self.labels, counts.tags, table, fitted)
+        number = np.bincount(data.task, data.weight, data.n_tasks)
+        share = 1 / (1 + DEPENDENCE * np.maximum(number - 1, 0.0))
+        start, step = counts.expected()
+        evidence = self._with_known(evidence * np.repeat(share, data.length)[:, None])
+        posterior = self._smooth(evidence, start, step)
         confidence = span_confidence(data.tag_scheme, pointer, path, posterior, step)
         return SequenceAnswers(pointer, path, posterior.marginals, confidence)
+
+    def _evidence(self, log_theta: Floats) -> Floats:
+        n_tokens = int(self.data.token_pointer[-1])
+        return self._with_known(
+            self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
+        )
+
+    def _with_known(self, evidence: Floats) -> Floats:
+        """Make known tags certain."""
+        sure = self.known >= 0
+        evidence[sure] = -np.inf
+        evidence[sure, self.known[sure]] = 0.0
+        return evidence
+
+    def _smooth(self, evidence: Floats, start: Floats, step: Floats) -> Smoothed:
+        found: Smoothed = self.kernels.smooth(evidence, self.data.token_pointer, start, step)
+        return found
 
     # ---------------------------------------------------------------------------------- updates
 
@@ -219,53 +258,43 @@ class TagChains:
         later = np.flatnonzero(~is_first)
         return votes[begins].sum(axis=0), votes[later - 1].T @ votes[later]
 
-    def _update(
-        self, marginals: Floats, first: Floats, steps: Floats
-    ) -> tuple[Floats, ChainParams]:
-        """Return expected counts of the workers' tags, and the parameters that follow."""
-        prior, legal = self.context.prior, self.data.tag_scheme.legal
-        shape = (self.data.n_workers, *prior.shape)
-        counts = self.kernels.counts(self.labels, marginals, self.context.table, shape)
-        rows = [(prior + counts, np.broadcast_to(prior, counts.shape), np.ones(shape, bool))]
-        begin_prior = np.where(legal[-1], STEP, 0.0)
-        step_prior = np.where(legal[:-1], STEP, 0.0)
-        rows.append((begin_prior + first * legal[-1], begin_prior, legal[-1]))
-        rows.append((step_prior + steps * legal[:-1], step_prior, legal[:-1]))
-        logs, penalty = [], 0.0
-        for posterior, before, possible in rows:
-            log, lost = self._logs(posterior, before, possible)
-            logs.append(log)
-            penalty += lost
-        return counts, ChainParams(logs[0], logs[1], logs[2], penalty)
+    def _counts(self, marginals: Floats, first: Floats, steps: Floats) -> ChainCounts:
+        """Return expected counts with their priors."""
+        prior, legal = self._prior(), self.data.tag_scheme.legal
+        shape = (self.data.n_workers, *self.context.prior.shape)
+        tags = self.kernels.counts(self.labels, marginals, self.context.table, shape)
+        return ChainCounts(
+            prior.tags + tags, prior.start + first * legal[-1], prior.step + steps * legal[:-1]
+        )
 
-    def _logs(
-        self, posterior: Floats, prior: Floats, possible: NDArray[np.bool_]
-    ) -> tuple[Floats, float]:
-        """Return logarithms of probabilities, and what the prior takes from the objective."""
-        tiny = np.where(possible, posterior, 1.0)
-        if not self.variational:
-            total = np.where(possible, posterior, 0.0).sum(axis=-1, keepdims=True)
-            log = np.where(possible, np.log(tiny / total), -np.inf)
-            return log, -float((prior * np.where(possible, log, 0.0)).sum())
-        if possible.all():
-            log = expected_log(posterior)
-            return log, divergence(posterior, np.ascontiguousarray(prior), log)
-        log, lost = np.full(posterior.shape, -np.inf), 0.0
-        flat, table = np.atleast_2d(possible), np.atleast_2d(posterior)
-        for row, allowed in enumerate(flat):
-            own = table[row][allowed]
-            values = expected_log(own)
-            np.atleast_2d(log)[row, allowed] = values
-            lost += divergence(own, np.atleast_2d(prior)[row][allowed], values)
-        return log, lost
+    def _prior(self) -> ChainCounts:
+        legal = self.data.tag_scheme.legal
+        shape = (self.data.n_workers, *self.context.prior.shape)
+        tags = np.broadcast_to(self.context.prior, shape)
+        return ChainCounts(tags, np.where(legal[-1], STEP, 0.0), np.where(legal[:-1], STEP, 0.0))
+
+    def _penalty(self, counts: ChainCounts, logs: ChainLogs) -> float:
+        """Return what the objective loses by the distance of the parameters from their prior."""
+        total = 0.0
+        for own, prior, log in zip(counts, self._prior(), logs, strict=True):
+            if not self.variational:
+                total -= float((prior[prior > 0] * log[prior > 0]).sum())
+                continue
+            rows = np.atleast_2d(own) if own.ndim < 3 else own[None]
+            before = np.atleast_2d(prior) if own.ndim < 3 else np.ascontiguousarray(prior)[None]
+            each = np.atleast_2d(log) if own.ndim < 3 else log[None]
+            for a, b, c in zip(rows, before, each, strict=True):
+                allowed = b > 0 if own.ndim < 3 else ...
+                total += divergence(a[allowed], b[allowed], c[allowed])
+        return total
 
 
-def unknown_worker(counts: Floats, context: Context) -> Floats:
-    """Return (S, K, K) pseudo-counts of a worker about whom nothing is known.
+def unknown_worker(counts: ChainCounts, context: Context) -> Floats:
+    """Return (1, S, K, K) counts of a worker about whom nothing is known.
 
     The tags of all workers weigh as one label in addition to the prior.
     """
-    pooled = counts.sum(axis=0)
+    pooled = (counts.tags - context.prior).sum(axis=0, keepdims=True)
     return np.asarray(context.prior + pooled / np.maximum(pooled.sum(axis=-1, keepdims=True), 1.0))
 
 

@@ -23,7 +23,7 @@ from wisecrowd.testing.foundation import (
     short_run,
 )
 
-MOST_CERTAIN = 0.995  # confidence that one sentence with three workers may give
+MOST_CERTAIN = 0.97  # confidence that one sentence with three workers may give
 
 
 def _assert_sound(fitted: Aggregator, data: CrowdSequences, when: str) -> None:

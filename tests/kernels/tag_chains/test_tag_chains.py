@@ -76,6 +76,8 @@ def test_evidence_and_counts_agree(weighted):
     one, other = (k.counts(labels, q, context, (J, S, K, K)) for k in (reference, fast))
     np.testing.assert_allclose(one, other, atol=1e-12)
     n_labels = n if weight is None else weight.sum()
+    parts = [k.evidence_without_own(labels, 0.1 + one, context, q) for k in (reference, fast)]
+    np.testing.assert_allclose(*parts, atol=1e-9)
     assert one.sum() == pytest.approx(n_labels)
 
 
@@ -84,3 +86,12 @@ def test_a_very_long_sequence_is_finite():
     found = fast.smooth(100 * log_evidence, pointer, start, step)
     assert np.isfinite(found.marginals).all()
     assert np.isfinite(found.log_evidence)
+
+
+def test_the_only_tag_of_a_worker_is_judged_by_the_prior():
+    labels = reference.TokenLabels(np.array([0]), np.array([0]), np.array([1]), np.array([2]), None)
+    context, q = np.zeros((3, 2), dtype=np.int64), np.array([[0.3, 0.7]])
+    prior = np.array([[[[2.0, 1.0], [1.0, 3.0]]]])
+    counts = prior + reference.counts(labels, q, context, (1, 1, 2, 2))
+    found = reference.evidence_without_own(labels, counts, context, q)
+    np.testing.assert_allclose(found, np.log([[1 / 3, 3 / 4]]))

@@ -38,13 +38,16 @@ class HMMCrowd(ChainMethod):
     tags_ : (n_tasks,) str
         The tags of each task, with a space between them.
     marginals_ : (n_tokens, n_classes)
-        Probability of every tag of every token, one task after the other. Labels of a task count
-        as dependent: n of them weigh as n / (1 + 0.3 (n - 1)).
+        Probability of every tag of every token, one task after the other. They are more careful
+        than the model: no tag counts for its own worker's matrix, and labels of a task count as
+        dependent, n of them as n / (1 + 0.3 (n - 1)).
     span_confidence_ : (n_spans,)
         Probability of each span: that it begins, goes on and ends as it does.
     tag_counts_ : (n_workers + 1, 1, n_classes, n_classes)
         Expected counts of a worker's tags by true tag, with their prior; the last row is an unknown
         worker.
+    start_counts_, step_counts_ : (n_classes,), (n_classes, n_classes)
+        Expected counts of first tags and of steps from tag to tag, with their prior.
     worker_accuracy_, worker_accuracy_error_ : (n_workers,)
         Expected share of right tags.
     span_precision_, span_recall_ : (n_workers,)

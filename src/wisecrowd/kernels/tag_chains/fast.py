@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.kernels.compiling import compiled
-from wisecrowd.kernels.tag_chains.reference import LEAST, NEAR, Smoothed, TokenLabels
+from wisecrowd.kernels.tag_chains.reference import LEAST, NEAR, SMALLEST, Smoothed, TokenLabels
 
-__all__ = ["best_path", "counts", "evidence", "smooth"]
+__all__ = ["best_path", "counts", "evidence", "evidence_without_own", "smooth"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -32,6 +32,29 @@ def evidence(labels: TokenLabels, log_theta: Floats, context: Ints, n_tokens: in
     """Return (n_tokens, K) log-likelihoods of the tags of each token; see the reference."""
     total = np.zeros((n_tokens, log_theta.shape[2]))
     _evidence(*labels, log_theta, context, total)
+    return total
+
+
+@compiled
+def _evidence_without_own(
+    token: Ints, worker: Ints, tag: Ints, previous: Ints, weight: Floats | None,
+    counts: Floats, whole: Floats, context: Ints, marginals: Floats, total: Floats,
+) -> None:  # fmt: skip
+    for n in range(token.shape[0]):
+        w = 1.0 if weight is None else weight[n]
+        t, j, tag_n, p = token[n], worker[n], tag[n], previous[n]
+        for k in range(total.shape[1]):
+            c, own = context[p, k], w * marginals[t, k]
+            part = max(counts[j, c, k, tag_n] - own, SMALLEST)
+            total[t, k] += w * np.log(part / max(whole[j, c, k] - own, SMALLEST))
+
+
+def evidence_without_own(
+    labels: TokenLabels, counts: Floats, context: Ints, marginals: Floats
+) -> Floats:
+    """Return (n_tokens, K) log-likelihoods without own contributions; see the reference."""
+    total, whole = np.zeros_like(marginals), counts.sum(axis=-1)
+    _evidence_without_own(*labels, counts, whole, context, marginals, total)
     return total
 
 

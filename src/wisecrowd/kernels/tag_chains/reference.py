@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 LEAST = -300.0  # smallest logarithm of evidence, relative to the best tag of a token
+SMALLEST = 1e-12  # smallest count; priors are larger, up to rounding
 NEAR = 1e-9  # paths closer than this are equal; the first in order wins
 
 
@@ -75,6 +76,31 @@ def evidence(labels: TokenLabels, log_theta: Floats, context: Ints, n_tokens: in
         if labels.weight is not None:
             values = labels.weight * values
         total[:, k] = np.bincount(labels.token, values, n_tokens)
+    return total
+
+
+def evidence_without_own(
+    labels: TokenLabels, counts: Floats, context: Ints, marginals: Floats
+) -> Floats:
+    """Return (n_tokens, K) log-likelihoods, each tag's by counts without its own contribution.
+
+    Parameters
+    ----------
+    labels : TokenLabels
+    counts : (J, S, K, K)
+        Expected counts with their priors, under the marginals.
+    context : (K + 1, K)
+    marginals : (n_tokens, K)
+    """
+    total, whole = np.zeros_like(marginals), counts.sum(axis=-1)
+    weight = 1.0 if labels.weight is None else labels.weight
+    for k in range(marginals.shape[1]):
+        own = weight * marginals[labels.token, k]
+        cell = context[labels.previous, k]
+        part = counts[labels.worker, cell, k, labels.tag] - own
+        rest = whole[labels.worker, cell, k] - own
+        values = weight * np.log(np.maximum(part, SMALLEST) / np.maximum(rest, SMALLEST))
+        total[:, k] = np.bincount(labels.token, values, len(total))
     return total
 
 
