@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import wisecrowd as wc
-from replays.material import Scores, add, crowd_set, quiet, report
+from replays.material import Job, Scores, add, crowd_set, quiet, report
 from wisecrowd.learning import BayesDGC, Raykar
 
 FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -27,15 +27,15 @@ def mean_field(n_classes: int) -> Any:
     return wc.aggregation.MeanField(prior=PRIOR["prior"](n_classes), class_alpha=1.1)
 
 
-def fraction(seeds: range, full: bool) -> None:
+def fraction(job: Job) -> None:
     """Accuracy on the training tasks, with and without a network."""
     scores: Scores = {}
     for name in ("sentiment_polarity", "music_genre"):
         X, labels, truth, X_test, z_test = crowd_set(name)
-        for seed in seeds:
+        for seed in job.seeds:
             rng = np.random.default_rng(seed)
             rows = np.arange(len(X))
-            if not full and len(X) > 2000:
+            if not job.full and len(X) > 2000:
                 rows = np.sort(rng.choice(len(X), 2000, replace=False))
             for share in FRACTIONS:
                 some = observed(labels[rows], share, rng)
@@ -45,7 +45,7 @@ def fraction(seeds: range, full: bool) -> None:
                 model = quiet(BayesDGC(random_state=seed), X[rows], some)
                 add(scores, setting, "BayesDGC", np.mean(model.labels_ == truth[rows]))
                 add(scores, setting, "BayesDGC, new tasks", model.score(X_test, z_test))
-    note = "" if full else "2000 random tasks of sentiment_polarity."
+    note = "" if job.full else "2000 random tasks of sentiment_polarity."
     report("bayesdgc fraction: accuracy by share of observed labels", scores, note=note)
 
 
@@ -56,12 +56,12 @@ def top_k_f1(score: np.ndarray, positive: np.ndarray) -> float:
     return float(positive[chosen].mean())
 
 
-def imbalanced(seeds: range, full: bool) -> None:
+def imbalanced(job: Job) -> None:
     """Ten tasks "this genre or not", a tenth of the tasks positive."""
     X, labels, truth, _, _ = crowd_set("music_genre")
     scores: Scores = {}
-    for seed in seeds:
-        for share in FRACTIONS if full else (0.2, 0.5, 1.0):
+    for seed in job.seeds:
+        for share in FRACTIONS if job.full else (0.2, 0.5, 1.0):
             found: dict[str, list[float]] = {}
             for genre in range(labels.n_classes):
                 rng = np.random.default_rng([seed, genre])

@@ -13,7 +13,7 @@ import numpy as np
 from torch import nn
 
 import wisecrowd as wc
-from replays.material import Scores, add, digit_pair, flat, interval, quiet, report
+from replays.material import Job, Scores, add, digit_pair, flat, interval, quiet, report
 from wisecrowd import simulate
 from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
 from wisecrowd.learning import DeepBP, DeepMF
@@ -81,10 +81,10 @@ def gaussian_run(
     compare(scores, setting, made, OneCoinPrior(*(model or true)), seed, X, X_test, z_test, clip)
 
 
-def synthetic(seeds: range, full: bool) -> None:
+def synthetic(job: Job) -> None:
     """Inference and learning by the workers' prior, with informative features and with noise."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         gaussian_run(scores, "Beta(1, 0.5)", seed, (1.0, 0.5))
         gaussian_run(scores, "Beta(0.2, 0.1)", seed, (0.2, 0.1))
         gaussian_run(scores, "noise features, clip 0.9", seed, (1.0, 0.5), separation=0.0)
@@ -93,10 +93,10 @@ def synthetic(seeds: range, full: bool) -> None:
     report("deepbp synthetic: deepBP table 2", scores)
 
 
-def prior_sweep(seeds: range, full: bool) -> None:
+def prior_sweep(job: Job) -> None:
     """Figure 4: the workers' prior from extreme to even, digits as features."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         for a in (0.2, 0.5, 1.0, 2.0):
             rng = np.random.default_rng(seed)
             images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
@@ -106,12 +106,12 @@ def prior_sweep(seeds: range, full: bool) -> None:
     report("deepbp prior: accuracy against the workers' prior, digits 4 and 9", scores)
 
 
-def clip_sweep(seeds: range, full: bool) -> None:
+def clip_sweep(job: Job) -> None:
     """Figure 5: features blurred or replaced by noise, against the clip."""
     from scipy.ndimage import gaussian_filter
 
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         rng = np.random.default_rng(seed)
         images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
         made = crowd(1.0, 0.5, seed, truth=z)
@@ -132,11 +132,11 @@ def _noisy(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return flat(images + 0.7 * rng.normal(size=images.shape)).astype(np.float32)
 
 
-def spammers(seeds: range, full: bool) -> None:
+def spammers(job: Job) -> None:
     """Figure 3 with features: extreme spammers label everything, the model's prior is off."""
     scores: Scores = {}
-    for seed in seeds:
-        for n in (0, 1, 2, 3) if full else (1,):
+    for seed in job.seeds:
+        for n in (0, 1, 2, 3) if job.full else (1,):
             setting = f"{n} spammers"
             gaussian_run(scores, setting, seed, (2.0, 1.0), (2.0, 1.4), n_spammers=n)
             two_coin_run(scores, setting, seed, n)
@@ -162,10 +162,10 @@ def two_coin_run(scores: Scores, setting: str, seed: int, n_spammers: int) -> No
         add(scores, setting, name, np.mean(quiet(model, X, made.labels).labels_ == made.truth))
 
 
-def budget(seeds: range, full: bool) -> None:
+def budget(job: Job) -> None:
     """Figure 6: 2000 labels on many tasks or on few; accuracy on new tasks."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         for per_task in (1, 2, 4, 8):
             rng = np.random.default_rng(seed)
             n = 2000 // per_task
