@@ -4,7 +4,8 @@ Cats and dogs of CIFAR-10 stand in for Dogs vs. Cats, MNIST digits 3 and 8 (85 t
 images, and 256 features by a network that never saw CIFAR's classes for a network on images. The
 rates and the start of the cases are chosen by ``rates`` on other data and other experts (digits of
 scikit-learn, LabelMe), never on the cases. The protocol is fixed here and does not follow the
-defaults of the library.
+defaults of the library, whose workers' rate (.005) and start were once chosen on an earlier, faulty
+version of these cases.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def fitted(method: str, case: Case, seed: int, epochs: int, batch_size: int) -> 
         "Max-MIG": lambda: MaxMIG(**mig),
         "Max-MIG, held-out epoch": lambda: MaxMIG(**mig | HELD_OUT),
         "Max-MIG, paper's start": lambda: MaxMIG(**mig | PUBLISHED_START),
-        "Max-MIG, 4 x epochs": lambda: MaxMIG(**mig | {"epochs": 4 * epochs}),
+        LONGER: lambda: MaxMIG(**mig | {"epochs": 4 * epochs, "batch_size": 64}),
     }
     train, test = slice(None, case.n), slice(case.n, None)
     labels = case.labels(train)
@@ -170,22 +171,25 @@ def fitted(method: str, case: Case, seed: int, epochs: int, batch_size: int) -> 
     return found
 
 
+LONGER = "Max-MIG, longer"  # four times the epochs, in batches of 64
 SETS = ("cifar", "dogs and cats", "3 and 8 (85:15)")
 ORDER = (
-    "Max-MIG", "true labels", "Max-MIG, held-out epoch", "AggNet", "Max-MIG, 4 x epochs",
-    "Max-MIG, paper's start", "majority vote", "crowd layer",
+    "Max-MIG", "true labels", "Max-MIG, held-out epoch", LONGER, "AggNet",
+    "Max-MIG, paper's start", "majority vote",
 )  # fmt: skip
 
 
 def cases(job: Job) -> None:
     """Table 3: three structures, high and low expertise; classifier and forecaster."""
     scores: Scores = {}
-    for name, seed, method in product(SETS, job.seeds, ORDER):
+    for seed, method, name in product(job.seeds, ORDER, SETS):
         for case in structures(name, seed, job.full):
             if method == "true labels" and "high, independent" not in case.name:
                 continue  # they do not depend on the experts
-            if method == "Max-MIG, 4 x epochs" and "correlated" not in case.name:
+            if method == LONGER and "correlated" not in case.name:
                 continue
+            if method.endswith("held-out epoch") and "high" in case.name:
+                continue  # the scale of the vote matters where experts are weak
             how = (10, 256) if case.n > 5000 else (30, 64)  # epochs and batch size
 
             def measure(case: Case = case, method: str = method, seed: int = seed, how: Any = how):
@@ -219,12 +223,15 @@ def digit_case(case: str, seed: int) -> Case:
     return Case(f"digits, {case}", X, z, votes, 1200)
 
 
+RATES = (1e-3, 3e-3, 5e-3, 1e-2)
+
+
 def rates(job: Job) -> None:
     """The workers' rate and the start of Max-MIG, on data that the cases do not use."""
     scores: Scores = {}
     X, labels, _, X_test, z_test = crowd_set("labelme")
     starts = {"informative votes": {}, "paper's start": PUBLISHED_START}
-    for seed, (start, more), rate in product(job.seeds, starts.items(), (1e-3, 3e-3, 1e-2)):
+    for seed, (start, more), rate in product(job.seeds, starts.items(), RATES):
         options = PROTOCOL | MIG | more | {"crowd_lr": rate, "random_state": seed, "batch_size": 64}
 
         def on_digits(case: Case, options: dict[str, Any] = options) -> dict[str, float]:
@@ -245,6 +252,8 @@ def rates(job: Job) -> None:
             for what, value in found.items():
                 add(scores, name, f"{made.name}, {what}", value)
         add(scores, name, "labelme", job.once(on_labelme, seed, name, "labelme")["classifier"])
+    for row in scores.values():
+        row["mean"] = [float(np.mean([np.mean(values) for values in row.values()]))]
     report("max mig rates: workers' rate and start, chosen here for the cases", scores)
 
 
