@@ -264,7 +264,7 @@ def trace_cifar(job: Job, scale: Scale) -> None:
         graph: lambda seed, per_task=per_task: feature_data.label(
             problem, 4 * simulate.DiverseWorkers(), per_task, seed
         )
-        for graph, per_task in GRAPHS.items()
+        for graph, per_task in reversed(GRAPHS.items())
     }
     options = scale.options(images=False)
     title = f"trace cifar: four workers who err in four ways, {len(problem.X)} images as features, "
