@@ -25,6 +25,7 @@ MEMBERS = 5  # annotators of a kind
 EXAMPLES = 2000  # of a kind; each member learns from half of them
 SAMPLE = 3000  # rows from which the groups are found
 KINDS = {"shuttle": 3, "covtype": 4}  # as many as the tutorial's groups
+PASSES = {"shuttle": 50, "covtype": 20}  # of EM: without a prior it creeps, and rows are many
 
 
 # -------------------------------------------------------------------------------------- spammers
@@ -109,7 +110,7 @@ def with_groups(name: str, seed: int) -> dict[str, float]:
     labels, truth, kind = trained(name, seed)
     sample = np.sort(np.random.default_rng(seed).permutation(len(truth))[:SAMPLE])
     groups = groups_of(KINDS[name], labels[sample])
-    free = {"prior": None, "max_iter": 200}
+    free = {"prior": None, "max_iter": PASSES[name]}
     methods: dict[str, tuple[str, dict[str, Any]]] = {
         "vote": ("MajorityVote", {}),
         "Dawid-Skene": ("DawidSkene", free),
