@@ -223,7 +223,7 @@ def digit_case(case: str, seed: int) -> Case:
     return Case(f"digits, {case}", X, z, votes, 1200)
 
 
-RATES = (1e-3, 3e-3, 5e-3, 1e-2)
+RATES = (1e-3, 3e-3, 1e-2)
 
 
 def rates(job: Job) -> None:
