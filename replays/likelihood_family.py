@@ -323,13 +323,14 @@ def labelme_skill(job: Job, scale: Scale) -> None:
     right = np.bincount(labels.worker, labels.classes[labels.label] == truth[labels.task])
     n_labels = labels.labels_per_worker
     skill, busy = right / np.maximum(n_labels, 1), n_labels >= 20
+    options = PROTOCOL | {"epochs": 60, "batch_size": 64, "refit": True}
     makers = {
         "Dawid-Skene, no features": lambda seed: aggregation.DawidSkene(random_state=seed),
-        "AggNet": lambda seed: learning.AggNet(selection="crowd", random_state=seed),
-        "CCEM": lambda seed: learning.CCEM(selection="crowd", random_state=seed),
-        "trace": lambda seed: learning.TraceRegularized(selection="crowd", random_state=seed),
-        "GeoCrowdNet F": lambda seed: learning.GeoCrowdNet(selection="crowd", random_state=seed),
-        "COINNet": lambda seed: learning.COINNet(selection="crowd", random_state=seed),
+        "AggNet": lambda seed: learning.AggNet(random_state=seed, **options),
+        "CCEM": lambda seed: learning.CCEM(random_state=seed, **options),
+        "trace": lambda seed: learning.TraceRegularized(random_state=seed, **options),
+        "GeoCrowdNet F": lambda seed: learning.GeoCrowdNet(random_state=seed, **options),
+        "COINNet": lambda seed: learning.COINNet(random_state=seed, **options),
     }
     lines = [f"| method | rank correlation | mean error | of {busy.sum()} workers |", "|---" * 4]
     lines[1] += "|"
@@ -388,7 +389,7 @@ def coinnet_cifar10n(job: Job, scale: Scale) -> None:
     X, labels, X_test, y_test = read_set("cifar10n")
     tasks = np.arange(scale.n_cifar)
     X, labels = X[tasks], labels[tasks]
-    options = {"epochs": max(20, scale.epochs // 4), "batch_size": 512, "selection": "crowd"}
+    options = PROTOCOL | {"epochs": max(20, scale.epochs // 4), "batch_size": 512, "refit": True}
     makers = {
         "soft majority vote": lambda **o: learning.TwoStage(**o),
         "AggNet": lambda **o: learning.AggNet(**o),
@@ -408,7 +409,7 @@ def coinnet_cifar10n(job: Job, scale: Scale) -> None:
         print(name, np.round(score[name], 4).tolist(), flush=True)
     lines = ["| method | accuracy |", "|---|---|"]
     lines += [f"| {n} | {np.mean(v):.4f} ± {np.std(v):.4f} |" for n, v in score.items()]
-    finish(f"coinnet cifar10n: {len(tasks)} images, {options}", lines, score)
+    finish(f"coinnet cifar10n: {len(tasks)} images", lines, score)
 
 
 def labelme(job: Job, scale: Scale) -> None:
