@@ -7,12 +7,13 @@ highest probability are called positive, where k is how many are.
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 import wisecrowd as wc
-from replays.material import Scores, add, crowd_set, quiet, report
+from replays.material import Job, Scores, add, crowd_set, quiet, report
 from wisecrowd.learning import BayesDGC, Raykar
 
 FRACTIONS = (0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -27,26 +28,44 @@ def mean_field(n_classes: int) -> Any:
     return wc.aggregation.MeanField(prior=PRIOR["prior"](n_classes), class_alpha=1.1)
 
 
-def fraction(seeds: range, full: bool) -> None:
+def deep(seed: int, *, published: bool = False) -> BayesDGC:
+    """Return the method with a fixed protocol; ``published`` is the paper's equation (14)."""
+    return BayesDGC(
+        divide_by_mean=not published, class_alpha=1.1, diagonal=5.0, elsewhere=2.0, forgetting=0.7,
+        module="mlp", epochs=60, batch_size=64, lr=1e-3, weight_decay=1e-4, selection="last",
+        patience=None, random_state=seed,
+    )  # fmt: skip
+
+
+def fraction(job: Job) -> None:
     """Accuracy on the training tasks, with and without a network."""
     scores: Scores = {}
-    for name in ("sentiment_polarity", "music_genre"):
+    for name, seed in product(("music_genre", "sentiment_polarity"), job.seeds):
         X, labels, truth, X_test, z_test = crowd_set(name)
-        for seed in seeds:
-            rng = np.random.default_rng(seed)
-            rows = np.arange(len(X))
-            if not full and len(X) > 2000:
-                rows = np.sort(rng.choice(len(X), 2000, replace=False))
-            for share in FRACTIONS:
-                some = observed(labels[rows], share, rng)
-                setting = f"{name}, {share:.0%}"
-                plain = quiet(mean_field(labels.n_classes), some)
-                add(scores, setting, "mean field", np.mean(plain.labels_ == truth[rows]))
-                model = quiet(BayesDGC(random_state=seed), X[rows], some)
-                add(scores, setting, "BayesDGC", np.mean(model.labels_ == truth[rows]))
-                add(scores, setting, "BayesDGC, new tasks", model.score(X_test, z_test))
-    note = "" if full else "2000 random tasks of sentiment_polarity."
+        rng = np.random.default_rng(seed)
+        rows = np.arange(len(X))
+        if not job.full and len(X) > 2000:
+            rows = np.sort(rng.choice(len(X), 2000, replace=False))
+        for share in FRACTIONS:
+            some = observed(labels[rows], share, rng)
+            setting = f"{name}, {share:.0%}"
+
+            data = X[rows], some, truth[rows], X_test, z_test
+            found = job.once(lambda data=data, seed=seed: one_share(*data, seed), setting, seed)
+            for method, value in found.items():
+                add(scores, setting, method, value)
+    note = "" if job.full else "2000 random tasks of sentiment_polarity."
     report("bayesdgc fraction: accuracy by share of observed labels", scores, note=note)
+
+
+def one_share(X: Any, some: Any, truth: Any, X_test: Any, z_test: Any, seed: int) -> Any:
+    """Return the accuracy of mean field and of both forms of BayesDGC."""
+    found = {"mean field": np.mean(quiet(mean_field(some.n_classes), some).labels_ == truth)}
+    for name, published in (("BayesDGC", False), ("BayesDGC, equation 14", True)):
+        model = quiet(deep(seed, published=published), X, some)
+        found[name] = np.mean(model.labels_ == truth)
+        found[f"{name}, new tasks"] = model.score(X_test, z_test)
+    return found
 
 
 def top_k_f1(score: np.ndarray, positive: np.ndarray) -> float:
@@ -56,12 +75,12 @@ def top_k_f1(score: np.ndarray, positive: np.ndarray) -> float:
     return float(positive[chosen].mean())
 
 
-def imbalanced(seeds: range, full: bool) -> None:
+def imbalanced(job: Job) -> None:
     """Ten tasks "this genre or not", a tenth of the tasks positive."""
     X, labels, truth, _, _ = crowd_set("music_genre")
     scores: Scores = {}
-    for seed in seeds:
-        for share in FRACTIONS if full else (0.2, 0.5, 1.0):
+    for seed in job.seeds:
+        for share in FRACTIONS if job.full else (0.2, 0.5, 1.0):
             found: dict[str, list[float]] = {}
             for genre in range(labels.n_classes):
                 rng = np.random.default_rng([seed, genre])
@@ -72,8 +91,8 @@ def imbalanced(seeds: range, full: bool) -> None:
                 some, positive = observed(binary, share, rng), truth == genre
                 tie = 1e-9 * rng.random(len(X))  # votes tie often; their order must not be ours
                 for name, method in _rivals(seed).items():
-                    deep = name in ("BayesDGC", "Raykar")
-                    model = quiet(method, *((X, some) if deep else (some,)))
+                    with_features = name.startswith(("BayesDGC", "Raykar"))
+                    model = quiet(method, *((X, some) if with_features else (some,)))
                     value = top_k_f1(model.probas_[:, 1] + tie, positive)
                     found.setdefault(name, []).append(value)
             for name, values in found.items():
@@ -88,5 +107,6 @@ def _rivals(seed: int) -> dict[str, Any]:
         "minimax entropy": wc.aggregation.MinimaxEntropy(),
         "mean field": mean_field(2),
         "Raykar": Raykar(),
-        "BayesDGC": BayesDGC(random_state=seed),
+        "BayesDGC": deep(seed),
+        "BayesDGC, equation 14": deep(seed, published=True),
     }

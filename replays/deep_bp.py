@@ -13,10 +13,10 @@ import numpy as np
 from torch import nn
 
 import wisecrowd as wc
-from replays.material import Scores, add, digit_pair, flat, interval, quiet, report
+from replays.material import Job, Scores, add, digit_pair, flat, interval, quiet, report
 from wisecrowd import simulate
 from wisecrowd.inference.priors import OneCoinPrior, TwoCoin
-from wisecrowd.learning import DeepBP, DeepMF
+from wisecrowd.learning import BayesDGC, CrowdLayer, DeepBP, DeepMF
 from wisecrowd.nn.backbones import MLP
 
 SEPARATION = 1.3  # of two Gaussian classes: the best classifier is right on .903
@@ -45,11 +45,17 @@ def crowd(
     return simulate.crowd(n_tasks, workers, graph, n_classes=2, truth=truth, random_state=seed)
 
 
+def full_batch(n: int, seed: int) -> dict[str, Any]:
+    """Return the protocol, which does not follow the defaults of the library."""
+    return {
+        "module": small, "epochs": STEPS, "batch_size": n, "lr": 3e-3, "crowd_lr": 1e-2,
+        "weight_decay": 0.0, "optimizer": "adam", "schedule": "constant", "selection": "last",
+        "patience": None, "random_state": seed,
+    }  # fmt: skip
+
+
 def deep(method: Any, prior: OneCoinPrior, n: int, seed: int, clip: float = 0.9) -> Any:
-    return method(
-        prior=prior, module=small, epochs=STEPS, batch_size=n, lr=3e-3, weight_decay=0.0, clip=clip,
-        random_state=seed,
-    )  # fmt: skip
+    return method(prior=prior, clip=clip, **full_batch(n, seed))
 
 
 def compare(
@@ -81,22 +87,22 @@ def gaussian_run(
     compare(scores, setting, made, OneCoinPrior(*(model or true)), seed, X, X_test, z_test, clip)
 
 
-def synthetic(seeds: range, full: bool) -> None:
+def synthetic(job: Job) -> None:
     """Inference and learning by the workers' prior, with informative features and with noise."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         gaussian_run(scores, "Beta(1, 0.5)", seed, (1.0, 0.5))
         gaussian_run(scores, "Beta(0.2, 0.1)", seed, (0.2, 0.1))
         gaussian_run(scores, "noise features, clip 0.9", seed, (1.0, 0.5), separation=0.0)
         gaussian_run(scores, "noise features, clip 0.51", seed, (1.0, 0.5), separation=0.0,
                      clip=0.51)  # fmt: skip
-    report("deepbp synthetic: deepBP table 2", scores)
+    report("deepbp synthetic: by prior and features", scores)
 
 
-def prior_sweep(seeds: range, full: bool) -> None:
-    """Figure 4: the workers' prior from extreme to even, digits as features."""
+def prior_sweep(job: Job) -> None:
+    """The workers' prior from extreme to even, digits as features."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         for a in (0.2, 0.5, 1.0, 2.0):
             rng = np.random.default_rng(seed)
             images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
@@ -106,12 +112,12 @@ def prior_sweep(seeds: range, full: bool) -> None:
     report("deepbp prior: accuracy against the workers' prior, digits 4 and 9", scores)
 
 
-def clip_sweep(seeds: range, full: bool) -> None:
-    """Figure 5: features blurred or replaced by noise, against the clip."""
+def clip_sweep(job: Job) -> None:
+    """Features blurred or replaced by noise, against the clip."""
     from scipy.ndimage import gaussian_filter
 
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         rng = np.random.default_rng(seed)
         images, z, test, z_test = digit_pair(4, 9, 1000, 1900, rng)
         made = crowd(1.0, 0.5, seed, truth=z)
@@ -132,11 +138,11 @@ def _noisy(images: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return flat(images + 0.7 * rng.normal(size=images.shape)).astype(np.float32)
 
 
-def spammers(seeds: range, full: bool) -> None:
-    """Figure 3 with features: extreme spammers label everything, the model's prior is off."""
+def spammers(job: Job) -> None:
+    """Extreme spammers label everything, the model's prior is off."""
     scores: Scores = {}
-    for seed in seeds:
-        for n in (0, 1, 2, 3) if full else (1,):
+    for seed in job.seeds:
+        for n in (0, 1, 2, 3) if job.full else (1,):
             setting = f"{n} spammers"
             gaussian_run(scores, setting, seed, (2.0, 1.0), (2.0, 1.4), n_spammers=n)
             two_coin_run(scores, setting, seed, n)
@@ -162,18 +168,38 @@ def two_coin_run(scores: Scores, setting: str, seed: int, n_spammers: int) -> No
         add(scores, setting, name, np.mean(quiet(model, X, made.labels).labels_ == made.truth))
 
 
-def budget(seeds: range, full: bool) -> None:
-    """Figure 6: 2000 labels on many tasks or on few; accuracy on new tasks."""
+BUDGET, PRIOR = 2000, (2.0, 1.0)  # labels, and the workers' Beta prior in the paper
+
+
+def budget(job: Job) -> None:
+    """2000 labels on many tasks or on few; accuracy on new tasks."""
     scores: Scores = {}
-    for seed in seeds:
+    for seed in job.seeds:
         for per_task in (1, 2, 4, 8):
-            rng = np.random.default_rng(seed)
-            n = 2000 // per_task
-            made = crowd(1.0, 0.5, seed, n=n, per_task=per_task)
-            z_test = rng.integers(2, size=4000)
-            X, X_test = (gaussian(z, SEPARATION, rng) for z in (made.truth_codes, z_test))
-            for name, method in {"deepMF": DeepMF, "deepBP": DeepBP}.items():
-                model = quiet(deep(method, OneCoinPrior(1, 0.5), n, seed), X, made.labels)
-                setting = f"{n} tasks, {per_task} labels each"
-                add(scores, setting, f"{name}, new tasks", model.score(X_test, z_test))
-    report("deepbp budget: 2000 labels", scores)
+            n = BUDGET // per_task
+            setting = f"{n} tasks, {per_task} labels each"
+            for name in ("deepBP", "deepMF", "CrowdLayer", "BayesDGC", "BayesDGC, equation 14"):
+
+                def measure(
+                    name: str = name, n: int = n, seed: int = seed, per_task: int = per_task
+                ) -> dict[str, float]:
+                    return {"new tasks": budget_run(name, n, per_task, seed)}
+
+                add(scores, setting, name, job.once(measure, seed, setting, name)["new tasks"])
+    report("deepbp budget: 2000 labels, Beta(2, 1), accuracy on new tasks", scores)
+
+
+def budget_run(name: str, n: int, per_task: int, seed: int) -> float:
+    rng = np.random.default_rng(seed)
+    made = crowd(*PRIOR, seed, n=n, per_task=per_task)
+    z_test = rng.integers(2, size=4000)
+    X, X_test = (gaussian(z, SEPARATION, rng) for z in (made.truth_codes, z_test))
+    prior, shared = OneCoinPrior(*PRIOR), full_batch(n, seed)
+    makers = {
+        "deepBP": lambda: deep(DeepBP, prior, n, seed),
+        "deepMF": lambda: deep(DeepMF, prior, n, seed),
+        "CrowdLayer": lambda: CrowdLayer(**shared),
+        "BayesDGC": lambda: BayesDGC(**shared),
+        "BayesDGC, equation 14": lambda: BayesDGC(divide_by_mean=False, **shared),
+    }
+    return float(quiet(makers[name](), X, made.labels).score(X_test, z_test))

@@ -41,16 +41,21 @@ def _idx(path) -> np.ndarray:
 
 def mnist(n_train: int, n_test: int, *, small: bool) -> Problem:
     """Return the first images; small ones are flat means of 2 × 2 pixels."""
-    parts = []
-    for name, n in (("train", n_train), ("t10k", n_test)):
-        images = _idx(folder("mnist") / f"{name}-images-idx3-ubyte.gz")[:n] / np.float32(255)
-        classes = _idx(folder("mnist") / f"{name}-labels-idx1-ubyte.gz")[:n]
-        if small:
-            images = images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), -1)
-        else:
-            images = images[:, None]
-        parts += [images, classes.astype(np.int64)]
-    return Problem(*parts)
+    train = _mnist_part("train", slice(n_train), small=small)
+    return Problem(*train, *_mnist_part("t10k", slice(n_test), small=small))
+
+
+def mnist_after(n_train: int, *, small: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return the training images after the first, and their classes: lessons for machines."""
+    return _mnist_part("train", slice(n_train, None), small=small)
+
+
+def _mnist_part(name: str, rows: slice, *, small: bool) -> tuple[np.ndarray, np.ndarray]:
+    images = _idx(folder("mnist") / f"{name}-images-idx3-ubyte.gz")[rows] / np.float32(255)
+    classes = _idx(folder("mnist") / f"{name}-labels-idx1-ubyte.gz")[rows].astype(np.int64)
+    if small:
+        return images.reshape(-1, 14, 2, 14, 2).mean(axis=(2, 4)).reshape(len(images), -1), classes
+    return images[:, None], classes
 
 
 def cifar(n_train: int) -> Problem:
@@ -89,11 +94,18 @@ def label(problem: Problem, workers, per_task: int | None, seed: int) -> simulat
     return simulate.crowd(None, workers, graph, truth=problem.truth, random_state=seed)
 
 
-def machine_labels(problem: Problem, n_workers: int, share: float, seed: int):
-    """Let classifiers of 15 to 85% accuracy label a share of the tasks each.
+def machine_labels(
+    problem: Problem,
+    lessons: tuple[np.ndarray, np.ndarray],
+    n_workers: int,
+    share: float,
+    seed: int,
+):
+    """Let classifiers of 15 to 85% accuracy label a share of the training tasks each.
 
-    Each is a logistic regression of 300 images that sees a few of the pixels: the more it sees, the
-    better it is. Returns the labels and the classifiers' accuracies.
+    Each is a logistic regression of 300 lessons, images that are neither training nor test tasks,
+    and sees a few of the pixels: the more it sees, the better it is. Returns the labels and the
+    classifiers' accuracies.
     """
     from sklearn.linear_model import LogisticRegression
 
@@ -103,9 +115,9 @@ def machine_labels(problem: Problem, n_workers: int, share: float, seed: int):
         best = None
         pixels = rng.permutation(np.flatnonzero(problem.X.std(axis=0) > 0.05))
         for n_pixels in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96):
-            seen, rows = pixels[:n_pixels], rng.choice(len(problem.X_test), 300, replace=False)
+            seen, rows = pixels[:n_pixels], rng.choice(len(lessons[0]), 300, replace=False)
             model = LogisticRegression(max_iter=200)
-            model.fit(problem.X_test[rows][:, seen], problem.truth_test[rows])
+            model.fit(lessons[0][rows][:, seen], lessons[1][rows])
             said = model.predict(problem.X[:, seen])
             right = float(np.mean(said == problem.truth))
             if best is None or abs(right - target) < abs(best[0] - target):

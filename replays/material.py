@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,44 @@ from typing import Any
 import numpy as np
 
 import wisecrowd as wc
-from replays.feature_free import finish
+from replays.feature_free import OUTPUT, finish
 
 Scores = dict[str, dict[str, list[float]]]  # setting, method: one number per seed
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """An experiment to run, and a file to which every finished measurement is appended."""
+
+    name: str
+    seeds: range
+    full: bool = False
+    resume: bool = False  # reuse the measurements in the file instead of deleting it
+
+    @property
+    def file(self) -> Path:
+        return OUTPUT / f"{self.name}.jsonl"
+
+    def begin(self) -> Job:
+        OUTPUT.mkdir(exist_ok=True)
+        if not self.resume:
+            self.file.unlink(missing_ok=True)
+        return self
+
+    def once(self, measure: Callable[[], dict[str, float]], *key: Any) -> dict[str, float]:
+        """Return the stored measurement of this key, or measure now and store it."""
+        wanted = json.loads(json.dumps(key))
+        if self.file.exists():
+            for line in self.file.read_text(encoding="utf-8").splitlines():
+                stored: dict[str, Any] = json.loads(line)
+                if stored["key"] == wanted:
+                    return dict(stored["value"])
+        value = {name: float(number) for name, number in measure().items()}
+        line = json.dumps({"key": wanted, "value": value})
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+        print(line, flush=True)
+        return value
 
 
 def folder(name: str) -> Path:

@@ -10,9 +10,11 @@ import argparse
 import torch
 
 from replays import bayes_dgc, deep_bp, max_mig
+from replays.material import Job
 
 EXPERIMENTS = {
-    "max-mig-cases": (max_mig.cases, 5),
+    "max-mig-rates": (max_mig.rates, 2),
+    "max-mig-cases": (max_mig.cases, 2),
     "hospital": (max_mig.hospital, 5),
     "copies-of-a-coin": (max_mig.copies_of_a_coin, 10),
     "labelme-mig": (max_mig.labelme, 10),
@@ -31,11 +33,13 @@ def main() -> None:
     parser.add_argument("experiment", choices=[*EXPERIMENTS, "all"])
     parser.add_argument("--seeds", type=int, help="how many seeds to average")
     parser.add_argument("--full", action="store_true", help="more tasks and settings: hours")
+    parser.add_argument("--resume", action="store_true", help="keep what was measured before")
     options = parser.parse_args()
     torch.set_num_threads(1)
     for name, (run, n_seeds) in EXPERIMENTS.items():
         if options.experiment in (name, "all"):
-            run(range(options.seeds or n_seeds), options.full)
+            seeds = range(options.seeds or n_seeds)
+            run(Job(name, seeds, options.full, options.resume).begin())
 
 
 if __name__ == "__main__":

@@ -223,6 +223,20 @@ def test_the_start_is_the_log_confusion_of_the_votes_kept_within_bounds():
     np.testing.assert_allclose(lead, LARGEST_LEAD)
 
 
+def test_the_paper_s_start_is_the_log_confusion_of_plain_vote_shares():
+    votes = np.array([[0, 0, 1], [1, 1, 1], [0, 1, 1], [0, 0, 1]])
+    shares = np.array([[2, 1], [0, 3], [1, 2], [2, 1]]) / 3
+    weight = start_weights("soft-votes", data_of(votes), 1e-4)
+    for j in range(3):
+        for k in range(2):
+            for label in range(2):
+                share = shares[votes[:, j] == label, k].sum() / shares[:, k].sum()
+                assert weight[j, k, label] == pytest.approx(np.log(share + 1e-4), abs=1e-6)
+    many = data_of(np.repeat((np.arange(40) % 2)[:, None], 60, axis=1))
+    lead = start_weights("soft-votes", many, 0.01)[:, :, 0].sum(axis=0)
+    assert lead[0] - lead[1] > 5 * LARGEST_LEAD  # not limited
+
+
 def test_classes_are_named_after_the_labels_that_speak_for_them():
     data = data_of(np.repeat((np.arange(10) % 2)[:, None], 3, axis=1))
     swapped = np.tile(np.array([[0.0, 1.0], [1.0, 0.0]]), (3, 1, 1))

@@ -56,9 +56,10 @@ class MaxMIG(NeuralClassifier):
     Parameters
     ----------
     divergence : {"kl", "pearson", "jensen-shannon", "hellinger", "reverse-kl"}
-    start : str, method, or "votes"
-        Source of the initial weights: the log confusion matrices of soft votes, or of a method that
-        is fitted first.
+    start : str, method, "votes" or "soft-votes"
+        Source of the initial weights: the log confusion matrices of votes weighted by information
+        content ("votes"), of plain vote shares as in the paper ("soft-votes", whose initial margin
+        is not limited), or of a method that is fitted first.
     floor : float
         Added to these matrices before the logarithm.
     learn_prior : bool
@@ -264,17 +265,22 @@ class VoteLayer(nn.Module):
 def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
     """Return (J, K, L) weights: log confusion matrices, zero for workers without labels.
 
-    They are scaled down if many workers would make the vote so confident that gradients vanish.
+    They are scaled down if many workers would make the vote so confident that gradients vanish,
+    except with the paper's start, "soft-votes".
     """
     labels = data.labels
-    if isinstance(start, str) and start == "votes":
+    published = isinstance(start, str) and start == "soft-votes"
+    if published:
+        probas = soft_votes(data)
+    elif isinstance(start, str) and start == "votes":
         probas = informative_votes(data)
     else:
         # A copy: the user's own object stays as it is.
         method = get_method(start)() if isinstance(start, str) else copy.deepcopy(start)
         if not isinstance(method, Aggregator):
             raise ParameterError(
-                f"start is {start!r}; give 'votes', or an aggregation method or its name."
+                f"start is {start!r}; give 'votes', 'soft-votes', or an aggregation method or its "
+                "name."
             )
         known = {t: labels.classes[g] for t, g in enumerate(data.gold) if g >= 0}
         gold = {labels.tasks[t]: value for t, value in known.items()} or None
@@ -283,6 +289,8 @@ def start_weights(start: Any, data: CrowdData, floor: float) -> Floats:
         probas = probas.toarray() if hasattr(probas, "toarray") else probas
     weight = np.log(confusion_from(probas, labels, 1e-10) + floor)
     weight[labels.labels_per_worker == 0] = 0.0
+    if published:
+        return np.asarray(weight)
     scores = np.sort(vote_scores(weight, labels)[labels.labels_per_task > 0], axis=1)
     lead = float(np.median(scores[:, -1] - scores[:, -2])) if labels.n_classes > 1 else 0.0
     return np.asarray(weight * min(1.0, LARGEST_LEAD / max(lead, 1e-300)))
