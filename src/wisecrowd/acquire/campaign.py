@@ -304,33 +304,49 @@ class Campaign:
         workers : sequence of ids, optional
             Workers who are available now; without it the queries are for anybody.
         """
+        with self._changing():
+            self._expire()
+            return self._lease(self._choose(n, workers))
+
+    def preview(self, n: int, workers: Sequence[Any] | None = None) -> list[Query]:
+        """Return the queries that ``ask`` would return, with the number 0 and without leases."""
+        with self._changing():
+            self._expire()
+            chosen = self._choose(n, workers)
+        return [Query(0, *columns) for columns in self._named(chosen)]
+
+    def _choose(self, n: int, workers: Sequence[Any] | None) -> Any:
         check_integer("n", n, 1, MOST_QUERIES)
         if isinstance(workers, str):
             raise ParameterError(f"workers is {workers!r}; give a list of workers.")
-        with self._changing():
-            self._expire()
-            available = None
-            if workers is not None:
-                codes = [self._log.code("workers", worker) for worker in workers]
-                available = np.unique(np.array(codes, dtype=np.int64))
-            self._advance()
-            situation = self._situation()
-            seed = [situation.n_asked, situation.n_answers]
-            return self._lease(choose_queries(situation, self.rules, available, n, seed))
+        available = None
+        if workers is not None:
+            codes = [self._log.code("workers", worker) for worker in workers]
+            available = np.unique(np.array(codes, dtype=np.int64))
+        self._advance()
+        situation = self._situation()
+        seed = [situation.n_asked, situation.n_answers]
+        return choose_queries(situation, self.rules, available, n, seed)
 
-    def _lease(self, chosen: Any) -> list[Query]:
-        made, ids = [], self._log.ids
-        expires = time.time() + self._settings["lease_seconds"]
+    def _named(self, chosen: Any) -> Iterator[tuple[Any, Any, float, str]]:
+        """Yield task, worker, score and reason of queries, in the user's ids."""
+        tasks, workers = self._log.ids["tasks"], self._log.ids["workers"]
         columns = (chosen.pairs.task.tolist(), chosen.pairs.worker.tolist(),
                    chosen.score.tolist(), chosen.reason)  # fmt: skip
         for i, j, score, reason in zip(*columns, strict=True):
+            yield tasks[i], None if j < 0 else workers[j], score, reason
+
+    def _lease(self, chosen: Any) -> list[Query]:
+        made = []
+        expires = time.time() + self._settings["lease_seconds"]
+        codes = zip(chosen.pairs.task.tolist(), chosen.pairs.worker.tolist(), strict=True)
+        for (i, j), named in zip(codes, self._named(chosen), strict=True):
             number = self._store.run(
                 "INSERT INTO queries (task, worker, score, reason) VALUES (?, ?, ?, ?)",
-                (i, None if j < 0 else j, score, reason),
+                (i, None if j < 0 else j, *named[2:]),
             ).lastrowid
             self._store.run("INSERT INTO leases VALUES (?, ?)", (number, expires))
-            worker = None if j < 0 else ids["workers"][j]
-            made.append(Query(int(number or 0), ids["tasks"][i], worker, score, reason))
+            made.append(Query(int(number or 0), *named))
         return made
 
     def release(self, query: Query | int) -> bool:
@@ -359,6 +375,9 @@ class Campaign:
 
     def _expire(self) -> None:
         now = time.time()
+        latest = now + self._settings["lease_seconds"]  # a clock that was set back may exceed it
+        if self._store.rows("SELECT 1 FROM leases WHERE expires > ? LIMIT 1", (latest,)):
+            self._store.run("UPDATE leases SET expires = ? WHERE expires > ?", (latest, latest))
         rows = self._store.rows(
             "SELECT query FROM leases WHERE expires <= ? ORDER BY query", (now,)
         )
@@ -370,6 +389,11 @@ class Campaign:
         self._store.run("INSERT INTO events (kind, detail) VALUES (?, ?)", (kind, detail))
 
     # ---------------------------------------------------------------------------------- state
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers, with those that were replaced or withdrawn."""
+        return int(self._store.rows("SELECT COUNT(*) FROM answers")[0][0])
 
     @property
     def labels(self) -> CrowdLabels:

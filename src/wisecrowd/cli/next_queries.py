@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.asking_options import Asking
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
@@ -43,46 +44,7 @@ class NextOptions:
             "queries name no worker.",
         ),
     ] = None
-    policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Policy that chooses.")
-    ] = "uncertain"
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="auto|one-coin|confusion", help="Model that drives the policy."
-        ),
-    ] = "auto"
-    gold: Annotated[
-        str | None,
-        typer.Option("--gold", metavar="FILE", help="Gold questions: task, label."),
-    ] = None
-    gold_columns: options.GoldColumns = None
-    gold_share: Annotated[
-        float,
-        typer.Option("--gold-share", metavar="SHARE", help="Share of gold questions, such as .05."),
-    ] = 0.0
-    min_labels: Annotated[
-        int, typer.Option("--min-labels", min=0, metavar="N", help="Labels every task gets first.")
-    ] = 1
-    max_labels: Annotated[
-        int | None, typer.Option("--max-labels", metavar="N", help="Most labels of a task.")
-    ] = None
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="COST", help="Total cost of the answers.")
-    ] = None
-    stop: Annotated[
-        float,
-        typer.Option(
-            "--stop", metavar="RATE", help="Stop when fewer labels change per answer; 0: never."
-        ),
-    ] = 0.03
-    target: Annotated[
-        float | None,
-        typer.Option("--target", metavar="SHARE", help="Stop at this accuracy on held-out gold."),
-    ] = None
-    open_tasks: Annotated[
-        bool, typer.Option("--open", help="Accept answers about tasks that are not in --tasks.")
-    ] = False
+    asking: Asking
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -105,16 +67,17 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.engines.threads import set_threads
 
-    gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
+    rules = asked.asking
+    gold = KnownFile.given(rules.gold, "--gold", rules.gold_columns, asked.reading)
     places = split_output(asked.output, asked.as_json)
-    given = [asked.tasks, asked.available, asked.gold]
+    given = [asked.tasks, asked.available, rules.gold]
     sources = [*files, *(path for path in given if path is not None)]
     check_outputs(
         [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]])
     )
     set_threads(asked.running.threads)
-    rules = _rules(asked)
-    suggesting.AskingRules(**rules).check()
+    settings = rules.rules(asked.running.seed)
+    suggesting.AskingRules(**settings).check()
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, asked.reading, notes, keep_order=True)
         if not isinstance(labels, CrowdLabels):
@@ -128,22 +91,15 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
         with working("choosing queries", notes):
             table, report = suggesting.next_queries(
                 labels, tasks, asked.n, workers=workers, gold=read_gold(gold, notes), cost=cost,
-                open_tasks=asked.open_tasks, **rules,
+                open_tasks=rules.open_tasks, **settings,
             )  # fmt: skip
         manifest = describe_run(
-            context, sources, method="next", seed=rules["random_state"], parameters=rules
+            context, sources, method="next", seed=settings["random_state"], parameters=settings
         )
         _note_report(report, len(table["task"]), notes)
         _show(table, report, places, asked, manifest, notes)
     if report.stop:
         raise typer.Exit(STOP)
-
-
-def _rules(asked: NextOptions) -> dict[str, Any]:
-    names = ("policy", "model", "gold_share", "min_labels", "max_labels", "budget", "stop",
-             "target")  # fmt: skip
-    rules = {name: getattr(asked, name) for name in names}
-    return rules | {"random_state": asked.running.seed or 0}
 
 
 def read_ids(path: str, role: str, option: str, name: str | None) -> dict[str, list[Any]]:
