@@ -7,6 +7,7 @@ twice, late, or not at all: the next snapshot of the API corrects what webhooks 
 
 from __future__ import annotations
 
+import hmac
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -113,6 +114,15 @@ class _Row(NamedTuple):
     label: str | None
     updated: float
     deleted: int = 0
+
+
+def webhook_secret(secret: str) -> str:
+    """Return the secret that webhooks send, derived from that of the service.
+
+    Every annotator of Label Studio can read the headers of its webhooks. They then know this
+    secret, but not the one with which answers can be posted under any name.
+    """
+    return hmac.new(secret.encode(), b"label-studio webhooks", "sha256").hexdigest()
 
 
 def find_control(project: dict[str, Any], asked: str | None) -> str:

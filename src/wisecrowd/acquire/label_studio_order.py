@@ -8,19 +8,15 @@ and one place more than the task has annotations. Everything else stays closed.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.label_studio_api import LabelStudioClient
-from wisecrowd.acquire.suggesting import choose_queries
 
 PREFIX = "wisecrowd-"
-# The order holds only if the project's maximum is 1: above it Label Studio prefers tasks that others
-# have begun. More answers of a task come from its own overlap.
+# The order holds only if the project's maximum is 1: above it, Label Studio prefers tasks that are
+# begun. More answers of a task come from its own overlap.
 SETTINGS = {
     "sampling": "Uncertainty sampling",
     "maximum_annotations": 1,
@@ -63,42 +59,33 @@ class TaskState:
 
 
 class Pushed(NamedTuple):
-    """An order that Label Studio has: version, tasks in their order, and what it cost."""
+    """An order that Label Studio has.
+
+    ``version`` is the name of its predictions, ``is_new`` tells whether it was another one before,
+    and ``replaced`` holds the previous values of the project's settings that were changed.
+    """
 
     version: str
     tasks: list[int]
-    changed_settings: dict[str, Any]
-    n_changed_tasks: int
+    is_new: bool
+    replaced: dict[str, Any]
 
 
 def rank_tasks(campaign: Campaign, n: int) -> list[Any]:
-    """Return up to ``n`` tasks, the first to ask about first; one that is asked twice is there twice.
+    """Return up to ``n`` distinct tasks, the first to ask about first.
 
     Queries for the known workers come first, because a task that all of them have answered cannot
     be handed out. Queries for anybody follow: a new worker may join. Nothing is leased, because
     Label Studio has locks of its own.
     """
-    with campaign._changing():
-        campaign._advance()
-        situation = campaign._situation()
-        known = np.flatnonzero(situation.labels.labels_per_worker)
-        seed = [situation.n_asked, situation.n_answers]
-        codes: list[int] = []
-        for available in (known, None) if len(known) else (None,):
-            chosen = choose_queries(situation, campaign.rules, available, n, seed)
-            more = Counter(chosen.pairs.task.tolist()) - Counter(codes)
-            for code in chosen.pairs.task.tolist():
-                if more[code] > 0:
-                    more[code] -= 1
-                    codes.append(code)
-        codes = codes[: min(n, _affordable(campaign, situation))]
-        return [campaign._log.ids["tasks"][code] for code in codes]
-
-
-def _affordable(campaign: Campaign, situation: Any) -> int:
-    """Return how many answers at the usual cost the rest of the budget pays for."""
-    budget = campaign.rules.budget
-    return 10**9 if budget is None else max(int(budget - situation.spent + 1e-9), 0)
+    labels = campaign.labels
+    known = labels.workers[labels.labels_per_worker > 0].tolist()
+    order: dict[Any, None] = {}
+    for workers in (known, None) if known else (None,):
+        order |= dict.fromkeys(query.task for query in campaign.preview(n, workers))
+    if campaign.rules.budget is not None:
+        n = min(n, int(campaign.rules.budget - campaign.stop_report().cost + 1e-9))
+    return list(order)[: max(n, 0)]
 
 
 def fix_settings(client: LabelStudioClient, project: int) -> dict[str, Any]:
@@ -121,13 +108,12 @@ def push_order(
     client : LabelStudioClient
     project : int
     order : list of int
-        Numbers of tasks, the first to ask about first; one that is asked twice is there twice.
+        Numbers of distinct tasks, the first to ask about first.
     states : dict of number to TaskState
         All tasks of the project. Changed as the tasks are.
     """
     previous = fix_settings(client, project)
-    wanted = {task: states[task].annotations + times for task, times in Counter(order).items()}
-    tasks = list(wanted)
+    wanted = {task: states[task].annotations + 1 for task in order}
     version = _version(wanted)
     current = client.project(project).get("model_version")
     versions = client.prediction_versions(project)
@@ -135,33 +121,30 @@ def push_order(
         if version in versions:  # of a push that was cut off
             client.remove_predictions(project, version)
         rows = [
-            {"task": task, "result": [], "score": rank / len(tasks), "model_version": version}
-            for rank, task in enumerate(tasks)
+            {"task": task, "result": [], "score": rank / len(order), "model_version": version}
+            for rank, task in enumerate(order)
         ]
         if rows:
             client.add_predictions(project, rows)
-    changes = [_change(client, task, states[task], overlap) for task, overlap in wanted.items()]
-    if tasks and current != version:
+    for task, overlap in wanted.items():
+        _change(client, task, states[task], overlap)
+    if order and current != version:
         client.change_project(project, model_version=version)
-    changes += [
-        _change(client, task, state, state.annotations)
-        for task, state in states.items()
-        if task not in wanted and state.is_open() and state.annotations
-    ]
+    for task, state in states.items():
+        if task not in wanted and state.is_open() and state.annotations:
+            _change(client, task, state, state.annotations)
     for old in versions:
         if old.startswith(PREFIX) and old != version:
             client.remove_predictions(project, old)
-    return Pushed(version, tasks, previous, sum(changes))
+    return Pushed(version, order, current != version, previous)
 
 
-def _change(client: LabelStudioClient, task: int, state: TaskState, overlap: int) -> bool:
-    """Open a task up to a number of annotations, or close it; return whether that was a change."""
+def _change(client: LabelStudioClient, task: int, state: TaskState, overlap: int) -> None:
+    """Open a task up to a number of annotations, or close it at the number that it has."""
     is_labeled = overlap <= state.annotations
-    if (state.overlap, state.is_labeled) == (overlap, is_labeled):
-        return False
-    client.change_task(task, overlap=overlap, is_labeled=is_labeled)
-    state.overlap, state.is_labeled = overlap, is_labeled
-    return True
+    if (state.overlap, state.is_labeled) != (overlap, is_labeled):
+        client.change_task(task, overlap=overlap, is_labeled=is_labeled)
+        state.overlap, state.is_labeled = overlap, is_labeled
 
 
 def _version(wanted: dict[int, int]) -> str:
