@@ -322,7 +322,7 @@ def report(crowd: Crowd, folder: Path, cycles: list[dict[str, Any]]) -> int:
           f"before, {n_tasks} after")  # fmt: skip
     print(f"handed out: {len(crowd.places)} from our order, our first choice {first:.3f} "
           f"(at random {chance:.3f}), worst place {max(crowd.places)[0] + 1}; "
-          f"{crowd.outside} past it, {crowd.exhausted} when it was used up (we were down), "
+          f"{crowd.outside} past it, {crowd.exhausted} when it was used up, "
           f"{crowd.during_push} during a push; {crowd.n_waits} times nothing was free")  # fmt: skip
     print(f"accuracy of the labels: {right:.3f} at {len(crowd.labels) / len(crowd.truth):.2f} "
           "labels per task")  # fmt: skip
@@ -338,8 +338,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--url", help="of a server that runs; its administrator has --token")
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--tasks", type=int, default=60)
-    parser.add_argument("--budget", type=int, default=180)
+    parser.add_argument("--tasks", type=int, default=50)
+    parser.add_argument("--budget", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     with ExitStack() as stack:

@@ -190,4 +190,11 @@ def id_text(value: Any) -> str:
     plain = value.item() if hasattr(value, "item") else value
     if plain is None or plain == "" or not isinstance(plain, str | int | float | bool):
         raise DataError(f"{plain!r} is no id; give a text or a number.")
+    if isinstance(plain, str) and not plain.isascii():
+        try:
+            plain.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{plain[:50]!r} holds half a character (a lone surrogate); correct the text."
+            ) from None
     return json.dumps(plain)

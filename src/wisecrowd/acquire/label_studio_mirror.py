@@ -29,7 +29,8 @@ ACTIONS = (
     "ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_DELETED",
     "TASKS_CREATED", "TASKS_DELETED",
 )  # fmt: skip
-# ``task`` is Label Studio's number, ``name`` the campaign's id as JSON; ``arrived`` counts changes.
+# ``task`` is Label Studio's number; ``name`` is the task in the campaign, and like ``worker`` and
+# ``label`` JSON, which can hold any text. ``arrived`` counts changes.
 _TABLE = """
 CREATE TABLE IF NOT EXISTS label_studio (
     annotation INTEGER PRIMARY KEY,
@@ -189,14 +190,13 @@ class AnnotationMirror:
                 known = self._known(_numbers(event.get("tasks")), "task")
                 return self._settle(self._delete(known, [row.annotation for row in known]))
             tasks = _listed(event.get("tasks" if action == "TASKS_CREATED" else "task"))
-            self._join(tasks)
             return self._settle(self._store_events(tasks, _listed(event.get("annotation"))))
 
     def _store_events(
         self, tasks: list[dict[str, Any]], annotations: list[dict[str, Any]]
     ) -> set[tuple[str, str]]:
         """Store annotations unless a later state of theirs is known; return the changed pairs."""
-        names = {task.get("id"): self._name(task) for task in tasks}
+        names = self._join(tasks)
         rows = [self._row(made, made.get("task"), names) for made in annotations]
         known = {row.annotation: row for row in
                  self._known([row.annotation for row in rows if row], "annotation")}  # fmt: skip
@@ -246,31 +246,38 @@ class AnnotationMirror:
 
     # ----------------------------------------------------------------------------------- rows
 
-    def _join(self, tasks: Iterable[dict[str, Any]]) -> dict[Any, str | None]:
+    def _join(self, tasks: Iterable[dict[str, Any]]) -> dict[int, str]:
         """Add new tasks to the campaign; return the name of each task's number."""
-        names = {task.get("id"): self._name(task) for task in tasks}
-        for name in names.values():
-            if name is not None:
+        names = {}
+        for task in tasks:
+            number, name = _number(task.get("id")), self._name(task)
+            if number is not None and name is not None:
                 self._campaign._log.code("tasks", json.loads(name))
+                names[number] = name
         return names
 
     def _name(self, task: dict[str, Any]) -> str | None:
         """Return a task's id in the campaign as JSON; ids of files may be numbers."""
         name = self._link.name_of(task)
-        if name is None:
-            return None
         find = self._campaign._log.find
+        if name is None or not _is_text(name):
+            return None
         is_number = find("tasks", name) is None and name.isascii() and name.isdigit()
         if is_number and find("tasks", int(name)) is not None:
             return id_text(int(name))
         return id_text(name)
 
-    def _row(self, made: dict[str, Any], task: Any, names: dict[Any, str | None]) -> _Row | None:
-        number, worker, name = made.get("id"), as_text(worker_of(made)), names.get(task)
-        if not isinstance(number, int) or worker is None or name is None:
+    def _row(self, made: dict[str, Any], task: Any, names: dict[int, str]) -> _Row | None:
+        """Return the row of an annotation; None if it lacks what every annotation has."""
+        number, place, worker = _number(made.get("id")), _number(task), as_text(worker_of(made))
+        label = label_given(made, self._link.control)
+        if number is None or place not in names or worker is None:
+            return None
+        if not _is_text(worker) or not _is_text(label or ""):
             return None
         updated = epoch_of(made.get("updated_at") or made.get("created_at"))
-        return _Row(number, task, name, worker, label_given(made, self._link.control), updated)
+        given = None if label is None else id_text(label)
+        return _Row(number, place, names[place], id_text(worker), given, updated)
 
     def _put(self, row: _Row, before: _Row | None) -> set[tuple[str, str]]:
         """Store a row; return the pairs whose answer may have changed."""
@@ -302,8 +309,9 @@ class AnnotationMirror:
                 (name, worker),
             )
             label, updated = found[0] if found else (None, None)
+            said = None if label is None else json.loads(label)
             try:
-                changed = self._campaign.tell(json.loads(name), worker, label, updated)
+                changed = self._campaign.tell(json.loads(name), json.loads(worker), said, updated)
             except DataError:  # a label outside of the classes that the campaign declares
                 refused += 1
                 continue
@@ -363,7 +371,7 @@ def epoch_of(text: Any) -> float:
     """
     try:
         return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
 
 
@@ -372,7 +380,17 @@ def _listed(value: Any) -> list[dict[str, Any]]:
     return [value] if isinstance(value, dict) else mappings(value)
 
 
+def _number(value: Any) -> int | None:
+    """Return a number that Label Studio can have given, or None."""
+    return value if type(value) is int and 0 < value < 2**63 else None
+
+
+def _is_text(value: str) -> bool:
+    """Return whether a text can be written, which one with half a character cannot."""
+    return value.isascii() or not any("\ud800" <= mark <= "\udfff" for mark in value)
+
+
 def _numbers(value: Any) -> list[int]:
     """Return the numbers of objects."""
-    found = [one.get("id") for one in _listed(value)]
-    return [number for number in found if isinstance(number, int)]
+    found = [_number(one.get("id")) for one in _listed(value)]
+    return [number for number in found if number is not None]
