@@ -90,7 +90,7 @@ replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (re
 	$(BENCH_VENV)/bin/python -m replays.with_features all
 
 label-studio: $(VENV)/.installed-dev $(LABEL_STUDIO_VENV)/.installed-server ## a whole campaign with a real Label Studio, killed and continued
-	PATH="$(CURDIR)/$(LABEL_STUDIO_VENV)/bin:$$PATH" OMP_NUM_THREADS=1 $(CURDIR)/$(BIN)/python -m benchmarks.trust.label_studio_campaign
+	PATH="$(abspath $(LABEL_STUDIO_VENV))/bin:$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trust.label_studio_campaign
 
 clean: ## remove environments, caches and everything that was built
 	rm -rf $(VENV) $(BENCH_VENV) $(GRID_VENV) $(LABEL_STUDIO_VENV) build dist demo-output benchmarks/output replays/output

@@ -202,7 +202,17 @@ def test_ids_of_files_may_be_numbers(fake):
     with Campaign([101, 102, 103]) as campaign:
         AnnotationMirror(campaign, LINK).receive(fake.annotate(102, 5, "good"))
         assert answers(campaign) == {(102, "5"): "good"}
-        assert campaign.labels.n_tasks == 3
+        fake.add_task(104)
+        AnnotationMirror(campaign, LINK).receive(fake.annotate(104, 5, "good"))
+        assert answers(campaign) == {(102, "5"): "good", (104, "5"): "good"}
+
+
+def test_workers_and_classes_may_be_numbers(fake):
+    with Campaign(["101"], classes=[1, 2], workers=[5]) as campaign:
+        mirror = AnnotationMirror(campaign, LINK)
+        assert mirror.receive(fake.annotate(101, 5, "2")) == Told(new=1)
+        assert mirror.receive(fake.annotate(101, 6, "two")) == Told(refused=1)
+        assert answers(campaign) == {("101", 5): 2}
 
 
 def test_ids_from_the_data(fake):

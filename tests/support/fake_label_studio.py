@@ -110,6 +110,9 @@ class FakeLabelStudio:
     def n_done(task: dict[str, Any]) -> int:
         return sum(not one["was_cancelled"] for one in task["annotations"])
 
+    def has_annotated(self, user: int, task: int) -> bool:
+        return any(one["completed_by"] == user for one in self.tasks[task]["annotations"])
+
     def next_task(self, user: int) -> int | None:
         """Return the task that a user is given."""
         if user in self.locks:
@@ -121,7 +124,7 @@ class FakeLabelStudio:
         free = [
             number for number, task in self.tasks.items()
             if not task["is_labeled"] and self.n_done(task) + held.count(number) < task["overlap"]
-            and all(one["completed_by"] != user for one in task["annotations"])
+            and not self.has_annotated(user, number)
         ]  # fmt: skip
         if not free:
             return None

@@ -257,15 +257,20 @@ class AnnotationMirror:
         return names
 
     def _name(self, task: dict[str, Any]) -> str | None:
-        """Return a task's id in the campaign as JSON; ids of files may be numbers."""
+        """Return a task's id in the campaign as JSON."""
         name = self._link.name_of(task)
-        find = self._campaign._log.find
-        if name is None or not _is_text(name):
-            return None
-        is_number = find("tasks", name) is None and name.isascii() and name.isdigit()
-        if is_number and find("tasks", int(name)) is not None:
-            return id_text(int(name))
-        return id_text(name)
+        return None if name is None or not _is_text(name) else self._like_others("tasks", name)
+
+    def _like_others(self, table: str, text: str) -> str | None:
+        """Return an id as JSON: a number in a campaign whose ids are numbers; None if it cannot.
+
+        A campaign has ids of one type, and those of files may be numbers.
+        """
+        ids = self._campaign._log.ids[table]
+        if not ids or isinstance(ids[0], str):
+            return id_text(text)
+        is_number = type(ids[0]) is int and text.isascii() and text.isdigit()
+        return id_text(int(text)) if is_number else None
 
     def _row(self, made: dict[str, Any], task: Any, names: dict[int, str]) -> _Row | None:
         """Return the row of an annotation; None if it lacks what every annotation has."""
@@ -276,8 +281,9 @@ class AnnotationMirror:
         if not _is_text(worker) or not _is_text(label or ""):
             return None
         updated = epoch_of(made.get("updated_at") or made.get("created_at"))
+        by = self._like_others("workers", worker)
         given = None if label is None else id_text(label)
-        return _Row(number, place, names[place], id_text(worker), given, updated)
+        return None if by is None else _Row(number, place, names[place], by, given, updated)
 
     def _put(self, row: _Row, before: _Row | None) -> set[tuple[str, str]]:
         """Store a row; return the pairs whose answer may have changed."""
@@ -309,9 +315,12 @@ class AnnotationMirror:
                 (name, worker),
             )
             label, updated = found[0] if found else (None, None)
-            said = None if label is None else json.loads(label)
+            said = None if label is None else self._like_others("classes", json.loads(label))
             try:
-                changed = self._campaign.tell(json.loads(name), json.loads(worker), said, updated)
+                if label is not None and said is None:
+                    raise DataError("a text among classes that are numbers")
+                given = None if said is None else json.loads(said)
+                changed = self._campaign.tell(json.loads(name), json.loads(worker), given, updated)
             except DataError:  # a label outside of the classes that the campaign declares
                 refused += 1
                 continue

@@ -194,7 +194,9 @@ def stop_report(
         situation.history.records, n_tasks, situation.n_answers, rules.stop
     )
     belief = situation.history.belief
-    right, scored = (0, 0) if belief is None else gold_score(belief.label, situation.scoring)
+    right, scored = 0, 0
+    if belief is not None:  # tasks that joined after the fit are not in it
+        right, scored = gold_score(belief.label, situation.scoring[: len(belief.label)])
     limit = UNLIMITED if rules.max_labels is None else rules.max_labels
     reason = None
     if rules.budget is not None and situation.spent >= rules.budget:
