@@ -50,6 +50,14 @@ def test_an_access_token_is_exchanged_in_time(url, fake, monkeypatch):
     assert fake.requests.count(("POST", "/api/token/refresh/")) == 2
 
 
+def test_an_access_token_that_has_expired_early(url, fake):
+    personal = LabelStudioClient(url, PERSONAL)
+    personal.project(7)
+    fake.failures[:] = [401]
+    assert personal.project(7)["id"] == 7
+    assert fake.requests.count(("POST", "/api/token/refresh/")) == 2
+
+
 @pytest.mark.parametrize("token", ["c" * 40, "wrong.personal.token"])
 def test_a_wrong_token_is_explained_and_not_shown(url, token):
     with pytest.raises(LabelStudioError, match="refuses the token") as caught:

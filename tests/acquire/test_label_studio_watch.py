@@ -145,6 +145,17 @@ def test_only_what_has_changed_is_read(client, fake, monkeypatch):
     assert watcher.read() == Told(withdrawn=1)
 
 
+def test_answers_that_are_there_already_come_in_the_order_of_time(client, fake):
+    for task, user in [(103, 1), (101, 1), (103, 2), (102, 1), (101, 2)]:
+        fake.annotate(task, user, "good")
+    watcher, campaign = watcher_of(client)
+    assert watcher.read() == Told(new=5)
+    rows = campaign._store.rows(
+        "SELECT id FROM answers JOIN tasks ON task = code ORDER BY row"
+    )  # fmt: skip
+    assert [row[0] for row in rows] == ['"103"', '"101"', '"103"', '"102"', '"101"']
+
+
 def test_tasks_that_come_and_go(client, fake):
     watcher, campaign = watcher_of(client, n=20)
     fake.annotate(101, 1, "good")

@@ -106,6 +106,9 @@ class LabelStudioClient:
                         "correct the address."
                     ) from None
             else:
+                if status == 401 and self._access and not last:
+                    self._access = ""  # it has expired, perhaps while the machine slept
+                    continue
                 if status not in _BUSY or last or method == "POST":
                     return self._checked(status, content, method, path)
             time.sleep(min(FIRST_WAIT * 2**attempt, LONGEST_WAIT))
@@ -137,7 +140,7 @@ class LabelStudioClient:
         """Return the header's value; a personal token is exchanged for an access token."""
         if self._token.count(".") != 2:
             return f"Token {self._token}"
-        if time.monotonic() >= self._access_ends:
+        if not self._access or time.monotonic() >= self._access_ends:
             body = {"refresh": self._token}
             status, content = self._send("POST", "/api/token/refresh/", body, "")
             found = self._checked(status, content, "POST", "/api/token/refresh/")

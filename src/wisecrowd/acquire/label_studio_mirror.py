@@ -306,27 +306,33 @@ class AnnotationMirror:
         return pairs
 
     def _settle(self, pairs: set[tuple[str, str]]) -> Told:
-        """Tell the campaign the answer of each pair: its latest annotation that has a label."""
-        new = withdrawn = refused = 0
-        for name, worker in sorted(pairs):
-            found = self._rows(
-                "SELECT label, updated FROM label_studio WHERE name = ? AND worker = ? "
-                "AND NOT deleted AND label IS NOT NULL ORDER BY updated DESC, annotation DESC",
-                (name, worker),
-            )
-            label, updated = found[0] if found else (None, None)
-            said = None if label is None else self._like_others("classes", json.loads(label))
+        """Tell the campaign the answer of each pair: its latest annotation that has a label.
+
+        The campaign gets them in the order of time, as if they had come one by one.
+        """
+        told = Told()
+        for updated, name, worker, label in sorted(self._latest(*pair) for pair in pairs):
+            said = self._like_others("classes", json.loads(label)) if label else "null"
             try:
-                if label is not None and said is None:
+                if said is None:
                     raise DataError("a text among classes that are numbers")
-                given = None if said is None else json.loads(said)
-                changed = self._campaign.tell(json.loads(name), json.loads(worker), given, updated)
+                changed = self._campaign.tell(*map(json.loads, (name, worker, said)), updated)
             except DataError:  # a label outside of the classes that the campaign declares
-                refused += 1
+                told = told.plus(Told(refused=1))
                 continue
-            new += changed and label is not None
-            withdrawn += changed and label is None
-        return Told(new, withdrawn, refused)
+            if changed:
+                told = told.plus(Told(new=1) if label else Told(withdrawn=1))
+        return told
+
+    def _latest(self, name: str, worker: str) -> tuple[float, str, str, str]:
+        """Return time, task, worker and label of what counts for a pair; "" if nothing does."""
+        found = self._rows(
+            "SELECT updated, label FROM label_studio WHERE name = ? AND worker = ? "
+            "AND NOT deleted AND label IS NOT NULL ORDER BY updated DESC, annotation DESC LIMIT 1",
+            (name, worker),
+        )
+        updated, label = found[0] if found else (0.0, "")
+        return updated, name, worker, label
 
     def _known(self, numbers: list[int], column: str) -> list[_Row]:
         found = [

@@ -128,9 +128,19 @@ class Watcher:
         return told
 
     def _pages(self, full: bool) -> Iterator[tuple[list[dict[str, Any]], int]]:
-        """Yield pages of tasks, each with the mark from before it was requested."""
+        """Yield pages of tasks, each with the mark from before it was requested.
+
+        All tasks are one page, because the campaign wants their answers in the order of time.
+        """
         since, latest = self._latest - MARGIN, self._latest
         pages = self._client.tasks(self._link.project, newest_first=not full)
+        if full:
+            mark = self._mirror.mark()
+            everything = [task for page in pages for task in page]
+            yield everything, mark
+            times = [epoch_of(task.get("updated_at")) for task in everything]
+            self._latest = max([latest, *times])
+            return
         while True:
             mark = self._mirror.mark()
             page = next(pages, None)
@@ -139,7 +149,7 @@ class Watcher:
             times = [epoch_of(task.get("updated_at")) for task in page]
             latest = max(latest, *times)
             yield page, mark
-            if not full and min(times) < since:
+            if min(times) < since:
                 break
         self._latest = latest
 
