@@ -49,9 +49,9 @@ class TaskState:
     @classmethod
     def of(cls, name: str, task: dict[str, Any]) -> TaskState:
         """Return the state of a task."""
-        counts = [int(task.get(key) or 0)
-                  for key in ("overlap", "total_annotations", "cancelled_annotations")]  # fmt: skip
-        return cls(name, max(counts[0], 1), *counts[1:], bool(task.get("is_labeled")))
+        names = ("overlap", "total_annotations", "cancelled_annotations")
+        overlap, annotations, skips = (int(task.get(key) or 0) for key in names)
+        return cls(name, max(overlap, 1), annotations, skips, bool(task.get("is_labeled")))
 
     def is_open(self) -> bool:
         """Return whether it would be handed out."""

@@ -305,7 +305,10 @@ _JSON = "application/json"
 OPENAPI: dict[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "wisecrowd campaign", "version": __version__},
-    "components": {"securitySchemes": {"secret": {"type": "http", "scheme": "bearer"}}},
+    "components": {"securitySchemes": {
+        "secret": {"type": "http", "scheme": "bearer"},
+        "webhook": {"type": "apiKey", "in": "header", "name": WEBHOOK_HEADER},
+    }},
     "security": [{"secret": []}],
     "paths": {
         "/next": {
@@ -335,8 +338,7 @@ OPENAPI: dict[str, Any] = {
         WEBHOOKS: {
             "post": {
                 "summary": "Take in a webhook of Label Studio; the reply comes after the commit",
-                "parameters": [{"name": WEBHOOK_HEADER, "in": "header",
-                                "schema": {"type": "string"}}],
+                "security": [{"webhook": []}],
                 "responses": {
                     "200": {"description": "answers that are new, withdrawn or refused"},
                     "204": {"description": "nothing that counts, or another project"},

@@ -231,7 +231,7 @@ def _look(watcher: Watcher, asked: WatchOptions, stop: threading.Event, notes: N
 def _interruptible() -> Iterator[threading.Event]:
     """Turn the first Ctrl-C or request to terminate into an event, so that a look is completed."""
     stop = threading.Event()
-    before = {}
+    before: dict[int, Any] = {}
 
     def end(number: int, frame: Any) -> None:
         stop.set()
