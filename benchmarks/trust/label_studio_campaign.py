@@ -43,7 +43,7 @@ CONFIG = """<View><Text name="text" value="$text"/><Choices name="mood" toName="
 SKILLS = (0.95, 0.9, 0.8, 0.7, 0.6)
 SECRET = "a secret for this run"
 PASSWORD = "secret123"
-LIMIT = 900  # seconds of the campaign
+LIMIT = 1800  # seconds of the campaign
 SKIP, EDIT, DELETE = 0.03, 0.05, 0.02  # shares of the answers
 LEAST_FIRST = 0.95  # share of tasks handed out that are our first choice
 
@@ -347,7 +347,7 @@ def main() -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "campaign"
         admin = LabelStudioClient(url, asked.token)
         print(f"Label Studio {admin.version()}: {asked.tasks} tasks, {len(SKILLS)} annotators, "
-              f"budget {asked.budget}, seed {asked.seed}")  # fmt: skip
+              f"budget {asked.budget}, seed {asked.seed}", flush=True)  # fmt: skip
         project = new_project(admin, asked.tasks, random.Random(asked.seed))
         crowd = Crowd(admin, project, asked.seed)
         processes = Processes(folder, url, project, asked.budget)
