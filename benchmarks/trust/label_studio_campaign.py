@@ -26,6 +26,7 @@ import threading
 import time
 import urllib.parse
 import urllib.request
+import warnings
 from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
@@ -310,7 +311,9 @@ def report(crowd: Crowd, folder: Path, cycles: list[dict[str, Any]]) -> int:
     chance = sum(1 / size for _, size in crowd.places) / max(len(crowd.places), 1)
     n_tasks = crowd.admin.project(crowd.project)["task_number"]
     with Campaign.open(folder / "campaign.db") as campaign:
-        fit = campaign.fit("one-coin")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fit = campaign.fit("one-coin")
         right = np.mean([crowd.truth[int(task)] == label
                          for task, label in zip(fit.tasks_, fit.labels_, strict=True)])  # fmt: skip
     polled = sum(one["new"] + one["withdrawn"] for one in cycles)
@@ -338,8 +341,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--url", help="of a server that runs; its administrator has --token")
     parser.add_argument("--token", default=TOKEN)
-    parser.add_argument("--tasks", type=int, default=50)
-    parser.add_argument("--budget", type=int, default=150)
+    parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--budget", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     with ExitStack() as stack:
