@@ -72,16 +72,17 @@ def test_redelivery_adds_no_row(fake, campaign, mirror):
     assert answers(campaign) == {("101", "5"): "bad", ("102", "6"): "bad"}
 
 
-def test_any_order_of_events_ends_in_the_same_answers():
+@pytest.mark.parametrize("n", [3, 4])
+def test_any_order_of_events_ends_in_the_same_answers(n):
     fake = FakeLabelStudio(n_tasks=2)
     events = [fake.annotate(101, 5, "good"), fake.edit(1, "bad"), fake.delete(1),
               fake.annotate(101, 5, "good")]  # fmt: skip
-    for order in itertools.permutations(events):
+    for order in itertools.permutations(events[:n]):
         with Campaign(["101", "102"]) as campaign:
             mirror = AnnotationMirror(campaign, LINK)
             for event in order:
                 mirror.receive(event)
-            assert answers(campaign) == {("101", "5"): "good"}
+            assert answers(campaign) == ({("101", "5"): "good"} if n == 4 else {})
 
 
 @pytest.mark.parametrize("lost", range(4))
