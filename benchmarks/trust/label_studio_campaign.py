@@ -161,13 +161,13 @@ class Crowd:
             for lock in self._locks:
                 quiet.enter_context(lock)
             before = self._current()
-            free = self._free(before, user)
+            free = self._free(before[0], before[1], user)
             try:
                 number = self.clients[user].call("GET", f"/api/projects/{self.project}/next/")["id"]
             except NotThereError:
                 return None
             self._held[user] = number
-            if self._current() != before:
+            if self._current() != before:  # nobody submits now, so a push is under way
                 self.during_push += 1
             elif number in free:
                 self.places.append((free.index(number), len(free)))
@@ -177,11 +177,15 @@ class Crowd:
                 self.exhausted += 1
             return int(number)
 
-    def _current(self) -> str:
-        place = f"/api/projects/{self.project}/?include=model_version"
-        return str(self.admin.call("GET", place)["model_version"])
+    def _current(self) -> tuple[str, dict[int, dict[str, Any]]]:
+        """Return the version of the order, and the places of every task."""
+        project = self.admin.call("GET", f"/api/projects/{self.project}/?include=model_version")
+        fields = "id,overlap,is_labeled,total_annotations"
+        place = f"/api/tasks/?project={self.project}&page_size=200&include={fields}"
+        tasks = self.admin.call("GET", place)["tasks"]
+        return str(project["model_version"]), {task["id"]: task for task in tasks}
 
-    def _free(self, version: str, user: int) -> list[int]:
+    def _free(self, version: str, states: dict[int, dict[str, Any]], user: int) -> list[int]:
         """Return the tasks of an order that have a place left for an annotator."""
         if version not in self._orders:
             rows = self.admin.call("GET", f"/api/predictions/?project={self.project}")
@@ -189,9 +193,6 @@ class Crowd:
             self._orders[version] = [
                 row["task"] for row in sorted(mine, key=lambda row: row["score"])
             ]
-        fields = "id,overlap,is_labeled,total_annotations"
-        place = f"/api/tasks/?project={self.project}&page_size=200&include={fields}"
-        states = {task["id"]: task for task in self.admin.call("GET", place)["tasks"]}
         held = Counter(task for other, task in self._held.items() if other != user)
         return [
             number
@@ -203,6 +204,7 @@ class Crowd:
 
     def _answer(self, user: int, task: int) -> None:
         rng, client = self._rng[user], self.clients[user]
+        self._seen[user].add(task)
         pair = str(task), self.users[user]
         label = self.truth[task]
         if rng.random() > SKILLS[user]:
@@ -223,8 +225,8 @@ class Crowd:
             elif rng.random() < DELETE:
                 client.call("DELETE", f"/api/annotations/{made['id']}/")
                 del self.labels[pair]
+                self._seen[user].discard(task)  # and so may be handed out again
                 self.n_other["deleted"] += 1
-        self._seen[user].add(task)
         del self._held[user]
 
     @staticmethod

@@ -316,7 +316,8 @@ class AnnotationMirror:
             try:
                 if said is None:
                     raise DataError("a text among classes that are numbers")
-                changed = self._campaign.tell(*map(json.loads, (name, worker, said)), updated)
+                task, by, given = (json.loads(one) for one in (name, worker, said))
+                changed = self._campaign.tell(task, by, given, updated)
             except DataError:  # a label outside of the classes that the campaign declares
                 told = told.plus(Told(refused=1))
                 continue

@@ -242,8 +242,8 @@ def _interruptible() -> Iterator[threading.Event]:
     try:
         yield stop
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 # ----------------------------------------------------------------------------------------- server
