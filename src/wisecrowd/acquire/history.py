@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.shrunken_models import CrowdBelief, fit_beliefs
+from wisecrowd.acquire.shrunken_models import AveragePosterior, CrowdBelief, fit_beliefs
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 
@@ -67,6 +67,11 @@ class History:
         if not self.beliefs:
             return None
         return max(self.beliefs, key=lambda one: self.gains.get(one.name, 0.0))
+
+    @property
+    def average(self) -> AveragePosterior | None:
+        """The mean posterior of the latest fits, which orders tasks."""
+        return AveragePosterior(tuple(self.beliefs)) if self.beliefs else None
 
     @property
     def gain(self) -> float:

@@ -162,6 +162,7 @@ def choose_queries(
         np.random.default_rng([rules.random_state, *seed]),
         rules.min_labels,
         situation.gold >= 0,
+        situation.history.average,
     )
     pairs = situation.open_pairs(rules, available)
     # Tasks that are not asked about need no cover.
