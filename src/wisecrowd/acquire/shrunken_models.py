@@ -77,6 +77,10 @@ class TaskPosterior:
             found.append(top[:, -1] - top[:, -2] if rows.shape[1] > 1 else np.ones(len(rows)))
         return np.concatenate(found)
 
+    def confidence(self) -> Floats:
+        """Return the probability (n_tasks,) of each task's most probable class."""
+        return np.concatenate([rows.max(axis=1) for rows in self._stretches()])
+
     def _stretches(self) -> Any:
         n, n_classes = self.shape
         size = max(1, STRETCH // n_classes)
