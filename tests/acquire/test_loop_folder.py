@@ -182,6 +182,8 @@ def test_a_second_loop_is_refused_and_a_killed_one_is_taken_over(tmp_path):
             only_loop(tmp_path, notes.append),
         ):
             pass
+    with pytest.raises(ValueError, match="an error"), only_loop(tmp_path, notes.append):
+        raise ValueError("an error")
     with only_loop(tmp_path, notes.append):
         assert notes == []
     source = str(Path(wisecrowd.__file__).parents[1])

@@ -123,6 +123,8 @@ def test_labels_of_a_changed_file_are_refused(crowd, tmp_path):
         {"task": kept["task"][::-1].copy()},
         {"gold": np.zeros(3, np.int32)},
         {"weight": np.ones(3)},
+        {"weight": -np.ones(len(kept["task"]))},
+        {"gold": np.full(120, 7, np.int32)},
     ):
         state = {**saved.state, "kept": {**kept, **change}}
         save_state(tmp_path / "changed", saved.kind, state)

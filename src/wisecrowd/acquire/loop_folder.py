@@ -59,8 +59,10 @@ def only_loop(folder: Path, note: Note) -> Iterator[None]:
         with atomic_write(holder) as file:
             started = time.strftime("%Y-%m-%d %H:%M:%S")
             file.write(json.dumps({"pid": os.getpid(), "started": started}) + "\n")
-        yield
-        holder.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
     finally:
         connection.close()
 

@@ -114,7 +114,7 @@ class NoiseEM(NumberAggregator):
         """Return the fit after some passes from the parameters of the previous fit."""
         made = copy.deepcopy(self).set_params(max_iter=passes)
         made._forget()
-        made._before = self
+        vars(made)["_before"] = self
         return made._fit(problem)
 
     def _params_at(self, problem: NumberProblem, pivot: Floats) -> NoiseParams:

@@ -276,12 +276,16 @@ def restore(method: Any, state: Mapping[str, Any]) -> None:
         if code.dtype != np.int32 or code.shape != (n,) or not ((code >= 0) & (code < size)).all():
             raise DataError(f"the {name} codes of its labels are out of range")
     key = state["task"].astype(np.int64) * J + state["worker"]
-    if (np.diff(key) <= 0).any():
+    if (np.diff(key) < 0).any():
         raise DataError("its labels are not sorted")
-    given = {name: state.get(name) for name in ("weight", "gold", "scale")}
+    given: dict[str, Any] = {name: state.get(name) for name in ("weight", "gold", "scale")}
     for name, size in (("weight", n), ("scale", codes["task"]), ("gold", codes["task"])):
-        if given[name] is not None and given[name].shape != (size,):
+        array = given[name]
+        if array is not None and (array.shape != (size,) or array.dtype.kind not in "if"):
             raise DataError(f"{name} of its labels has another length")
+    for array in (given["weight"], given["scale"]):
+        if array is not None and not ((array >= 0) & np.isfinite(array)).all():
+            raise DataError("a weight of its labels is negative")
     shared = {
         "task": state["task"], "worker": state["worker"], "tasks": method.tasks_,
         "workers": method.workers_, "weight": given["weight"],
@@ -293,7 +297,8 @@ def restore(method: Any, state: Mapping[str, Any]) -> None:
         columns = {"question": state["question"]} if "question" in state else {}
         labels: Any = CrowdNumbers(**shared, value=value, columns=columns)
     else:
-        if given["gold"] is not None and not (given["gold"] < K).all():
+        gold = given["gold"]
+        if gold is not None and not ((gold >= -1) & (gold < K)).all():
             raise DataError("its gold is not among the classes")
         labels = CrowdLabels(**shared, label=state["value"], classes=method.classes_)
     stream = _restored_stream(state, J, K)
@@ -309,5 +314,5 @@ def _restored_stream(state: Mapping[str, Any], n_workers: int, n_classes: int) -
         array = state[f"stream_{name}"]
         if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
             raise DataError(f"{name} of its stream has another shape")
-    parts = (np.array(state[f"stream_{name}"]) for name in shapes)
-    return StreamState(*parts, float(state["stream_n"]))
+    table, seen, mass = (np.array(state[f"stream_{name}"]) for name in shapes)
+    return StreamState(table, seen, mass, float(state["stream_n"]))
