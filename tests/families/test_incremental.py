@@ -221,7 +221,7 @@ def test_what_cannot_be_updated(crowd, tmp_path):
     with pytest.raises(DataError, match="task prior"):
         model.update(labels)
     OneCoin().fit(labels).save(tmp_path / "model")
-    with pytest.raises(DataError, match="labels=True"):
+    with pytest.raises(DataError, match="save it with its labels"):
         wc.load(tmp_path / "model").update(labels)
     with pytest.raises(DataError, match="same type"):
         OneCoin().fit(labels).update((["text"], ["text"], [1]))

@@ -86,8 +86,8 @@ def _kept_of(method: Any) -> Kept:
     if kept is None:
         raise DataError(
             f"This {type(method).__name__} does not hold the labels of its fit, because it was "
-            "loaded from a file without them; save it with save(path, labels=True), or fit again "
-            "with all labels."
+            "loaded from a file without them; save it with its labels, or fit again with all "
+            "labels."
         )
     return kept
 
