@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.scripted_campaign import forked, make_inbox, state_of, take_files
 
 import wisecrowd
 from wisecrowd.acquire.campaign import Campaign
@@ -182,6 +183,8 @@ def test_a_second_loop_is_refused_and_a_killed_one_is_taken_over(tmp_path):
             only_loop(tmp_path, notes.append),
         ):
             pass
+    with pytest.raises(ValueError, match="an error"), only_loop(tmp_path, notes.append):
+        raise ValueError("an error")
     with only_loop(tmp_path, notes.append):
         assert notes == []
     source = str(Path(wisecrowd.__file__).parents[1])
@@ -205,3 +208,20 @@ def test_a_second_loop_is_refused_and_a_killed_one_is_taken_over(tmp_path):
         held.communicate()
     with only_loop(tmp_path, notes.append):
         assert "was killed" in notes[-1]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
+def test_a_killed_loop_is_continued(tmp_path):
+    make_inbox(tmp_path / "whole")
+    n_steps = take_files(tmp_path / "whole")
+    expected = state_of(tmp_path / "whole" / "campaign.db")["answers"]
+    assert len(expected) == 36  # one of four files is refused
+    for number, kill_at in enumerate(range(2, n_steps, n_steps // 4)):
+        folder = tmp_path / str(number)
+        make_inbox(folder)
+        assert forked(lambda at=kill_at, place=folder: take_files(place, at)) == -signal.SIGKILL
+        assert forked(lambda place=folder: take_files(place)) == 0
+        assert state_of(folder / "campaign.db")["answers"] == expected
+        assert sorted(path.name for path in (folder / "done").iterdir()) == [
+            "0.csv", "2.csv", "3.csv"
+        ]  # fmt: skip

@@ -59,8 +59,10 @@ def only_loop(folder: Path, note: Note) -> Iterator[None]:
         with atomic_write(holder) as file:
             started = time.strftime("%Y-%m-%d %H:%M:%S")
             file.write(json.dumps({"pid": os.getpid(), "started": started}) + "\n")
-        yield
-        holder.unlink(missing_ok=True)
+        try:
+            yield
+        finally:
+            holder.unlink(missing_ok=True)
     finally:
         connection.close()
 
@@ -133,9 +135,10 @@ class LoopFolder:
             raise
         except (WisecrowdError, UnicodeError) as error:
             reason = str(error).replace(f"{path.parent}{os.sep}", "")
-            with atomic_write(self._free("refused", f"{path.name}.reason.txt")) as file:
+            target = self._free("refused", path.name)
+            with atomic_write(target.with_name(f"{target.name}.reason.txt")) as file:
                 file.write(reason + "\n")
-            os.replace(path, self._free("refused", path.name))
+            os.replace(path, target)
             self._note(f"refused inbox file {path.name!r}: {reason}")
             return 0
         os.replace(path, self._free("done", path.name))

@@ -22,6 +22,7 @@ from wisecrowd._version import __version__
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
 from wisecrowd.acquire.label_studio_mirror import AnnotationMirror, Link, webhook_secret
+from wisecrowd.acquire.progress import Progress
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
@@ -130,6 +131,7 @@ class CampaignService:
     def __init__(self, campaign: Campaign, secret: str | None, limit: RateLimit) -> None:
         self._campaign, self._secret, self._limit = campaign, secret, limit
         self._mirror: AnnotationMirror | None = None
+        self._progress = Progress(campaign)
 
     async def page(self, request: Request) -> Response:
         """Return the live page, which holds no data of its own."""
@@ -232,25 +234,7 @@ class CampaignService:
         return None if told is None else told._asdict()
 
     def _status(self, request: Request, body: Any) -> dict[str, Any]:
-        report = self._campaign.stop_report()
-        labels = self._campaign.labels
-        counts = sorted(
-            zip(labels.labels_per_worker.tolist(), labels.workers.tolist(), strict=True),
-            key=lambda one: (-one[0], str(one[1])),
-        )
-        queries = self._campaign.open_queries()
-        return {
-            **asdict(report),
-            "tasks": labels.n_tasks,
-            "labels": labels.n_annotations,
-            "budget": self._campaign.rules.budget,
-            "history": [
-                {"answers": one.n_answers, "changed": len(one.changed)}
-                for one in self._campaign.rounds()[-200:]
-            ],
-            "workers": [{"worker": worker, "labels": n} for n, worker in counts[:100]],
-            "queries": [one._asdict() for one in queries[:100]],
-        }
+        return self._progress.now()
 
 
 def _reply(status: int, content: Any) -> Response:

@@ -45,6 +45,15 @@ class NextOptions:
         ),
     ] = None
     asking: Asking
+    task_prior: Annotated[
+        str | None,
+        typer.Option(
+            "--task-prior",
+            metavar="FILE",
+            help="Class probabilities before any answer: task and a column p_CLASS per class, as "
+            "predict --soft writes.",
+        ),
+    ] = None
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -70,7 +79,7 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     rules = asked.asking
     gold = KnownFile.given(rules.gold, "--gold", rules.gold_columns, asked.reading)
     places = split_output(asked.output, asked.as_json)
-    given = [asked.tasks, asked.available, rules.gold]
+    given = [asked.tasks, asked.available, rules.gold, asked.task_prior]
     sources = [*files, *(path for path in given if path is not None)]
     check_outputs(
         [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]])
@@ -88,10 +97,13 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
             notes("that order goes task by task, so a random one replaces it for the stop rule")
         tasks = read_ids(asked.tasks, "task", "--tasks", asked.reading.task)["task"]
         workers, cost = _read_workers(asked)
+        prior = None
+        if asked.task_prior is not None:
+            prior = read_prior(asked.task_prior, tasks, labels.classes, notes)
         with working("choosing queries", notes):
             table, report = suggesting.next_queries(
                 labels, tasks, asked.n, workers=workers, gold=read_gold(gold, notes), cost=cost,
-                open_tasks=rules.open_tasks, **settings,
+                open_tasks=rules.open_tasks, task_prior=prior, **settings,
             )  # fmt: skip
         manifest = describe_run(
             context, sources, method="next", seed=settings["random_state"], parameters=settings
@@ -141,6 +153,39 @@ def _read_workers(asked: NextOptions) -> tuple[list[Any] | None, dict[Any, float
     except (TypeError, ValueError):
         raise DataError(f"The cost column of {asked.available} holds text; give numbers.") from None
     return workers, dict(zip(columns["worker"], cost, strict=True))
+
+
+def read_prior(path: str, tasks: list[Any], classes: Any, notes: Notes) -> Any:
+    """Return the probabilities (n_tasks, n_classes) of a file; tasks that it lacks are even."""
+    import numpy as np
+
+    from wisecrowd.core.exceptions import DataError
+
+    columns = read_ids(path, "task", "--task-prior", None)
+    names = [f"p_{name}" for name in classes.tolist()]
+    lacking = [name for name in names if name not in columns]
+    if lacking:
+        raise DataError(
+            f"{path} has no column {lacking[0]!r}; --task-prior needs one column of probabilities "
+            f"per class: {', '.join(names[:8])}."
+        )
+    try:
+        rows = np.array([columns[name] for name in names], dtype=np.float64).T
+    except (TypeError, ValueError):
+        rows = np.full((1, 1), np.nan)
+    bad = ~((rows >= 0) & np.isfinite(rows)).all(axis=1) | ~(rows.sum(axis=1) > 0)
+    if bad.any():
+        raise DataError(
+            f"The probabilities in row {int(np.argmax(bad)) + 1} of {path} are not numbers from 0 "
+            "up with a positive sum; correct them."
+        )
+    place = {task: row for row, task in enumerate(columns["task"])}
+    found = np.array([place.get(task, -1) for task in tasks])
+    prior = np.full((len(tasks), len(names)), 1 / len(names))
+    prior[found >= 0] = (rows / rows.sum(axis=1, keepdims=True))[found[found >= 0]]
+    if (found < 0).any():
+        notes(f"{int((found < 0).sum())} tasks are not in {path}; their prior is even")
+    return prior
 
 
 def _note_report(report: Any, n_queries: int, notes: Notes) -> None:
