@@ -129,7 +129,9 @@ class Crowd:
         self.truth = {task["id"]: task["data"]["truth"] for task in found}
         self.labels: dict[tuple[str, str], str] = {}  # acknowledged, by task and user
         self.places: list[tuple[int, int]] = []  # place of a served task, of so many
-        self.outside = self.exhausted = self.during_push = self.n_sent = self.n_waits = 0
+        self.outside = self.exhausted = self.during_push = self.first_in_push = self.n_sent = (
+            self.n_waits
+        ) = 0
         self.n_other: Counter[str] = Counter()
         self.done = threading.Event()
         self._locks = [threading.Lock() for _ in SKILLS]
@@ -161,14 +163,16 @@ class Crowd:
             for lock in self._locks:
                 quiet.enter_context(lock)
             before = self._current()
-            free = self._free(before[0], before[1], user)
+            free = self._free(*before, user)
             try:
                 number = self.clients[user].call("GET", f"/api/projects/{self.project}/next/")["id"]
             except NotThereError:
                 return None
             self._held[user] = number
-            if self._current() != before:  # nobody submits now, so a push is under way
+            after = self._current()
+            if after != before:  # nobody submits now, so a push is under way
                 self.during_push += 1
+                self.first_in_push += number in (free[:1] + self._free(*after, user)[:1])
             elif number in free:
                 self.places.append((free.index(number), len(free)))
             elif free:
@@ -328,7 +332,8 @@ def report(crowd: Crowd, folder: Path, cycles: list[dict[str, Any]]) -> int:
     print(f"handed out: {len(crowd.places)} from our order, our first choice {first:.3f} "
           f"(at random {chance:.3f}), worst place {max(crowd.places)[0] + 1}; "
           f"{crowd.outside} past it, {crowd.exhausted} when it was used up, "
-          f"{crowd.during_push} during a push; {crowd.n_waits} times nothing was free")  # fmt: skip
+          f"{crowd.during_push} during a push ({crowd.first_in_push} of them first before or after "
+          f"it); {crowd.n_waits} times nothing was free")  # fmt: skip
     print(f"accuracy of the labels: {right:.3f} at {len(crowd.labels) / len(crowd.truth):.2f} "
           "labels per task")  # fmt: skip
     failed = [lost, invented, doubled, n_tasks != len(crowd.truth), first < LEAST_FIRST]
