@@ -4,6 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BENCH_VENV := .venv-bench
 GRID_VENV := .venv-grid
+LABEL_STUDIO_VENV := .venv-label-studio
 BIN := $(VENV)/bin
 # The constraint keeps the GPU libraries away, which are gigabytes.
 PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints/torch.txt --editable
@@ -17,7 +18,7 @@ export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays clean
+.PHONY: help demo test test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays label-studio clean
 
 help: ## show this help
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -89,8 +90,11 @@ replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (re
 	$(BENCH_VENV)/bin/python -m replays.likelihood_family all
 	$(BENCH_VENV)/bin/python -m replays.with_features all
 
+label-studio: $(VENV)/.installed-dev $(LABEL_STUDIO_VENV)/.installed-server ## a whole campaign with a real Label Studio, killed and continued
+	PATH="$(abspath $(LABEL_STUDIO_VENV))/bin:$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trust.label_studio_campaign
+
 clean: ## remove environments, caches and everything that was built
-	rm -rf $(VENV) $(BENCH_VENV) $(GRID_VENV) build dist demo-output benchmarks/output replays/output
+	rm -rf $(VENV) $(BENCH_VENV) $(GRID_VENV) $(LABEL_STUDIO_VENV) build dist demo-output benchmarks/output replays/output
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -118,6 +122,12 @@ $(VENV)/.installed-mutation: $(VENV)/.installed-dev
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml
 	@echo "Installing wisecrowd and what it is measured against into $(BENCH_VENV)"
 	$(BENCH_VENV)/bin/python $(PIP_INSTALL) '.[bench,deep,report]'
+	@touch $@
+
+# The version that the guide was written with; a gigabyte, and not to be mixed with our libraries.
+$(LABEL_STUDIO_VENV)/.installed-server: $(LABEL_STUDIO_VENV)/.created
+	@echo "Installing Label Studio into $(LABEL_STUDIO_VENV)"
+	$(LABEL_STUDIO_VENV)/bin/python -m pip install --disable-pip-version-check --quiet label-studio==1.23.2
 	@touch $@
 
 $(GRID_VENV)/python%/.installed-grid: $(GRID_VENV)/python%/.created pyproject.toml

@@ -20,7 +20,7 @@ from wisecrowd.acquire.candidates import OpenPairs
 from wisecrowd.acquire.policies import POLICIES, get_policy
 from wisecrowd.acquire.replaying import accuracy_of, replay_columns, run_policy
 from wisecrowd.acquire.rounds import RoundState, choose
-from wisecrowd.acquire.shrunken_models import fit_beliefs
+from wisecrowd.acquire.shrunken_models import AveragePosterior, fit_beliefs
 from wisecrowd.core.gold import as_truth
 from wisecrowd.core.task_prior import class_prior
 
@@ -218,7 +218,8 @@ def cost() -> list[Row]:
     def one_round():
         beliefs = fit_beliefs(labels, class_prior(None, None, labels))
         state = RoundState(labels, labels.labels_per_task, beliefs[1], True, np.ones(J),
-                           len(key), np.random.default_rng(0), min_labels=0)  # fmt: skip
+                           len(key), np.random.default_rng(0), min_labels=0,
+                           average=AveragePosterior(tuple(beliefs)))  # fmt: skip
         pairs = OpenPairs(N, J, np.arange(J), key, np.full(N, 99))
         found = choose(get_policy("uncertain"), state, pairs, 1000)
         assert len(found.score) == 1000

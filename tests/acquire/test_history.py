@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 from wisecrowd import CrowdLabels, simulate
-from wisecrowd.acquire.history import History, NewAnswers, RoundRecord, habit_of
+from wisecrowd.acquire.history import History, NewAnswers, RoundRecord, gold_score, habit_of
 from wisecrowd.acquire.shrunken_models import check_model, fit_beliefs
 from wisecrowd.acquire.stop_rule import (
     check_target,
     flips,
-    gold_score,
     labels_settled,
     wilson_lower,
     window_of,

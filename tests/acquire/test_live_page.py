@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +25,10 @@ if EXECUTABLE is None:
     pytest.skip("NO BROWSER TESTS: there is no chromium; run make browser", allow_module_level=True)
 
 HOSTILE = '<img src=x onerror="document.title=`owned`"><script>document.title="owned"</script>'
+AXE = Path(
+    os.environ.get("AXE")
+    or Path(sys.prefix) / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+)
 SECRET = "a long enough secret"
 
 
@@ -46,6 +52,21 @@ def served():
     thread.join(timeout=10)
 
 
+def check_reachable(page):
+    """Require names of all that takes the focus, and the focus for all that scrolls."""
+    for _ in range(5):
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.labels?.length > 0 "
+                             "|| !!document.activeElement.ariaLabel "
+                             "|| document.activeElement === document.body")  # fmt: skip
+    assert page.locator("svg:not([aria-label])").count() == 0
+    assert page.locator("th:not([scope])").count() == 0
+    if AXE.is_file():
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+        faults = page.evaluate("axe.run()")["violations"]
+        assert [one["id"] for one in faults if one["impact"] in ("serious", "critical")] == []
+
+
 def test_page_shows_updates_and_stays_inert(served):
     campaign, address = served
     complaints: list[str] = []
@@ -67,6 +88,9 @@ def test_page_shows_updates_and_stays_inert(served):
         assert page.locator("#queries tr").count() == 2
         assert page.locator("img").count() == 0
         assert page.title() == "wisecrowd campaign"
+        assert page.locator("#next tr").count() >= 1
+        assert "balanced: " in page.locator("#next tr").first.inner_text()  # why
+        check_reachable(page)
         campaign.tell("t2", "a new worker", "x")
         table = page.locator("#workers")
         playwright.expect(table).to_contain_text("a new worker", timeout=10_000)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from wisecrowd import CrowdLabels
 from wisecrowd.acquire.candidates import LoggedPairs, OpenPairs, Pairs
 from wisecrowd.acquire.policies import POLICIES, get_policy
 from wisecrowd.acquire.rounds import COVER, RoundState, choose
-from wisecrowd.acquire.shrunken_models import CrowdBelief
+from wisecrowd.acquire.shrunken_models import AveragePosterior, CrowdBelief
 from wisecrowd.acquire.worker_gate import POOR, worker_gate
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.inference.label_law import ConfusionLaw, OneCoinLaw
@@ -49,6 +51,20 @@ def test_uncertain_covers_then_takes_the_largest_entropy(seed):
     assert found.pairs.worker.tolist()[2] in (1, 2)
     assert found.reason[0] == COVER
     assert found.score[1] == pytest.approx(np.log(2))
+
+
+def test_tasks_on_which_the_models_disagree_are_uncertain():
+    given = state()
+    assert given.belief is not None
+    other = replace(given.belief, probas=np.array([[0.9, 0.1], [0.8, 0.2], [0.9, 0.1], [0.6, 0.4]]))
+    averaged = replace(given, average=AveragePosterior((given.belief, other)))
+    # Mean posteriors: .7, .5, .9, .6. One model alone is surest of task 0's tie.
+    assert averaged.entropy.argmax() == 1
+    assert averaged.entropy[1] == pytest.approx(np.log(2))
+    found = choose(get_policy("uncertain"), averaged, open_pairs(), 2)
+    assert found.pairs.task.tolist() == [3, 1]  # cover, then the disagreement
+    margins = get_policy("margin").tasks(averaged)
+    np.testing.assert_allclose(margins, [0.6, 1.0, 0.2, 0.8])
 
 
 def test_a_second_pass_follows_when_every_task_was_asked():

@@ -61,7 +61,8 @@ def test_ask_and_answer(client, campaign):
     assert done == {"queries": [], "stop": "nothing left"}
     assert campaign.labels.n_annotations == 3
     status = client.get("/status").json()
-    assert (status["labels"], status["workers"]) == (3, [{"worker": "ann", "labels": 3}])
+    worker = {"worker": "ann", "labels": 3, "agreement": None, "poor": False}
+    assert (status["labels"], status["workers"]) == (3, [worker])
 
 
 def test_secret(guarded):

@@ -76,3 +76,29 @@ def test_a_service_is_killed_and_continued(table, tmp_path):
         err = second.communicate(timeout=30)[1]
     assert second.returncode in (0, 130)
     assert "Traceback" not in err
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_a_folder_without_a_service(cli, table, tmp_path):
+    folder = tmp_path / "campaign"
+    tasks = table("tasks.csv", ["task"], [["t1"], ["t2"], ["t3"]])
+    (folder / "inbox").mkdir(parents=True)
+    (folder / "inbox" / "a.csv").write_text("task,worker,label\nt1,ann,x\nt2,bob,y\n")
+    command = [sys.executable, "-m", "wisecrowd", "loop", str(folder), "--tasks", str(tasks)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(wisecrowd.__file__).parents[1])}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+    try:
+        for _ in range(600):
+            if (folder / "done" / "a.csv").exists():
+                break
+            time.sleep(0.05)
+        second = cli("loop", folder)
+        assert second.code == 3
+        assert f"process {process.pid}" in second.err
+    finally:
+        process.send_signal(signal.SIGTERM)
+        err = process.communicate(timeout=30)[1]
+    assert process.returncode == 0
+    assert "took inbox file 'a.csv': 2 answers, 2 new" in err
+    assert "nothing is lost" in err
+    assert (folder / "outbox" / "next.csv").read_text().startswith("task,worker,score,reason")

@@ -54,6 +54,35 @@ def test_json(cli, answers, tasks):
     assert len(found["queries"]) == 2
 
 
+def test_a_classifier_is_the_prior_of_the_tasks(cli, rows, table, answers, tasks):
+    # The classifier is sure of all tasks but t7; none of the others needs to be asked first.
+    header = ["task", "label", "confidence", "p_cat", "p_dog"]
+    sure = [[f"t{i}", "cat", 0.99, 0.99, 0.01] for i in range(1, 7)]
+    prior = table("prior.csv", header, [*sure, ["t7", "cat", 0.5, 0.5, 0.5]])
+    options = ["--tasks", tasks, "-n", 1, "--min-labels", 0, "--policy", "margin"]
+    done = cli("next", answers, *options, "--task-prior", prior)
+    assert done.code == 0
+    assert rows(done.out)[0]["task"] == "t7"
+    part = table("part.csv", header, sure[:2])
+    assert "5 tasks are not in" in cli("next", answers, *options, "--task-prior", part).err
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "words"),
+    [
+        (["task", "p_cat"], ["t1", 0.5], "no column 'p_dog'"),
+        (["task", "p_cat", "p_dog"], ["t1", 0.5, "much"], "row 1"),
+        (["task", "p_cat", "p_dog"], ["t1", 0.5, -0.5], "row 1"),
+        (["task", "p_cat", "p_dog"], ["t1", 0, 0], "row 1"),
+    ],
+)
+def test_a_bad_prior_is_refused(cli, table, answers, tasks, header, row, words):
+    prior = table("prior.csv", header, [row])
+    done = cli("next", answers, "--tasks", tasks, "--task-prior", prior)
+    assert done.code == 3
+    assert words in done.err
+
+
 def test_same_seed_same_queries(cli, answers, tasks):
     first, second = (cli("next", answers, "--tasks", tasks, "--seed", 3).out for _ in range(2))
     assert first == second

@@ -33,6 +33,20 @@ def test_json(cli, answers, truth):
     assert found["rows"][0]["standard_error"] is None
 
 
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_plot(cli, answers, truth, tmp_path, suffix):
+    pytest.importorskip("matplotlib")
+    place = tmp_path / f"replay.{suffix}"
+    done = cli("replay", answers, "--truth", truth, "--seeds", 1, "-m", "majority-vote",
+               "--plot", place)  # fmt: skip
+    assert done.code == 0
+    assert f"wrote {place}" in done.err
+    content = place.read_bytes()
+    assert content.startswith(b"\x89PNG" if suffix == "png" else b"<?xml")
+    assert len(content) > 5000
+    assert place.with_name(f"replay.{suffix}.manifest.json").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -42,6 +56,7 @@ def test_json(cli, answers, truth):
         (["--budgets", "120"], "percentages"),
         (["--budgets", "half"], "percentages"),
         (["-m", "dawid-sken"], "did you mean"),
+        (["--plot", "replay.txt"], "png, svg, pdf"),
     ],
 )
 def test_wrong_options(cli, answers, truth, options, words):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.aggregation import DawidSkene, MajorityVote, OneCoin
+from wisecrowd.aggregation import DawidSkene, MeanField, OneCoin, RankOne
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.families.incremental import updatable
+from wisecrowd.families.updating import best_forget
 from wisecrowd.kernels.incremental import fast, reference
 from wisecrowd.kernels.incremental.reference import Stream
 
@@ -176,13 +176,39 @@ def test_an_unfitted_method_is_fitted(crowd):
 
 
 def test_other_methods_name_those_that_can(crowd):
-    assert updatable() == ["dawid-skene", "one-coin"]
-    with pytest.raises(ParameterError, match="dawid-skene, one-coin"):
-        MajorityVote().fit(crowd[0]).update(crowd[0])
+    with pytest.raises(ParameterError, match=r"auto, majority-vote.*dawid-skene.*mean-field"):
+        RankOne().fit(crowd[0]).update(crowd[0])
+    with pytest.raises(ParameterError, match="use one of dawid-skene, one-coin, zen-crowd"):
+        MeanField().fit(crowd[0]).update(crowd[0], forget=0.5)
+    with pytest.raises(ParameterError, match="leave out labels"):
+        RankOne().fit(crowd[0]).save("nowhere", labels=True)
+
+
+def turning(at):
+    """Return answers about 400 tasks by five workers, of whom two turn from task ``at`` on."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 400)
+    task, worker = np.repeat(np.arange(400), 5), np.tile(np.arange(5), 400)
+    wrong = rng.random(len(task)) < np.where((task >= at) & (worker >= 3), 0.9, 0.1)
+    label = np.where(wrong, 1 - truth[task], truth[task])
+    return wc.CrowdLabels.from_arrays(task, worker, label, timestamp=task.astype(float))
+
+
+@pytest.mark.parametrize(("at", "expected"), [(400, 1.0), (200, 0.5)])
+def test_forgetting_is_chosen_by_the_later_answers(at, expected):
+    labels = turning(at)
+    early = labels.select_annotations(labels.task < 200)
+    later = labels.select_annotations(labels.task >= 200)
+    fitted = DawidSkene().fit(early)
+    assert best_forget(fitted, later) == expected
+    chosen = DawidSkene().fit(early).update(later, forget="auto")
+    same = fitted.update(later, forget=expected)
+    assert (chosen.probas_ == same.probas_).all()
 
 
 @pytest.mark.parametrize(
-    "options", [{"sweeps": -1}, {"forget": 0.0}, {"forget": 1.5}, {"stepwise": "yes"}]
+    "options",
+    [{"sweeps": -1}, {"forget": 0.0}, {"forget": 1.5}, {"forget": "never"}, {"stepwise": "yes"}],
 )
 def test_bad_options(crowd, options):
     with pytest.raises(ParameterError, match=next(iter(options))):
@@ -195,5 +221,7 @@ def test_what_cannot_be_updated(crowd, tmp_path):
     with pytest.raises(DataError, match="task prior"):
         model.update(labels)
     OneCoin().fit(labels).save(tmp_path / "model")
-    with pytest.raises(DataError, match="does not hold the labels"):
+    with pytest.raises(DataError, match="save it with its labels"):
         wc.load(tmp_path / "model").update(labels)
+    with pytest.raises(DataError, match="same type"):
+        OneCoin().fit(labels).update((["text"], ["text"], [1]))

@@ -138,10 +138,50 @@ CASES: dict[str, dict[str, list[str]]] = {
         "json": ["inspect crowd.csv --json", "inspect label_studio.json --json"],
         "refused": ["inspect missing.csv", "inspect repeats.csv"],
     },
+    "loop": {
+        "refused": [
+            "loop campaign",
+            "loop campaign --tasks truth.csv --listen nonsense",
+            "loop campaign --tasks truth.csv --listen 0.0.0.0:8765",
+            "loop campaign --tasks truth.csv --secret plain",
+            "loop campaign --tasks truth.csv --policy uncertian",
+        ],
+    },
     "methods": {
         "names": ["methods", "methods --learning"],
         "long": ["methods --long"],
         "json": ["methods --json", "methods --learning --json"],
+    },
+    "next": {
+        "table": ["next crowd.csv --tasks truth.csv -n 5"],
+        "json": ["next crowd.csv --tasks truth.csv -n 3 --json --max-labels 7 --seed 2"],
+        "gold and workers": [
+            "next crowd.csv --tasks truth.csv --workers crowd.csv --gold gold.csv"
+            " --gold-columns item,class --gold-share 0.2 -n 8 -o next.csv",
+        ],
+        "prior": [
+            "aggregate crowd.csv -m one-coin --soft -o soft.csv -q",
+            "next crowd.csv --tasks truth.csv -n 4 --task-prior soft.csv --policy margin",
+        ],
+        "stop": ["next crowd.csv --tasks truth.csv --budget 600"],
+        "refused": [
+            "next crowd.csv",
+            "next crowd.csv --tasks truth.csv --policy uncertian",
+            "next crowd.csv --tasks truth.csv --min-labels 3 --max-labels 2",
+            "next crowd.csv --tasks truth.csv --target 0.9",
+        ],
+    },
+    "replay": {
+        "table": ["replay crowd.csv --truth truth.csv --seeds 2 -m one-coin"],
+        "json": [
+            "replay crowd.csv --truth truth.csv --seeds 1 --budgets 50,100 --json -m majority-vote"
+            " --policies margin"
+        ],
+        "refused": [
+            "replay crowd.csv",
+            "replay crowd.csv --truth truth.csv --budgets 0",
+            "replay crowd.csv --truth truth.csv --plot plot.txt",
+        ],
     },
     "report": {
         "summary": ["report crowd.csv --json"],

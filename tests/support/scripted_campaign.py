@@ -11,10 +11,12 @@ import signal
 import sqlite3
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from wisecrowd.acquire.campaign import Campaign, Query
+from wisecrowd.acquire.loop_folder import LoopFolder, only_loop
 
 TASKS = [f"t{i}" for i in range(12)]
 WORKERS = ["ann", "bob", "cem", "dan"]
@@ -35,28 +37,66 @@ def answer_of(query: Query) -> str:
 
 
 def play(path: Path, n_answers: int, kill_at: int | None = None) -> int:
-    """Play the session to its end and return the number of SQL statements; die at one of them."""
+    """Play the session to its end and return the number of steps; die before one of them."""
+    return _counted(lambda: _session(path, n_answers), kill_at)
+
+
+def take_files(folder: Path, kill_at: int | None = None) -> int:
+    """Take the files of a loop's inbox and return the number of steps; die before one of them."""
+    return _counted(lambda: _take(folder), kill_at)
+
+
+def _counted(work: Callable[[], None], kill_at: int | None) -> int:
+    """Count SQL statements and renames of files, and die before one of them."""
     count = 0
 
-    def counted(_: str) -> None:
+    def counted(*_: Any) -> None:
         nonlocal count
         count += 1
         if count == kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    original: Any = sqlite3.connect
+    originals: Any = sqlite3.connect, os.replace
 
     def connect(*given: Any, **options: Any) -> sqlite3.Connection:
-        made: sqlite3.Connection = original(*given, **options)
+        made: sqlite3.Connection = originals[0](*given, **options)
         made.set_trace_callback(counted)
         return made
 
-    sqlite3.connect = connect
+    def rename(*given: Any, **options: Any) -> None:
+        counted()
+        originals[1](*given, **options)
+        counted()
+
+    sqlite3.connect, os.replace = connect, rename
     try:
-        _session(path, n_answers)
+        work()
     finally:
-        sqlite3.connect = original
+        sqlite3.connect, os.replace = originals
     return count
+
+
+def make_inbox(folder: Path, n_files: int = 4) -> None:
+    """Write files of answers, one of which cannot be used, to the inbox of a folder."""
+    (folder / "inbox").mkdir(parents=True)
+    for number in range(n_files):
+        rows = [f"{task},{WORKERS[number % 4]},{'ab'[i % 2]}" for i, task in enumerate(TASKS)]
+        if number == 1:
+            rows.append("unknown,ann,a")
+        text = "task,worker,label\n" + "\n".join(rows) + "\n"
+        (folder / "inbox" / f"{number}.csv").write_text(text)
+
+
+def _take(folder: Path) -> None:
+    path = folder / "campaign.db"
+    with (
+        only_loop(folder, lambda _: None),
+        Campaign(TASKS, workers=WORKERS, path=path, stop=None) as campaign,
+    ):
+        files = LoopFolder(folder, campaign, lambda _: None, n_queries=5)
+        for _ in range(2):
+            files.receive()
+        files.publish()
 
 
 def _session(path: Path, n_answers: int) -> None:
@@ -77,10 +117,15 @@ def _session(path: Path, n_answers: int) -> None:
 
 def in_child(path: Path, n_answers: int, kill_at: int | None) -> int:
     """Play in a process of its own and return its exit code, negative for a signal."""
+    return forked(lambda: play(path, n_answers, kill_at))
+
+
+def forked(work: Callable[[], Any]) -> int:
+    """Run in a process of its own and return its exit code, negative for a signal."""
     child = os.fork()
     if child == 0:
         try:
-            play(path, n_answers, kill_at)
+            work()
             os._exit(0)
         except BaseException:
             traceback.print_exc(file=sys.stderr)

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.acquire.answer_log import AnswerLog
 from wisecrowd.acquire.campaign_input import (
@@ -19,15 +20,17 @@ from wisecrowd.acquire.campaign_input import (
     digest_of,
     distinct,
 )
+from wisecrowd.acquire.campaign_rounds import CampaignRounds
 from wisecrowd.acquire.campaign_store import CampaignStore, id_text
 from wisecrowd.acquire.gold_questions import split_gold
-from wisecrowd.acquire.history import History, RoundRecord
+from wisecrowd.acquire.history import RoundRecord
 from wisecrowd.acquire.stop_rule import StopReport, check_target
 from wisecrowd.acquire.suggesting import (
     MOST_QUERIES,
     AskingRules,
     Situation,
     choose_queries,
+    round_state,
     stop_report,
     task_list,
 )
@@ -40,7 +43,6 @@ from wisecrowd.core.registry import get_method
 
 LEASE_SECONDS = 3600.0
 EVERY = 0.01  # answers between refits, as a share of the tasks
-ROUNDS = 40  # later, a refit adds this part of the answers before it: 30 to 50 are enough
 
 
 class Query(NamedTuple):
@@ -178,12 +180,15 @@ class Campaign:
         self.rules = AskingRules(**settings["rules"])
         self._settings = settings
         self._log = AnswerLog(store)
-        self._history = History(self.rules.model)
-        self._covered = 0  # answers that the latest fit has used
         with self._log.transaction():
-            self._load_rounds_and_gold()
+            self._questions, self._scoring = self._gold()
+            self._rounds = CampaignRounds(
+                store, self._log, self.rules.model, int(settings["every"]), self._questions,
+                self._scoring,
+            )  # fmt: skip
 
-    def _load_rounds_and_gold(self) -> None:
+    def _gold(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        """Return the gold in the fits and the gold held out, -1 for other tasks."""
         gold = np.full(len(self._log.ids["tasks"]), -1, dtype=np.int32)
         for task, label in self._settings["gold"].items():
             i, k = (self._log.find(*one) for one in
@@ -191,21 +196,13 @@ class Campaign:
             if i is not None and k is not None:
                 gold[i] = k
         rng = np.random.default_rng([self.rules.random_state, 5])
-        self._questions, self._scoring = split_gold(gold, self.rules.target, rng)
-        self._load_rounds()
+        return split_gold(gold, self.rules.target, rng)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """Run a block as one transaction; if it fails, this object is as before it too."""
-        history = self._history
-        state = dict(history.gains), len(history.records), list(history.beliefs), self._covered
-        try:
-            with self._log.transaction():
-                yield
-        except BaseException:
-            history.gains, n_records, history.beliefs, self._covered = state
-            del history.records[n_records:]
-            raise
+        with self._rounds.restored_on_error(), self._log.transaction():
+            yield
 
     # -------------------------------------------------------------------------------- answers
 
@@ -304,33 +301,49 @@ class Campaign:
         workers : sequence of ids, optional
             Workers who are available now; without it the queries are for anybody.
         """
+        with self._changing():
+            self._expire()
+            return self._lease(self._choose(n, workers))
+
+    def preview(self, n: int, workers: Sequence[Any] | None = None) -> list[Query]:
+        """Return the queries that ``ask`` would return, with the number 0 and without leases."""
+        with self._changing():
+            self._expire()
+            chosen = self._choose(n, workers)
+        return [Query(0, *columns) for columns in self._named(chosen)]
+
+    def _choose(self, n: int, workers: Sequence[Any] | None) -> Any:
         check_integer("n", n, 1, MOST_QUERIES)
         if isinstance(workers, str):
             raise ParameterError(f"workers is {workers!r}; give a list of workers.")
-        with self._changing():
-            self._expire()
-            available = None
-            if workers is not None:
-                codes = [self._log.code("workers", worker) for worker in workers]
-                available = np.unique(np.array(codes, dtype=np.int64))
-            self._advance()
-            situation = self._situation()
-            seed = [situation.n_asked, situation.n_answers]
-            return self._lease(choose_queries(situation, self.rules, available, n, seed))
+        available = None
+        if workers is not None:
+            codes = [self._log.code("workers", worker) for worker in workers]
+            available = np.unique(np.array(codes, dtype=np.int64))
+        self._rounds.advance()
+        situation = self._situation()
+        seed = [situation.n_asked, situation.n_answers]
+        return choose_queries(situation, self.rules, available, n, seed)
 
-    def _lease(self, chosen: Any) -> list[Query]:
-        made, ids = [], self._log.ids
-        expires = time.time() + self._settings["lease_seconds"]
+    def _named(self, chosen: Any) -> Iterator[tuple[Any, Any, float, str]]:
+        """Yield task, worker, score and reason of queries, in the user's ids."""
+        tasks, workers = self._log.ids["tasks"], self._log.ids["workers"]
         columns = (chosen.pairs.task.tolist(), chosen.pairs.worker.tolist(),
                    chosen.score.tolist(), chosen.reason)  # fmt: skip
         for i, j, score, reason in zip(*columns, strict=True):
+            yield tasks[i], None if j < 0 else workers[j], score, reason
+
+    def _lease(self, chosen: Any) -> list[Query]:
+        made = []
+        expires = time.time() + self._settings["lease_seconds"]
+        codes = zip(chosen.pairs.task.tolist(), chosen.pairs.worker.tolist(), strict=True)
+        for (i, j), named in zip(codes, self._named(chosen), strict=True):
             number = self._store.run(
                 "INSERT INTO queries (task, worker, score, reason) VALUES (?, ?, ?, ?)",
-                (i, None if j < 0 else j, score, reason),
+                (i, None if j < 0 else j, *named[2:]),
             ).lastrowid
             self._store.run("INSERT INTO leases VALUES (?, ?)", (number, expires))
-            worker = None if j < 0 else ids["workers"][j]
-            made.append(Query(int(number or 0), ids["tasks"][i], worker, score, reason))
+            made.append(Query(int(number or 0), *named))
         return made
 
     def release(self, query: Query | int) -> bool:
@@ -359,6 +372,9 @@ class Campaign:
 
     def _expire(self) -> None:
         now = time.time()
+        latest = now + self._settings["lease_seconds"]  # a clock that was set back may exceed it
+        if self._store.rows("SELECT 1 FROM leases WHERE expires > ? LIMIT 1", (latest,)):
+            self._store.run("UPDATE leases SET expires = ? WHERE expires > ?", (latest, latest))
         rows = self._store.rows(
             "SELECT query FROM leases WHERE expires <= ? ORDER BY query", (now,)
         )
@@ -370,6 +386,16 @@ class Campaign:
         self._store.run("INSERT INTO events (kind, detail) VALUES (?, ?)", (kind, detail))
 
     # ---------------------------------------------------------------------------------- state
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return len(self._log.ids["tasks"])
+
+    @property
+    def n_answers(self) -> int:
+        """Number of answers, with those that were replaced or withdrawn."""
+        return int(self._store.rows("SELECT COUNT(*) FROM answers")[0][0])
 
     @property
     def labels(self) -> CrowdLabels:
@@ -392,7 +418,7 @@ class Campaign:
             Available workers; "nothing left" is then about these.
         """
         with self._changing():
-            self._advance()
+            self._rounds.advance()
             available = None
             if workers is not None:
                 codes = [self._log.find("workers", worker) for worker in workers]
@@ -403,7 +429,20 @@ class Campaign:
 
     def rounds(self) -> list[RoundRecord]:
         """Return the refits so far: answers used, advantages over habit, labels that changed."""
-        return list(self._history.records)
+        return list(self._rounds.history.records)
+
+    def judged_workers(self) -> list[dict[str, Any]]:
+        """Return, for each worker, its labels, agreement with others, and whether it is poor."""
+        with self._changing():
+            self._rounds.advance()
+            count = self._log.labels(self._log.n_answers).labels_per_worker
+            gate, ids = round_state(self._situation(), self.rules).gate, self._log.ids["workers"]
+        columns = (ids, count.tolist(), gate.mean.tolist(), gate.judged.tolist(),
+                   gate.poor.tolist())  # fmt: skip
+        return [
+            {"worker": worker, "labels": n, "agreement": mean if judged else None, "poor": poor}
+            for worker, n, mean, judged, poor in zip(*columns, strict=True)
+        ]
 
     def fit(self, method: Any = "auto", **parameters: Any) -> Any:
         """Fit a method to the answers and return it; ``gold`` counts as known classes."""
@@ -429,7 +468,7 @@ class Campaign:
 
     def _situation(self) -> Situation:
         log = self._log
-        now, fitted = log.labels(log.n_answers), log.labels(self._covered)
+        now, fitted = log.labels(log.n_answers), log.labels(self._rounds.covered)
         leases = self._store.rows(
             "SELECT task, worker FROM leases JOIN queries ON query = id ORDER BY id"
         )
@@ -441,33 +480,6 @@ class Campaign:
         prices = self._settings["cost"]
         cost = np.array([prices.get(id_text(worker), 1.0) for worker in log.ids["workers"]])
         return Situation(
-            now, self._history, log.padded(self._questions), log.padded(self._scoring), askable,
-            cost.reshape(-1), log.spent, log.n_answers, int(n_asked), leased, fitted,
+            now, self._rounds.history, log.padded(self._questions), log.padded(self._scoring),
+            askable, cost.reshape(-1), log.spent, log.n_answers, int(n_asked), leased, fitted,
         )  # fmt: skip
-
-    def _load_rounds(self) -> None:
-        for n, gains, changed in self._store.rows("SELECT * FROM rounds ORDER BY n_answers"):
-            tasks = np.frombuffer(changed, dtype="<i8").astype(np.int64)
-            self._history.records.append(RoundRecord(n, json.loads(gains), tasks))
-        if self._history.records:
-            last = self._history.records[-1]
-            self._history.gains = dict(last.gains)
-            self._covered = last.n_answers
-            self._history.beliefs = self._log.beliefs(
-                self._covered, self._questions, self.rules.model
-            )
-
-    def _advance(self) -> None:
-        """Refit round by round; each round depends on the answers before it only."""
-        while (last := self._next_round()) <= self._log.n_answers:
-            self._log.observe(self._history, self._covered, last, self._questions)
-            record = self._history.records[-1]
-            self._store.run(
-                "INSERT OR IGNORE INTO rounds VALUES (?, ?, ?)",
-                (last, json.dumps(record.gains), record.changed.astype("<i8").tobytes()),
-            )
-            self._covered = last
-
-    def _next_round(self) -> int:
-        """Return the number of answers at which the next refit is due."""
-        return self._covered + max(int(self._settings["every"]), self._covered // ROUNDS)

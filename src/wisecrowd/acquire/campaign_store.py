@@ -17,7 +17,7 @@ from typing import Any
 
 from wisecrowd.core.exceptions import DataError, WisecrowdError
 
-VERSION = 1
+VERSION = 2
 BUSY_SECONDS = 30.0  # how long a process waits for another one's transaction
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -43,11 +43,15 @@ CREATE TABLE queries (
     reason TEXT NOT NULL
 );
 CREATE TABLE leases (query INTEGER PRIMARY KEY REFERENCES queries, expires REAL NOT NULL);
-CREATE TABLE rounds (n_answers INTEGER PRIMARY KEY, gains TEXT NOT NULL, changed BLOB NOT NULL);
+CREATE TABLE rounds (
+    n_answers INTEGER PRIMARY KEY, gains TEXT NOT NULL, changed BLOB NOT NULL, expected REAL,
+    gold REAL
+);
 CREATE TABLE events (
     row INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, detail TEXT NOT NULL
 );
 """
+SINCE_1 = "ALTER TABLE rounds ADD COLUMN expected REAL; ALTER TABLE rounds ADD COLUMN gold REAL;"
 
 
 class CampaignError(WisecrowdError):
@@ -88,8 +92,9 @@ class CampaignStore:
                 f"its rows with: sqlite3 {self.path} .recover"
             )
         with self.transaction():
-            if self.version() == 0:
-                for statement in SCHEMA.split(";")[:-1]:
+            changes = {0: SCHEMA, 1: SINCE_1}.get(self.version())
+            if changes is not None:
+                for statement in changes.split(";")[:-1]:
                     run(statement)
                 run(f"PRAGMA user_version={VERSION}")
         if self.version() != VERSION:
@@ -190,4 +195,11 @@ def id_text(value: Any) -> str:
     plain = value.item() if hasattr(value, "item") else value
     if plain is None or plain == "" or not isinstance(plain, str | int | float | bool):
         raise DataError(f"{plain!r} is no id; give a text or a number.")
+    if isinstance(plain, str) and not plain.isascii():
+        try:
+            plain.encode()
+        except UnicodeEncodeError:
+            raise DataError(
+                f"{plain[:50]!r} holds half a character (a lone surrogate); correct the text."
+            ) from None
     return json.dumps(plain)

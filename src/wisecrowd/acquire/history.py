@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.shrunken_models import CrowdBelief, fit_beliefs
+from wisecrowd.acquire.shrunken_models import AveragePosterior, CrowdBelief, fit_beliefs
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.task_prior import TaskPrior
 
@@ -36,11 +36,16 @@ class NewAnswers(NamedTuple):
 
 
 class RoundRecord(NamedTuple):
-    """One refit: answers used, sums of advantages by model, and the tasks whose label changed."""
+    """One refit: answers used, sums of advantages by model, and the tasks whose label changed.
+
+    ``expected`` is the mean probability of the labels, ``gold`` their accuracy on held-out gold.
+    """
 
     n_answers: int
     gains: dict[str, float]
     changed: NDArray[np.int64]
+    expected: float | None = None
+    gold: float | None = None
 
 
 @dataclass
@@ -67,6 +72,11 @@ class History:
         if not self.beliefs:
             return None
         return max(self.beliefs, key=lambda one: self.gains.get(one.name, 0.0))
+
+    @property
+    def average(self) -> AveragePosterior | None:
+        """The mean posterior of the latest fits, which orders tasks."""
+        return AveragePosterior(tuple(self.beliefs)) if self.beliefs else None
 
     @property
     def gain(self) -> float:
@@ -112,6 +122,19 @@ class History:
             changed = np.flatnonzero((old.label >= 0) & (now >= 0) & (old.label != now))
         self.records.append(RoundRecord(n_answers, dict(self.gains), changed))
 
+    def scored(self, gold: Codes) -> RoundRecord:
+        """Add expected accuracy and accuracy on held-out gold (codes, -1 for none) to the last."""
+        driving, average = self.belief, self.average
+        if driving is not None and average is not None and (driving.label >= 0).any():
+            known = gold[: len(driving.label)]
+            label = driving.label[: len(known)]
+            right, n = gold_score(label, known)
+            expected = float(average.confidence()[driving.label >= 0].mean())
+            self.records[-1] = self.records[-1]._replace(
+                expected=expected, gold=right / n if n else None
+            )
+        return self.records[-1]
+
     def _score(self, before: CrowdLabels, new: NewAnswers) -> None:
         had = before.labels_per_task[new.task] > 0
         if not had.any():
@@ -144,3 +167,9 @@ def habit_of(labels: CrowdLabels, worker: Codes, label: Codes) -> Floats:
         count = np.searchsorted(key, wanted, "right") - np.searchsorted(key, wanted)
     total = labels.labels_per_worker[worker]
     return np.asarray((count + HABIT * overall[label]) / (total + HABIT))
+
+
+def gold_score(label: Codes, truth: Codes) -> tuple[int, int]:
+    """Return (right, scored) over held-out gold tasks that have answers; codes, -1 for none."""
+    scored = (label >= 0) & (truth >= 0)
+    return int((label[scored] == truth[scored]).sum()), int(scored.sum())

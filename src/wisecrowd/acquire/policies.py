@@ -53,7 +53,8 @@ class Balanced(Policy):
 class Uncertain(Policy):
     """The default: the task of the largest entropy, any worker but the surely poor.
 
-    While the fit predicts answers no better than habit, the round is ``balanced``.
+    The entropy is that of the mean posterior of all models under the loop. While the fit predicts
+    answers no better than habit, the round is ``balanced``.
     """
 
     name = "uncertain"
@@ -83,9 +84,9 @@ class Margin(Policy):
 
     def tasks(self, state: RoundState) -> Floats:
         """Return one minus the lead."""
-        if state.belief is None:
+        if state.posterior is None:
             return np.zeros(state.labels.n_tasks)
-        return 1 - state.belief.margin()
+        return 1 - state.posterior.margin()
 
     def scores(self, state: RoundState, pairs: Pairs) -> Scores:
         """Return one minus the lead, per cost."""

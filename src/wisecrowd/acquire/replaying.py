@@ -225,8 +225,9 @@ def _state(
 ) -> RoundState:
     now = data.select_annotations(pairs.asked) if so_far is None else so_far
     return RoundState(
-        now, now.labels_per_task, history.belief, history.trusted, cost, now.n_annotations, rng
-    )
+        now, now.labels_per_task, history.belief, history.trusted, cost, now.n_annotations, rng,
+        average=history.average,
+    )  # fmt: skip
 
 
 def _observe(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import NOBODY, Candidates, Pairs
-from wisecrowd.acquire.shrunken_models import CrowdBelief
+from wisecrowd.acquire.shrunken_models import CrowdBelief, TaskPosterior
 from wisecrowd.acquire.worker_gate import WorkerGate, worker_gate
 from wisecrowd.core.labels import CrowdLabels
 
@@ -44,6 +44,8 @@ class RoundState:
         Labels that every task gets first.
     known : (n_tasks,) bool, optional
         Tasks with gold in the fit.
+    average : TaskPosterior, optional
+        Mean posterior of all fits, which orders tasks; by default that of the driving fit.
     """
 
     labels: CrowdLabels
@@ -55,13 +57,19 @@ class RoundState:
     rng: np.random.Generator
     min_labels: int = 1
     known: NDArray[np.bool_] | None = None
+    average: TaskPosterior | None = None
+
+    @property
+    def posterior(self) -> TaskPosterior | None:
+        """The posteriors that order tasks."""
+        return self.belief if self.average is None else self.average
 
     @cached_property
     def entropy(self) -> Floats:
         """(n_tasks,) entropy of the posteriors; constant without a fit."""
-        if self.belief is None:
+        if self.posterior is None:
             return np.ones(self.labels.n_tasks)
-        return self.belief.entropy().round(DIGITS)
+        return self.posterior.entropy().round(DIGITS)
 
     @cached_property
     def gate(self) -> WorkerGate:

@@ -1,7 +1,8 @@
 """A campaign over HTTP: who asks next, answers in, health, and a live page.
 
 ``GET /next?worker=`` leases a query or repeats the open one, ``POST /answers`` stores answers and
-replies after the commit. Nothing that was sent is echoed. Starlette is imported when it is needed.
+replies after the commit, and so does ``POST /webhooks/label-studio``. Nothing that was sent is
+echoed. Starlette is imported when it is needed.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import numpy as np
 from wisecrowd._version import __version__
 from wisecrowd.acquire.campaign import Campaign
 from wisecrowd.acquire.campaign_store import CampaignError
+from wisecrowd.acquire.label_studio_mirror import AnnotationMirror, Link, webhook_secret
+from wisecrowd.acquire.progress import Progress
 from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ RATE, BURST = 1000.0, 2000.0  # requests of one client per second, and at once
 MOST_CLIENTS = 10_000  # clients that the limit of the rate remembers
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _OPENING, _CLOSING = (np.frombuffer(marks, dtype=np.uint8) for marks in (b"[{", b"]}"))
+WEBHOOKS, WEBHOOK_HEADER = "/webhooks/label-studio", "X-Wisecrowd-Secret"
 PAGE = Path(__file__).with_name("live_page.html")
 
 
@@ -100,7 +104,8 @@ def make_app(
     ----------
     campaign : Campaign
     secret : str, optional
-        Every request but the page and ``/health`` needs ``Authorization: Bearer SECRET``.
+        Every request but the page and ``/health`` needs ``Authorization: Bearer SECRET``. Webhooks
+        of Label Studio need the secret of ``webhook_secret`` in ``X-Wisecrowd-Secret``.
     limit : RateLimit, optional
     """
     try:
@@ -116,6 +121,7 @@ def make_app(
         Route("/", service.page), Route("/health", service.health),
         Route("/openapi.json", service.openapi), Route("/status", service.status),
         Route("/next", service.next_query), Route("/answers", service.answers, methods=["POST"]),
+        Route(WEBHOOKS, service.label_studio, methods=["POST"]),
     ])  # fmt: skip
 
 
@@ -124,6 +130,8 @@ class CampaignService:
 
     def __init__(self, campaign: Campaign, secret: str | None, limit: RateLimit) -> None:
         self._campaign, self._secret, self._limit = campaign, secret, limit
+        self._mirror: AnnotationMirror | None = None
+        self._progress = Progress(campaign)
 
     async def page(self, request: Request) -> Response:
         """Return the live page, which holds no data of its own."""
@@ -157,6 +165,10 @@ class CampaignService:
         """Store answers; the reply comes after the commit."""
         return await self._guarded(request, self._answers)
 
+    async def label_studio(self, request: Request) -> Response:
+        """Take in a webhook of Label Studio, which waits for a second and never tries again."""
+        return await self._guarded(request, self._label_studio)
+
     async def _guarded(self, request: Request, work: Any) -> Response:
         """Check the secret and the body, run the work in a thread, and translate errors."""
         from starlette.concurrency import run_in_threadpool
@@ -167,7 +179,8 @@ class CampaignService:
                 raise RefusedError(429, "Too many requests; wait a second.")
             self._authorise(request)
             body = await _body(request) if request.method == "POST" else None
-            return _reply(200, await run_in_threadpool(work, request, body))
+            found = await run_in_threadpool(work, request, body)
+            return _reply(204 if found is None else 200, found)
         except RefusedError as refused:
             return _reply(refused.status, {"error": refused.sentence})
         except CampaignError:
@@ -178,8 +191,11 @@ class CampaignService:
     def _authorise(self, request: Request) -> None:
         if self._secret is None:
             return
+        wanted = self._secret
         given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not hmac.compare_digest(given.encode(), self._secret.encode()):
+        if request.url.path == WEBHOOKS:
+            given, wanted = request.headers.get(WEBHOOK_HEADER, ""), webhook_secret(wanted)
+        if not hmac.compare_digest(given.encode(), wanted.encode()):
             raise RefusedError(401, "The secret is missing or wrong.")
 
     def _next(self, request: Request, body: Any) -> dict[str, Any]:
@@ -208,31 +224,24 @@ class CampaignService:
             answers.append((*values, None, row.get("id")))
         return {"received": len(answers), "new": self._campaign.tell_many(answers)}
 
+    def _label_studio(self, request: Request, body: Any) -> dict[str, Any] | None:
+        if self._mirror is None:
+            link = Link.of(self._campaign)
+            if link is None:
+                raise RefusedError(409, "The campaign has no project; run label-studio watch.")
+            self._mirror = AnnotationMirror(self._campaign, link)
+        told = self._mirror.receive(body)
+        return None if told is None else told._asdict()
+
     def _status(self, request: Request, body: Any) -> dict[str, Any]:
-        report = self._campaign.stop_report()
-        labels = self._campaign.labels
-        counts = sorted(
-            zip(labels.labels_per_worker.tolist(), labels.workers.tolist(), strict=True),
-            key=lambda one: (-one[0], str(one[1])),
-        )
-        queries = self._campaign.open_queries()
-        return {
-            **asdict(report),
-            "tasks": labels.n_tasks,
-            "labels": labels.n_annotations,
-            "budget": self._campaign.rules.budget,
-            "history": [
-                {"answers": one.n_answers, "changed": len(one.changed)}
-                for one in self._campaign.rounds()[-200:]
-            ],
-            "workers": [{"worker": worker, "labels": n} for n, worker in counts[:100]],
-            "queries": [one._asdict() for one in queries[:100]],
-        }
+        return self._progress.now()
 
 
 def _reply(status: int, content: Any) -> Response:
-    from starlette.responses import JSONResponse
+    from starlette.responses import JSONResponse, Response
 
+    if content is None:
+        return Response(status_code=status)
     return JSONResponse(content, status, headers={"X-Content-Type-Options": "nosniff"})
 
 
@@ -280,7 +289,10 @@ _JSON = "application/json"
 OPENAPI: dict[str, Any] = {
     "openapi": "3.1.0",
     "info": {"title": "wisecrowd campaign", "version": __version__},
-    "components": {"securitySchemes": {"secret": {"type": "http", "scheme": "bearer"}}},
+    "components": {"securitySchemes": {
+        "secret": {"type": "http", "scheme": "bearer"},
+        "webhook": {"type": "apiKey", "in": "header", "name": WEBHOOK_HEADER},
+    }},
     "security": [{"secret": []}],
     "paths": {
         "/next": {
@@ -304,6 +316,17 @@ OPENAPI: dict[str, Any] = {
                     "200": {"description": "received and new answers"},
                     "422": {"description": "unknown task or label; nothing was stored"},
                     "507": {"description": "no room on the disk; send it again"},
+                },
+            }
+        },
+        WEBHOOKS: {
+            "post": {
+                "summary": "Take in a webhook of Label Studio; the reply comes after the commit",
+                "security": [{"webhook": []}],
+                "responses": {
+                    "200": {"description": "answers that are new, withdrawn or refused"},
+                    "204": {"description": "nothing that counts, or another project"},
+                    "409": {"description": "the campaign has no project"},
                 },
             }
         },

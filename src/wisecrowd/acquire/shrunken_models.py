@@ -53,8 +53,43 @@ CONFUSION_LIMIT = 20_000_000  # numbers; with larger tables the coin alone is fi
 MODELS = ("one-coin", "confusion")
 
 
+class TaskPosterior:
+    """Posteriors of all tasks; subclasses define ``shape`` and ``rows``."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of tasks and classes."""
+        raise TypeError(f"{type(self).__name__} must define shape.")
+
+    def rows(self, task: Codes) -> Floats:
+        """Return the posteriors (n, n_classes) of some tasks."""
+        raise TypeError(f"{type(self).__name__} must define rows.")
+
+    def entropy(self) -> Floats:
+        """Return the entropy of every task's posterior (n_tasks,)."""
+        return np.concatenate([entropy(rows) for rows in self._stretches()])
+
+    def margin(self) -> Floats:
+        """Return the lead (n_tasks,) of the most probable class over the next one."""
+        found = []
+        for rows in self._stretches():
+            top = np.partition(rows, -2, axis=1) if rows.shape[1] > 1 else rows
+            found.append(top[:, -1] - top[:, -2] if rows.shape[1] > 1 else np.ones(len(rows)))
+        return np.concatenate(found)
+
+    def confidence(self) -> Floats:
+        """Return the probability (n_tasks,) of each task's most probable class."""
+        return np.concatenate([rows.max(axis=1) for rows in self._stretches()])
+
+    def _stretches(self) -> Any:
+        n, n_classes = self.shape
+        size = max(1, STRETCH // n_classes)
+        for first in range(0, max(n, 1), size):
+            yield self.rows(np.arange(first, min(first + size, n)))
+
+
 @dataclass(frozen=True, eq=False)
-class CrowdBelief:
+class CrowdBelief(TaskPosterior):
     """A fit: the posterior of every task and the law of every worker's labels.
 
     Attributes
@@ -71,26 +106,15 @@ class CrowdBelief:
     law: LabelLaw
     label: NDArray[np.int32]
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of tasks and classes."""
+        n, n_classes = self.probas.shape
+        return n, n_classes
+
     def rows(self, task: Codes) -> Floats:
         """Return the posteriors (n, n_classes) of some tasks."""
         return dense_rows(self.probas[task])
-
-    def entropy(self) -> Floats:
-        """Return the entropy of every task's posterior (n_tasks,)."""
-        return np.concatenate([entropy(rows) for rows in self._stretches()])
-
-    def margin(self) -> Floats:
-        """Return the lead (n_tasks,) of the most probable class over the next one."""
-        found = []
-        for rows in self._stretches():
-            top = np.partition(rows, -2, axis=1) if rows.shape[1] > 1 else rows
-            found.append(top[:, -1] - top[:, -2] if rows.shape[1] > 1 else np.ones(len(rows)))
-        return np.concatenate(found)
-
-    def _stretches(self) -> Any:
-        n, size = self.probas.shape[0], max(1, STRETCH // self.probas.shape[1])
-        for first in range(0, max(n, 1), size):
-            yield self.rows(np.arange(first, min(first + size, n)))
 
     def log_predictive(self, task: Codes, worker: Codes, label: Codes) -> Floats:
         r"""Return :math:`\log \sum_k q_i(k) \theta_{jk}(y)` (n,) of answers not yet in the fit."""
@@ -102,6 +126,26 @@ class CrowdBelief:
             given = self.law.prob(label[some, None], classes, worker[some, None], task[some, None])
             found[some] = (self.rows(task[some]) * given).sum(axis=1)
         return np.log(np.maximum(found, 1e-300))
+
+
+@dataclass(frozen=True, eq=False)
+class AveragePosterior(TaskPosterior):
+    """The mean of the posteriors of several fits.
+
+    The model that predicts answers best need not be the one that finds the truth best. A task on
+    which the models disagree is uncertain, however sure each of them is.
+    """
+
+    beliefs: tuple[CrowdBelief, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of tasks and classes."""
+        return self.beliefs[0].shape
+
+    def rows(self, task: Codes) -> Floats:
+        """Return the mean posteriors (n, n_classes) of some tasks."""
+        return np.asarray(sum(one.rows(task) for one in self.beliefs) / len(self.beliefs))
 
 
 def entropy(rows: Floats) -> Floats:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd.acquire.history import RoundRecord
 from wisecrowd.core.exceptions import ParameterError
@@ -121,9 +120,3 @@ def check_target(target: float | None, n_gold: int) -> None:
             f"target needs at least {LEAST_GOLD} held-out gold tasks, and there are {n_gold}; give "
             "more gold or leave out target."
         )
-
-
-def gold_score(label: NDArray[np.integer[Any]], truth: NDArray[np.integer[Any]]) -> tuple[int, int]:
-    """Return (right, scored) over held-out gold tasks that have answers; codes, -1 for none."""
-    scored = (label >= 0) & (truth >= 0)
-    return int((label[scored] == truth[scored]).sum()), int(scored.sum())

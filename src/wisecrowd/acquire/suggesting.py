@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.acquire.candidates import NOBODY, OpenPairs
 from wisecrowd.acquire.gold_questions import GoldQuestions, split_gold
-from wisecrowd.acquire.history import History, NewAnswers
+from wisecrowd.acquire.history import History, NewAnswers, gold_score
 from wisecrowd.acquire.policies import get_policy
 from wisecrowd.acquire.replaying import worker_costs
 from wisecrowd.acquire.rounds import Chosen, RoundState, choose
@@ -19,7 +20,6 @@ from wisecrowd.acquire.stop_rule import (
     StopReport,
     check_stop,
     check_target,
-    gold_score,
     labels_settled,
     wilson_lower,
 )
@@ -148,11 +148,9 @@ class Situation:
         )
 
 
-def choose_queries(
-    situation: Situation, rules: AskingRules, available: Longs | None, n: int, seed: list[int]
-) -> Chosen:
-    """Return up to ``n`` queries; the same situation and seed give the same queries."""
-    state = RoundState(
+def round_state(situation: Situation, rules: AskingRules, seed: Sequence[int] = ()) -> RoundState:
+    """Return what a policy may look at."""
+    return RoundState(
         situation.labels if situation.fitted is None else situation.fitted,
         situation.n_labels(),
         situation.history.belief,
@@ -162,7 +160,15 @@ def choose_queries(
         np.random.default_rng([rules.random_state, *seed]),
         rules.min_labels,
         situation.gold >= 0,
+        situation.history.average,
     )
+
+
+def choose_queries(
+    situation: Situation, rules: AskingRules, available: Longs | None, n: int, seed: Sequence[int]
+) -> Chosen:
+    """Return up to ``n`` queries; the same situation and seed give the same queries."""
+    state = round_state(situation, rules, seed)
     pairs = situation.open_pairs(rules, available)
     # Tasks that are not asked about need no cover.
     state = replace(state, n_labels=np.where(pairs.room > 0, state.n_labels, UNLIMITED // 2))
@@ -194,7 +200,9 @@ def stop_report(
         situation.history.records, n_tasks, situation.n_answers, rules.stop
     )
     belief = situation.history.belief
-    right, scored = (0, 0) if belief is None else gold_score(belief.label, situation.scoring)
+    right, scored = 0, 0
+    if belief is not None:  # tasks that joined after the fit are not in it
+        right, scored = gold_score(belief.label, situation.scoring[: len(belief.label)])
     limit = UNLIMITED if rules.max_labels is None else rules.max_labels
     reason = None
     if rules.budget is not None and situation.spent >= rules.budget:

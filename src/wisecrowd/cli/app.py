@@ -13,6 +13,7 @@ from wisecrowd.cli.compare import compare
 from wisecrowd.cli.convert import convert
 from wisecrowd.cli.evaluate import evaluate
 from wisecrowd.cli.inspect import inspect
+from wisecrowd.cli.label_studio import pull, push, watch
 from wisecrowd.cli.loop import loop
 from wisecrowd.cli.methods import methods
 from wisecrowd.cli.next_queries import next_queries
@@ -27,12 +28,17 @@ COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
     predict, next_queries, replay, loop, versions,
 )  # fmt: skip
+# Commands of two words, with the help of the first one.
+GROUPS = {
+    "label-studio": ("Answers from a Label Studio project, and our order into it.",
+                     (pull, push, watch)),
+}  # fmt: skip
 NAMES = {"next_queries": "next"}  # commands whose names Python has taken
 # Placeholders in the help for parameters that name a file or a folder.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
     "Exit codes: 0 success, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
-    "data or file, 4 nothing more to ask (next), 130 Ctrl-C."
+    "data or file, 4 nothing more to ask (next, label-studio push), 130 Ctrl-C."
 )
 
 
@@ -48,12 +54,24 @@ def build_command() -> Any:
     app.callback()(root)
     for command in COMMANDS:
         app.command(NAMES.get(command.__name__))(command)
+    for name, (words, members) in GROUPS.items():
+        group = typer.Typer(help=words, rich_markup_mode=None)
+        for command in members:
+            group.command()(command)
+        app.add_typer(group, name=name)
     built: Any = typer.main.get_command(app)
-    for made in built.commands.values():
+    _check_places(built)
+    return built
+
+
+def _check_places(group: Any) -> None:
+    """Have every parameter that names a file or a folder refuse an empty name."""
+    for made in group.commands.values():
+        if hasattr(made, "commands"):
+            _check_places(made)
         for parameter in made.params:
             if parameter.metavar in PLACES:
                 parameter.callback = _require_name
-    return built
 
 
 def _require_name(context: Any, parameter: Any, value: Any) -> Any:

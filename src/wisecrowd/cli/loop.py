@@ -1,14 +1,25 @@
-"""``wisecrowd loop``: a campaign as a service."""
+"""``wisecrowd loop``: a campaign in a folder, and as a service."""
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.asking_options import Asking
 from wisecrowd.cli.option_groups import command
+
+if TYPE_CHECKING:
+    from wisecrowd.cli.terminal import Notes
+
+DATABASE = "campaign.db"
+SECONDS = 1.0  # between two looks at the folder
 
 Folder = Annotated[
     str, typer.Argument(metavar="FOLDER", help="Folder of the campaign; made if it is not there.")
@@ -24,8 +35,13 @@ class LoopOptions:
         typer.Option("--tasks", metavar="FILE", help="All tasks, for a new campaign."),
     ] = None
     listen: Annotated[
-        str, typer.Option("--listen", metavar="ADDRESS:PORT", help="Where to listen.")
-    ] = "127.0.0.1:8765"
+        str | None,
+        typer.Option(
+            "--listen",
+            metavar="ADDRESS:PORT",
+            help="Serve over HTTP, such as on 127.0.0.1:8765; by default files only.",
+        ),
+    ] = None
     secret: Annotated[
         str | None,
         typer.Option(
@@ -35,40 +51,49 @@ class LoopOptions:
             "other than loopback.",
         ),
     ] = None
+    queries: Annotated[
+        int,
+        typer.Option("-n", "--queries", min=1, metavar="N", help="Queries in outbox/next.csv."),
+    ] = 50
     classes: options.Classes = None
-    policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Policy that chooses.")
-    ] = "uncertain"
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="COST", help="Total cost of the answers.")
-    ] = None
-    max_labels: Annotated[
-        int | None, typer.Option("--max-labels", metavar="N", help="Most labels of a task.")
-    ] = None
+    asking: Asking
     seed: options.Seed = None
     quiet: options.Quiet = False
 
 
 @command
 def loop(context: typer.Context, folder: Folder, asked: LoopOptions) -> None:
-    """Serve a campaign over HTTP: GET /next?worker=ann, POST /answers, a live page at /.
+    """Run a campaign in a folder: answers as files or over HTTP, and the next queries out.
 
-    An answer is on the disk before its sender gets a reply. FOLDER/campaign.db continues where it
-    was stopped or killed.
+    FOLDER/inbox takes files of answers, which move to done/ or refused/. FOLDER/outbox/next.csv has
+    the next queries. --listen adds GET /next?worker=ann, POST /answers and a live page at /. An
+    answer is on the disk before its sender gets a reply. FOLDER/campaign.db continues where it was
+    stopped or killed.
     """
+    from pathlib import Path
+
+    from wisecrowd.acquire.loop_folder import LoopFolder, only_loop
     from wisecrowd.acquire.service import check_address, make_app
     from wisecrowd.cli.terminal import Notes
 
-    host, port = _address(asked.listen)
     secret = _secret(asked.secret)
-    loopback = check_address(host, secret)
-    with Notes(asked.quiet) as notes:
-        with _campaign(folder, asked) as campaign:
-            app = make_app(campaign, secret)
-            if not loopback:
-                notes(f"{host} is reachable by others, without encryption; put TLS in front of it")
-            notes(f"listening on http://{asked.listen}/ ; stop with Ctrl-C")
-            _serve(app, host, port)
+    place = None if asked.listen is None else _address(asked.listen)
+    loopback = True if place is None else check_address(place[0], secret)
+    _require_campaign(folder, asked)
+    with Notes(asked.quiet) as notes, only_loop(Path(folder), notes):
+        with _campaign(folder, asked, notes) as campaign:
+            files = LoopFolder(folder, campaign, notes, asked.queries)
+            if place is None:
+                notes(f"watching {folder}/inbox ; stop with Ctrl-C")
+                _watch(files)
+            else:
+                app = make_app(campaign, secret)
+                if not loopback:
+                    notes(f"{place[0]} is reachable by others, without encryption; put TLS in "
+                          "front of it")  # fmt: skip
+                notes(f"listening on http://{asked.listen}/ ; stop with Ctrl-C")
+                with _watching(files):
+                    _serve(app, *place)
         notes("stopped; nothing is lost")
 
 
@@ -96,25 +121,62 @@ def _secret(place: str | None) -> str | None:
     return value
 
 
-def _campaign(folder: str, asked: LoopOptions) -> Any:
+def _require_campaign(folder: str, asked: LoopOptions) -> None:
+    """Refuse options that are wrong before anything is written."""
+    from pathlib import Path
+
+    from wisecrowd.acquire.suggesting import AskingRules
+    from wisecrowd.core.exceptions import ParameterError
+
+    AskingRules(**asked.asking.rules(asked.seed)).check()
+    if asked.tasks is None and not (Path(folder) / DATABASE).exists():
+        raise ParameterError(f"{folder} holds no campaign; start one with --tasks FILE.")
+
+
+def _campaign(folder: str, asked: LoopOptions, notes: Notes) -> Any:
     from pathlib import Path
 
     from wisecrowd.acquire.campaign import Campaign
+    from wisecrowd.cli.inputs import KnownFile, read_gold
     from wisecrowd.cli.next_queries import read_ids
-    from wisecrowd.cli.options import names_of
-    from wisecrowd.core.exceptions import ParameterError
+    from wisecrowd.cli.options import Reading, names_of
 
-    path = Path(folder) / "campaign.db"
+    path = Path(folder) / DATABASE
     if path.exists():
         return Campaign.open(path)
-    if asked.tasks is None:
-        raise ParameterError(f"{folder} holds no campaign; start one with --tasks FILE.")
-    tasks = read_ids(asked.tasks, "task", "--tasks", None)["task"]
-    Path(folder).mkdir(parents=True, exist_ok=True)
+    assert asked.tasks is not None
+    rules = asked.asking
+    gold = KnownFile.given(rules.gold, "--gold", rules.gold_columns, Reading())
     return Campaign(
-        tasks, classes=names_of(asked.classes), policy=asked.policy, budget=asked.budget,
-        max_labels=asked.max_labels, random_state=asked.seed or 0, path=path,
+        read_ids(asked.tasks, "task", "--tasks", None)["task"], classes=names_of(asked.classes),
+        gold=read_gold(gold, notes), open_tasks=rules.open_tasks, path=path,
+        **rules.rules(asked.seed),
     )  # fmt: skip
+
+
+def _watch(files: Any, stop: threading.Event | None = None) -> None:
+    """Look after the folder every second, until Ctrl-C, a request to terminate, or ``stop``."""
+    if stop is None:
+        stop = threading.Event()
+        ended = stop
+        signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    while True:
+        files.step()
+        if stop.wait(SECONDS):
+            break
+
+
+@contextmanager
+def _watching(files: Any) -> Iterator[None]:
+    """Look after the folder in a thread."""
+    stop = threading.Event()
+    thread = threading.Thread(target=_watch, args=(files, stop), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
 
 
 def _serve(app: Any, host: str, port: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.asking_options import Asking
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
@@ -43,46 +44,16 @@ class NextOptions:
             "queries name no worker.",
         ),
     ] = None
-    policy: Annotated[
-        str, typer.Option("--policy", metavar="NAME", help="Policy that chooses.")
-    ] = "uncertain"
-    model: Annotated[
-        str,
-        typer.Option(
-            "--model", metavar="auto|one-coin|confusion", help="Model that drives the policy."
-        ),
-    ] = "auto"
-    gold: Annotated[
+    asking: Asking
+    task_prior: Annotated[
         str | None,
-        typer.Option("--gold", metavar="FILE", help="Gold questions: task, label."),
-    ] = None
-    gold_columns: options.GoldColumns = None
-    gold_share: Annotated[
-        float,
-        typer.Option("--gold-share", metavar="SHARE", help="Share of gold questions, such as .05."),
-    ] = 0.0
-    min_labels: Annotated[
-        int, typer.Option("--min-labels", min=0, metavar="N", help="Labels every task gets first.")
-    ] = 1
-    max_labels: Annotated[
-        int | None, typer.Option("--max-labels", metavar="N", help="Most labels of a task.")
-    ] = None
-    budget: Annotated[
-        float | None, typer.Option("--budget", metavar="COST", help="Total cost of the answers.")
-    ] = None
-    stop: Annotated[
-        float,
         typer.Option(
-            "--stop", metavar="RATE", help="Stop when fewer labels change per answer; 0: never."
+            "--task-prior",
+            metavar="FILE",
+            help="Class probabilities before any answer: task and a column p_CLASS per class, as "
+            "predict --soft writes.",
         ),
-    ] = 0.03
-    target: Annotated[
-        float | None,
-        typer.Option("--target", metavar="SHARE", help="Stop at this accuracy on held-out gold."),
     ] = None
-    open_tasks: Annotated[
-        bool, typer.Option("--open", help="Accept answers about tasks that are not in --tasks.")
-    ] = False
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -105,16 +76,17 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.engines.threads import set_threads
 
-    gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
+    rules = asked.asking
+    gold = KnownFile.given(rules.gold, "--gold", rules.gold_columns, asked.reading)
     places = split_output(asked.output, asked.as_json)
-    given = [asked.tasks, asked.available, asked.gold]
+    given = [asked.tasks, asked.available, rules.gold, asked.task_prior]
     sources = [*files, *(path for path in given if path is not None)]
     check_outputs(
         [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]])
     )
     set_threads(asked.running.threads)
-    rules = _rules(asked)
-    suggesting.AskingRules(**rules).check()
+    settings = rules.rules(asked.running.seed)
+    suggesting.AskingRules(**settings).check()
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, asked.reading, notes, keep_order=True)
         if not isinstance(labels, CrowdLabels):
@@ -125,25 +97,21 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
             notes("that order goes task by task, so a random one replaces it for the stop rule")
         tasks = read_ids(asked.tasks, "task", "--tasks", asked.reading.task)["task"]
         workers, cost = _read_workers(asked)
+        prior = None
+        if asked.task_prior is not None:
+            prior = read_prior(asked.task_prior, tasks, labels.classes, notes)
         with working("choosing queries", notes):
             table, report = suggesting.next_queries(
                 labels, tasks, asked.n, workers=workers, gold=read_gold(gold, notes), cost=cost,
-                open_tasks=asked.open_tasks, **rules,
+                open_tasks=rules.open_tasks, task_prior=prior, **settings,
             )  # fmt: skip
         manifest = describe_run(
-            context, sources, method="next", seed=rules["random_state"], parameters=rules
+            context, sources, method="next", seed=settings["random_state"], parameters=settings
         )
         _note_report(report, len(table["task"]), notes)
         _show(table, report, places, asked, manifest, notes)
     if report.stop:
         raise typer.Exit(STOP)
-
-
-def _rules(asked: NextOptions) -> dict[str, Any]:
-    names = ("policy", "model", "gold_share", "min_labels", "max_labels", "budget", "stop",
-             "target")  # fmt: skip
-    rules = {name: getattr(asked, name) for name in names}
-    return rules | {"random_state": asked.running.seed or 0}
 
 
 def read_ids(path: str, role: str, option: str, name: str | None) -> dict[str, list[Any]]:
@@ -185,6 +153,39 @@ def _read_workers(asked: NextOptions) -> tuple[list[Any] | None, dict[Any, float
     except (TypeError, ValueError):
         raise DataError(f"The cost column of {asked.available} holds text; give numbers.") from None
     return workers, dict(zip(columns["worker"], cost, strict=True))
+
+
+def read_prior(path: str, tasks: list[Any], classes: Any, notes: Notes) -> Any:
+    """Return the probabilities (n_tasks, n_classes) of a file; tasks that it lacks are even."""
+    import numpy as np
+
+    from wisecrowd.core.exceptions import DataError
+
+    columns = read_ids(path, "task", "--task-prior", None)
+    names = [f"p_{name}" for name in classes.tolist()]
+    lacking = [name for name in names if name not in columns]
+    if lacking:
+        raise DataError(
+            f"{path} has no column {lacking[0]!r}; --task-prior needs one column of probabilities "
+            f"per class: {', '.join(names[:8])}."
+        )
+    try:
+        rows = np.array([columns[name] for name in names], dtype=np.float64).T
+    except (TypeError, ValueError):
+        rows = np.full((1, 1), np.nan)
+    bad = ~((rows >= 0) & np.isfinite(rows)).all(axis=1) | ~(rows.sum(axis=1) > 0)
+    if bad.any():
+        raise DataError(
+            f"The probabilities in row {int(np.argmax(bad)) + 1} of {path} are not numbers from 0 "
+            "up with a positive sum; correct them."
+        )
+    place = {task: row for row, task in enumerate(columns["task"])}
+    found = np.array([place.get(task, -1) for task in tasks])
+    prior = np.full((len(tasks), len(names)), 1 / len(names))
+    prior[found >= 0] = (rows / rows.sum(axis=1, keepdims=True))[found[found >= 0]]
+    if (found < 0).any():
+        notes(f"{int((found < 0).sum())} tasks are not in {path}; their prior is even")
+    return prior
 
 
 def _note_report(report: Any, n_queries: int, notes: Notes) -> None:

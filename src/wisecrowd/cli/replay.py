@@ -51,6 +51,14 @@ class ReplayOptions:
             help="Model that drives the policies.",
         ),
     ] = "auto"
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Output .png, .svg or .pdf file: accuracy against labels, by policy.",
+        ),
+    ] = None
     truth_columns: options.TruthColumns = None
     reading: Reading
     as_json: options.Json = False
@@ -73,13 +81,18 @@ def replay(context: typer.Context, files: options.Files, asked: ReplayOptions) -
     from wisecrowd.core.exceptions import DataError
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.engines.threads import set_threads
+    from wisecrowd.reporting.plots import plot_format
+    from wisecrowd.storage.atomic import together
 
     truth = KnownFile(asked.truth, "--truth", asked.truth_columns, asked.reading)
     places = split_output(asked.output, asked.as_json)
     sources = [*files, truth.path]
     check_outputs(
-        [places[0]], [*sources, *asked.reading.key_files], others=filter(None, [places[1]])
-    )
+        [places[0]], [*sources, *asked.reading.key_files],
+        others=filter(None, [places[1], asked.plot]),
+    )  # fmt: skip
+    if asked.plot is not None:
+        plot_format(asked.plot)
     set_threads(asked.running.threads)
     seed = asked.running.seed or 0
     method = configured_method(asked.method, asked.parameter, asked.running.seed)
@@ -101,7 +114,20 @@ def replay(context: typer.Context, files: options.Files, asked: ReplayOptions) -
                 "method": asked.method, "model": asked.model,
             },
         )  # fmt: skip
-        _show(table, labels, places, asked.as_json, manifest, notes)
+        with together():
+            if asked.plot is not None:
+                _draw(table, labels.n_annotations, asked.plot, manifest, notes)
+            _show(table, labels, places, asked.as_json, manifest, notes)
+
+
+def _draw(table: dict[str, Any], n_labels: int, path: str, manifest: Any, notes: Notes) -> None:
+    from wisecrowd.reporting.plots import plot_replay, save_plot
+    from wisecrowd.storage.atomic import when_complete
+    from wisecrowd.storage.manifest import write_manifest
+
+    save_plot(plot_replay(table, n_labels), path)
+    write_manifest(path, manifest)
+    when_complete(lambda: notes(f"wrote {path}"))
 
 
 def _names(text: str) -> list[str]:

@@ -194,28 +194,37 @@ class Aggregator(Estimator):
         return self
 
     def update(
-        self, answers: Any, *, sweeps: int = 0, forget: float = 1.0, stepwise: bool = False
+        self,
+        answers: Any,
+        *,
+        sweeps: int = 0,
+        forget: float | str = 1.0,
+        stepwise: bool = False,
     ) -> Self:
-        """Add new answers to a fit, one at a time, without starting again (incremental EM).
+        """Add new answers to a fit without starting again (incremental EM).
 
         New tasks, workers and classes join. A repeated pair of task and worker replaces the old
         answer. Answers count in the order of their timestamps, else of tasks and workers. A method
-        that is not fitted is fitted. Some methods only have updates; the others say which.
+        that is not fitted is fitted. Methods with counts per worker, such as dawid-skene and
+        one-coin, use one answer at a time; the others use all of them, then pass over all tasks
+        from the previous posterior. Methods that do not iterate name those that can be updated.
 
         Parameters
         ----------
         answers : CrowdLabels, long frame, (task, worker, label) or tasks × workers matrix
             The new answers only.
         sweeps : int
-            Passes over all tasks after the new answers; with many, the result is that of ``fit``.
-        forget : float
-            Factor, up to 1, of the weight of all earlier answers, for workers who change.
+            Further passes over all tasks; with many, the result is that of ``fit``.
+        forget : float or "auto"
+            Factor, up to 1, of the weight of all earlier answers, for workers who change. "auto"
+            takes the best of 1, 0.9, 0.7 and 0.5: each updates a copy with the earlier half of the
+            new answers and predicts the later half. Only for methods with counts per worker.
         stepwise : bool
             Keep nothing but counts, for endless streams (stepwise EM). Results are then about the
-            tasks of the new answers only.
+            tasks of the new answers only. Only for dawid-skene.
         """
         if not self.tags().online:
-            able = importlib.import_module("wisecrowd.families.incremental").updatable()
+            able = importlib.import_module("wisecrowd.families.updating").updatable(self.takes)
             raise ParameterError(
                 f"{type(self).__name__} cannot be updated; fit it again with all labels, or use "
                 f"one of {', '.join(able)}."
@@ -223,7 +232,7 @@ class Aggregator(Estimator):
         if not self.__sklearn_is_fitted__():
             return self.fit(answers)
         self._validate_parameters()
-        importlib.import_module("wisecrowd.families.incremental").update_method(
+        importlib.import_module("wisecrowd.families.updating").update_method(
             self, answers, sweeps=sweeps, forget=forget, stepwise=stepwise
         )
         return self
@@ -361,10 +370,17 @@ class Aggregator(Estimator):
 
     # ------------------------------------------------------------------------------ keep results
 
-    def save(self, path: Any) -> None:
-        """Write the fitted method as a folder of JSON and npy files; wisecrowd.load reads it."""
+    def save(self, path: Any, *, labels: bool = False) -> None:
+        """Write the fitted method as a folder of JSON and npy files; wisecrowd.load reads it.
+
+        With ``labels`` the labels of the fit are in it too, so that ``update`` works after loading.
+        """
         self._require_fitted()
-        importlib.import_module("wisecrowd.storage.saved_methods").save(self, path)
+        storage = importlib.import_module("wisecrowd.storage.saved_methods")
+        kept = None
+        if labels:
+            kept = importlib.import_module("wisecrowd.families.updating").state_of(self)
+        storage.save(self, path, kept)
 
 
 def _first(columns: dict[str, NDArray[Any]]) -> tuple[str, NDArray[Any]]:

@@ -22,15 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.concurrency import exclusive_fit
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.arrow import kind_of
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import check_flag, check_integer, check_number
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.core.result import dense_rows
-from wisecrowd.core.task_prior import as_task_prior
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.incremental.reference import Stream
 
@@ -40,7 +37,6 @@ Longs = NDArray[np.int64]
 RECOUNT = 10_000  # answers after which counts are computed again, against rounding
 WORK = 20  # annotations that take as long as one answer
 STEP = 0.6  # exponent of the stepwise learning rate
-MOST_SWEEPS = 100_000
 STILL = 1e-12  # largest change of a posterior that ends the sweeps
 
 
@@ -54,6 +50,8 @@ class Arrival:
         All labels; a new answer replaces the old one of its pair.
     order : (n,) int
         Rows of the new answers, in their order.
+    place : (n_old_tasks,), (n_old_classes,) int
+        Positions of the tasks and classes of the previous fit.
     start : (n_tasks, n_classes)
         Posterior of the previous fit, zero for new tasks.
     scale : (n_tasks,)
@@ -64,18 +62,25 @@ class Arrival:
 
     labels: CrowdLabels
     order: Longs
+    place: tuple[Longs, Longs]
     start: Floats
     scale: Floats
     fresh: Floats
+
+    def placed(self, probas: Any) -> Floats:
+        """Return a posterior of the previous fit for all tasks and classes, zero for new ones."""
+        rows = np.zeros((self.labels.n_tasks, self.labels.n_classes))
+        rows[np.ix_(*self.place)] = dense_rows(probas)
+        return rows
 
 
 def joined(
     old: CrowdLabels, probas: Any, scale: Floats, new: CrowdLabels, forget: float
 ) -> Arrival:
     """Join new answers to the labels of a fit; new tasks, workers and classes join."""
-    ids = {name: _union(getattr(old, name), getattr(new, name))
+    ids = {name: union(getattr(old, name), getattr(new, name))
            for name in ("tasks", "workers", "classes")}  # fmt: skip
-    parts = [_recoded(data, ids) for data in (old, new)]
+    parts = [recoded(data, ids) for data in (old, new)]
     task, worker, label = (
         np.concatenate([part[n] for part in parts]).astype(np.int64) for n in range(3)
     )
@@ -83,10 +88,7 @@ def joined(
     weight = None
     if old.weight is not None or new.weight is not None:
         weight = np.concatenate([_weights(old), _weights(new)])
-    key = task * len(ids["workers"]) + worker
-    order = np.argsort(key, kind="stable")
-    answered_again = np.isin(key, key[is_new]) & ~is_new
-    order = order[~answered_again[order]]
+    order = latest(task * len(ids["workers"]) + worker, is_new)
     labels = CrowdLabels(
         task[order].astype(np.int32), worker[order].astype(np.int32),
         label[order].astype(np.int32), ids["tasks"], ids["workers"], ids["classes"],
@@ -98,23 +100,38 @@ def joined(
     if times is not None:
         when = np.concatenate([np.zeros(old.n_annotations), times])[order][arrived]
         arrived = arrived[np.argsort(when, kind="stable")]
-    start = np.zeros((labels.n_tasks, labels.n_classes))
-    rows, columns = lookup(old.tasks, ids["tasks"]), lookup(old.classes, ids["classes"])
-    start[np.ix_(rows, columns)] = dense_rows(probas)
+    rows, columns = (
+        lookup(getattr(old, name), ids[name]).astype(np.int64) for name in ("tasks", "classes")
+    )
     weights = np.ones(labels.n_tasks)
     weights[rows] = forget * scale
     fresh = np.zeros(labels.n_classes)
     np.add.at(fresh, labels.label, 1 / labels.labels_per_task[labels.task])
     fresh[columns] = 0.0
-    return Arrival(labels, arrived, start, weights, fresh)
+    found = Arrival(labels, arrived, (rows, columns), np.empty((0, 0)), weights, fresh)
+    return replace(found, start=found.placed(probas))
 
 
-def _union(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+def latest(key: Longs, is_new: NDArray[np.bool_]) -> Longs:
+    """Return the rows sorted by the key of their pair, without those that were answered again."""
+    order = np.argsort(key, kind="stable")
+    answered_again = np.isin(key, key[is_new]) & ~is_new
+    return np.asarray(order[~answered_again[order]])
+
+
+def union(old: NDArray[Any], new: NDArray[Any]) -> NDArray[Any]:
+    """Return the old ids, then those that are new; both must be of the same type."""
+    if len(old) and len(new) and kind_of(old.tolist()[0]) != kind_of(new.tolist()[0]):
+        raise DataError(
+            f"The fit has ids such as {old.tolist()[0]!r} and the new answers have ids such as "
+            f"{new.tolist()[0]!r}; give ids of the same type."
+        )
     more = new[lookup(new, old) < 0]
     return old if not len(more) else np.concatenate([old.astype(object), more.astype(object)])
 
 
-def _recoded(data: CrowdLabels, ids: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+def recoded(data: CrowdLabels, ids: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """Return the codes of tasks, workers and labels in other vocabularies."""
     return [
         lookup(getattr(data, name), ids[name])[codes]
         for name, codes in (("tasks", data.task), ("workers", data.worker), ("classes", data.label))
@@ -194,9 +211,9 @@ def joined_stream(state: StreamState, old: Any, new: CrowdLabels) -> tuple[Crowd
 
     ``old`` has the ids of the fit, ``workers_`` and ``classes_``; tasks are those of the answers.
     """
-    ids = {"tasks": new.tasks, "workers": _union(old.workers_, new.workers),
-           "classes": _union(old.classes_, new.classes)}  # fmt: skip
-    task, worker, label = _recoded(new, ids)
+    ids = {"tasks": new.tasks, "workers": union(old.workers_, new.workers),
+           "classes": union(old.classes_, new.classes)}  # fmt: skip
+    task, worker, label = recoded(new, ids)
     order = np.lexsort((worker, task))
     data = replace(
         new, task=task[order].astype(np.int32), worker=worker[order].astype(np.int32),
@@ -231,70 +248,25 @@ def stepwise_pass(
     return StreamState(table, seen, mass, n)
 
 
-# ------------------------------------------------------------------------------------ all methods
-
-
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What a fit keeps for updates: its labels, gold codes, and the weights of tasks."""
+    """What a fit keeps for updates.
 
-    labels: CrowdLabels
-    gold: NDArray[np.int32] | None
+    Attributes
+    ----------
+    labels : CrowdLabels or CrowdNumbers
+    gold : (n_tasks,), optional
+        Known classes as codes, -1 if unknown, or known numbers, NaN if unknown.
+    scale : (n_tasks,), optional
+        Weight of each task's contribution, which forgetting reduces.
+    given : bool
+        Whether the fit had a task prior.
+    stream : StreamState, optional
+        Counts of a stream that keeps nothing else.
+    """
+
+    labels: Any
+    gold: NDArray[Any] | None
     scale: Floats | None = None
     given: bool = False
     stream: StreamState | None = None
-
-
-def update_method(method: Any, answers: Any, *, sweeps: int, forget: float, stepwise: bool) -> None:
-    """Update a fitted method with new answers and publish the result."""
-    check_integer("sweeps", sweeps, 0, MOST_SWEEPS)
-    check_number("forget", forget, 0.0, 1.0)
-    if forget == 0:
-        raise ParameterError("forget is 0; give a number above 0, or fit again without old labels.")
-    check_flag("stepwise", stepwise)
-    kept: Kept | None = vars(method).get("_kept")
-    if kept is None:
-        raise DataError(
-            f"This {type(method).__name__} does not hold the labels of its fit, because it was "
-            "loaded from a file; fit again with all labels."
-        )
-    if kept.given:
-        raise DataError("A fit with a task prior cannot be updated; fit again with all labels.")
-    kind = method._kind()
-    new = kind.gate(answers)
-    if new.n_annotations == 0:
-        raise DataError("There are no answers to update with; give at least one.")
-    if stepwise or kept.stream is not None:
-        _update_stepwise(method, kept, new, stepwise)
-        return
-    scale = np.ones(kept.labels.n_tasks) if kept.scale is None else kept.scale
-    arrival = joined(kept.labels, method.probas_, scale, new, forget)
-    gold = kept.gold
-    if gold is not None:
-        gold = np.append(gold, np.full(arrival.labels.n_tasks - len(gold), -1, dtype=np.int32))
-    problem = method._problem(arrival.labels, as_task_prior(None, gold, arrival.labels))
-    with exclusive_fit(method):
-        result, weights = method._update(problem, arrival, sweeps)
-        method._publish(arrival.labels, result)
-        method._kept = Kept(arrival.labels, gold, weights)
-
-
-def _update_stepwise(method: Any, kept: Kept, new: CrowdLabels, stepwise: bool) -> None:
-    if not stepwise:
-        raise ParameterError(
-            "After a stepwise update the old labels are gone; update with stepwise=True, or fit "
-            "again."
-        )
-    if not hasattr(method, "_stepwise"):
-        raise ParameterError(
-            f"{type(method).__name__} has no stepwise updates; use DawidSkene, or stepwise=False."
-        )
-    with exclusive_fit(method):
-        data, result, state = method._stepwise(kept, new)
-        method._publish(data, result)
-        method._kept = Kept(data, None, stream=state)
-
-
-def updatable() -> list[str]:
-    """Return the names of the methods that have online updates."""
-    return [name for name in method_names() if get_method(name).promises.online]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -89,8 +90,12 @@ class NoiseEM(NumberAggregator):
         model = self._model(problem, pivot)
         shards: MemoryShards = problem.cut(8 * data.n_workers * len(pivot))
         states = shards.begin(model)
-        _, stats = shards.map_reduce(model, "start", states, None)
-        params = self._first(model, stats, data)
+        before = vars(self).get("_before")
+        if before is None:
+            _, stats = shards.map_reduce(model, "start", states, None)
+            params = self._first(model, stats, data)
+        else:
+            params = before._params_at(problem, pivot)
         run = iterate(
             model, shards, params, states, max_iter=self.max_iter, tol=self.tol,
             settled=lambda stats, params: params.moved < self.tol,
@@ -104,6 +109,20 @@ class NoiseEM(NumberAggregator):
             history=run.history,
             extra=self._learned(data, pivot, run),
         )
+
+    def _continued(self, problem: NumberProblem, passes: int) -> Fit:
+        """Return the fit after some passes from the parameters of the previous fit."""
+        made = copy.deepcopy(self).set_params(max_iter=passes)
+        made._forget()
+        vars(made)["_before"] = self
+        return made._fit(problem)
+
+    def _params_at(self, problem: NumberProblem, pivot: Floats) -> NoiseParams:
+        """Return the fitted parameters for a model with another pivot; new workers join."""
+        params = self._fitted(problem)[1]
+        spread = np.where(params.bias_variance > 0, params.bias_variance, params.omega)
+        mean = self.truth_mean_[self._question_places(problem.data)] - pivot
+        return replace(params, mean=mean, bias_variance=spread)
 
     def _learned(self, data: CrowdNumbers, pivot: Floats, run: LoopResult) -> dict[str, Any]:
         """Return the attributes that the fit publishes."""

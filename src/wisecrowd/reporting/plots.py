@@ -1,7 +1,8 @@
-"""Plots of fitted methods; they need matplotlib."""
+"""Plots of fitted methods and of replays; they need matplotlib."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +12,9 @@ from wisecrowd.core.exceptions import DataError, MissingDependencyError, Paramet
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.reporting.text import shorten, shown
+from wisecrowd.storage.atomic import atomic_write
 
+FORMATS = ("png", "svg", "pdf")
 MOST_CLASSES = 40  # maximum number of readable names on an axis
 
 
@@ -72,6 +75,58 @@ def plot_convergence(model: Any, ax: Any = None) -> Any:
     axes.set(xlabel="iteration", ylabel="objective")
     axes.set_title(type(model).__name__ + ("" if model.converged_ else ", not converged"))
     return axes
+
+
+def plot_replay(table: Mapping[str, Any], n_labels: int, ax: Any = None) -> Any:
+    """Draw accuracy against labels for each policy, with two standard errors of the seeds.
+
+    Parameters
+    ----------
+    table : mapping of str to sequence
+        Columns ``policy``, ``budget``, ``accuracy`` and ``standard_error``, as of a replay.
+    n_labels : int
+        Labels of the whole log.
+    ax : matplotlib axes, optional
+    """
+    axes = _axes(ax, "plot_replay")
+    policy = np.asarray(table["policy"], dtype=object)
+    budget, accuracy, error = (
+        np.asarray(table[name], dtype=np.float64)
+        for name in ("budget", "accuracy", "standard_error")
+    )
+    for name in dict.fromkeys(policy.tolist()):
+        own = np.flatnonzero(policy == name)
+        own = own[np.argsort(budget[own], kind="stable")]
+        axes.errorbar(
+            budget[own] * n_labels, accuracy[own], yerr=2 * np.nan_to_num(error[own]),
+            marker="o", markersize=4, linewidth=1.2, capsize=2, label=_literal(name),
+        )  # fmt: skip
+    axes.set(xlabel="labels", ylabel="accuracy")
+    axes.legend()
+    return axes
+
+
+def save_plot(axes: Any, path: str) -> None:
+    """Write the figure of some axes as .png, .svg or .pdf, complete or not at all."""
+    with atomic_write(path, "wb") as file:
+        axes.figure.savefig(file, format=plot_format(path), dpi=150)
+    import_module("matplotlib.pyplot").close(axes.figure)
+
+
+def plot_format(path: str) -> str:
+    """Return the format that a file's name asks for.
+
+    Examples
+    --------
+    >>> plot_format("replay.svg")
+    'svg'
+    """
+    kind = path.rpartition(".")[2].lower()
+    if kind not in FORMATS:
+        raise ParameterError(
+            f"A plot is written as {', '.join(FORMATS)}; let the name {path} end in one of these."
+        )
+    return kind
 
 
 def _literal(value: Any) -> str:

@@ -29,13 +29,16 @@ PRIORS = (
     "Mixture", "OneCoin",  # the former names, in files of earlier versions
 )  # fmt: skip
 
-_PARAMETERS = "parameters"
+UPDATING = "wisecrowd.families.updating"  # also above; reads the labels that updates need
+_PARAMETERS, _KEPT = "parameters", "kept"
 _METHOD, _PRIOR, _FINDING, _MODULE = "$method", "$prior", "$finding", "$module"
 _DATES = {date: "M8[D]", datetime: "M8[us]", timedelta: "m8[us]"}
 _LEARNED = re.compile(r"[A-Za-z]\w*_")
 
 
-def save(method: Estimator, path: str | os.PathLike[str]) -> None:
+def save(
+    method: Estimator, path: str | os.PathLike[str], kept: Mapping[str, Any] | None = None
+) -> None:
     """Write a fitted method as a folder of JSON and npy files that is complete or not there.
 
     Parameters
@@ -46,6 +49,8 @@ def save(method: Estimator, path: str | os.PathLike[str]) -> None:
     path : str or path-like
         The folder. An older model there is replaced; a folder that holds anything else is left
         alone, with an error.
+    kept : mapping of str to value, optional
+        What updates need besides: the labels of the fit.
 
     Raises
     ------
@@ -68,7 +73,8 @@ def save(method: Estimator, path: str | os.PathLike[str]) -> None:
     """
     name, parameters, learned = _take_apart(method)
     files = method._network_files() if hasattr(method, "_network_files") else {}
-    save_state(path, name, {_PARAMETERS: parameters, **learned}, files)
+    more = {} if kept is None else {_KEPT: dict(kept)}
+    save_state(path, name, {_PARAMETERS: parameters, **learned, **more}, files)
 
 
 def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
@@ -90,7 +96,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
     """
     saved = load_state(path)
     learned = dict(saved.state)
-    parameters = learned.pop(_PARAMETERS, None)
+    parameters, kept = learned.pop(_PARAMETERS, None), learned.pop(_KEPT, None)
     try:
         if isinstance(parameters, dict) and _MODULE in parameters:
             shown = parameters.pop(_MODULE)
@@ -102,6 +108,8 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
         method = _put_together(saved.kind, parameters, learned)
         if learned and hasattr(method, "_set_network"):
             method._set_network(saved.files)
+        if kept is not None:
+            importlib.import_module(UPDATING).restore(method, kept)
         return method
     except (WisecrowdError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError,
             ValueError) as error:  # fmt: skip

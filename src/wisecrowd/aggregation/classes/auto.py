@@ -24,6 +24,8 @@ from wisecrowd.core.result import Fit, choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.core.votes import vote_table
+from wisecrowd.families.incremental import Arrival
+from wisecrowd.families.updating import continued_fit
 from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
@@ -143,8 +145,9 @@ class Auto(Aggregator):
         "reason_": SavedValue(lambda value: isinstance(value, str), "a sentence"),
     }
     promises: ClassVar[Tags] = Tags(
-        inductive=False, predicts=True, exact_replication=False, pooled=True, stochastic=True
-    )
+        inductive=False, predicts=True, exact_replication=False, pooled=True, stochastic=True,
+        online=True,
+    )  # fmt: skip
     footprint = Footprint(label=40.0, task=60.0, cell=120.0, confusion=150.0)
 
     def _validate_parameters(self) -> None:
@@ -191,7 +194,21 @@ class Auto(Aggregator):
         parts = [_fit_member(name, problem) for name in names]
         temperature = _temperature(names, problem)
         probas = _pool([result.probas for _, result in parts], problem, temperature)
-        return _result(problem.data, probas, parts, names, scores, temperature)
+        return _result(problem.data, probas, parts, names, _score_table(scores), temperature)
+
+    def _continued(self, problem: Problem, arrival: Arrival, passes: int) -> Fit:
+        """Return the pool of the same members after some passes from their previous posteriors."""
+        problem = with_class_prior(problem, self.class_prior)
+        names, parts = [], []
+        for member in self.members_:
+            names.append(kebab_case(type(member).__name__))
+            rng = as_generator(getattr(member, "random_state", None))
+            result = continued_fit(member, replace(problem, rng=rng), arrival, passes)
+            made = type(member)(**member.get_params(deep=False))
+            made._publish(problem.data, replace(result, findings=()))
+            parts.append((made, result))
+        probas = _pool([result.probas for _, result in parts], problem, self.temperature_)
+        return _result(problem.data, probas, parts, names, self.scores_, self.temperature_)
 
     def _choice(self, problem: Problem) -> tuple[list[str], dict[str, HeldOutScore]]:
         """Return the names of the members, the chosen one first, and the held-out scores."""
@@ -333,7 +350,7 @@ def _result(
     probas: Any,
     parts: Sequence[tuple[Aggregator, Fit]],
     names: Sequence[str],
-    scores: Mapping[str, HeldOutScore],
+    table: dict[str, dict[str, float]],
     temperature: float,
 ) -> Fit:
     chosen = parts[0][1]
@@ -346,7 +363,6 @@ def _result(
     }
     overruled = labelled & _not_plurality(labels, codes)
     share = float(overruled.sum() / labelled.sum())
-    table = _score_table(scores)
     extra = {
         "chosen": names[0],
         "scores": table,

@@ -261,7 +261,7 @@ class BWA(Aggregator):
         "class_mean_": SavedArray("K"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, online=True)
     footprint = Footprint(label=59.8, cell=46.9)
 
     def _validate_parameters(self) -> None:

@@ -173,7 +173,9 @@ class CommunityBCC(VariationalConfusion):
         "community_confusion_": SavedArray("communities K K", "distribution"),
         "community_share_": SavedArray("communities", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, pooled=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, likelihood=True, confusion=True, pooled=True, online=True
+    )
     footprint = Footprint(label=14.0, task=14.1, cell=10.6, confusion=56.9)
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:

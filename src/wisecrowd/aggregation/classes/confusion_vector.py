@@ -132,7 +132,9 @@ class ConfusionVector(ConfusionEM):
     saves: ClassVar[dict[str, Saved]] = {
         "class_accuracy_": SavedArray("J K", "probability"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=14.0, task=15.1, cell=10.5, confusion=54.0)
 
     def _validate_parameters(self) -> None:

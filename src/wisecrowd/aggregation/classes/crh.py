@@ -83,7 +83,7 @@ class CRH(IterativeVote):
     tol: float = 0.0
     normalize: bool = True
 
-    promises: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, online=True)
     footprint = Footprint(label=21.4, task=11.5, dense=10.8)
 
     def _validate_parameters(self) -> None:

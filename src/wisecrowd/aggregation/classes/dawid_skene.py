@@ -11,14 +11,15 @@ from numpy.typing import NDArray
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.problem import Problem
-from wisecrowd.families.confusion import ConfusionEM, DirichletModel
+from wisecrowd.families.confusion import DirichletModel
+from wisecrowd.families.incremental_confusion import IncrementalConfusionEM
 from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DawidSkene(ConfusionEM):
+class DawidSkene(IncrementalConfusionEM):
     r"""A full confusion matrix per worker, by maximum likelihood or maximum a posteriori EM.
 
     .. math::

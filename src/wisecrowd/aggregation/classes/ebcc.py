@@ -202,7 +202,9 @@ class EBCC(VariationalConfusion):
         "subtype_posterior_": SavedArray("K subtypes", "positive"),
         "subtype_share_": SavedArray("K subtypes", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, confusion=True, stochastic=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, likelihood=True, confusion=True, stochastic=True, online=True
+    )
     footprint = Footprint(label=10.9, task=82.7, cell=90.7, confusion=569.0)
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:

@@ -82,7 +82,9 @@ class FastDawidSkene(ConfusionEM):
     n_init: int = 1
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=14.0, task=17.8, cell=7.83, confusion=58.9)
 
     def _model(self, problem: Problem) -> HardModel:

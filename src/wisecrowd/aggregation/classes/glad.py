@@ -340,7 +340,7 @@ class GLAD(Aggregator):
         "difficulty_": SavedArray("N", "positive"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, online=True)
     footprint = Footprint(label=31.8, cell=17.0)
 
     def _validate_parameters(self) -> None:

@@ -308,7 +308,7 @@ class HierarchicalDawidSkene(Aggregator):
     }
     promises: ClassVar[Tags] = Tags(
         inductive=False, predicts=True, likelihood=True, confusion=True, exact_replication=False,
-        pooled=True,
+        pooled=True, online=True,
     )  # fmt: skip
 
     def _validate_parameters(self) -> None:

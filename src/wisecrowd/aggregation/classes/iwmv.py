@@ -70,7 +70,7 @@ class IWMV(IterativeVote):
     max_iter: int = 50
     tol: float = 0.0
 
-    promises: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, online=True)
     footprint = Footprint(label=21.4, task=11.6, dense=10.8)
 
     def _new_weights(self, agreement: Floats, votes: Votes, old: Floats, number: int) -> Floats:

@@ -169,7 +169,9 @@ class MeanField(ConfusionEM):
         "expected_log_class_": SavedArray("K", "log"),
         "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=12.0, task=14.0, cell=11.0, confusion=290.0)
 
     def _validate_parameters(self) -> None:

@@ -116,7 +116,7 @@ class SpammerElimination(ConfusionEM):
         "spammer_": SavedArray("J", "flag"),
         "spammer_evidence_": SavedArray("J"),
     }
-    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True, online=True)
     footprint = Footprint(label=14.0, task=15.7, cell=10.4, confusion=64.1)
 
     def _validate_parameters(self) -> None:

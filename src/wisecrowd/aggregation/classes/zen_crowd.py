@@ -95,7 +95,9 @@ class ZenCrowd(OneCoinEM):
     accelerate: bool = False
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+    )
     footprint = Footprint(label=14.3, task=15.6, dense=11.5)
     class_prior = "uniform"
 

@@ -16,6 +16,7 @@ so that a label far from the others counts little. The E-step of a task and the 
 
 from __future__ import annotations
 
+import copy
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -194,7 +195,7 @@ class StudentEM(NoiseEM):
 
     nu: Any = 4
 
-    promises: ClassVar[Tags] = Tags(monotone=True, pooled=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, pooled=True, online=True)
     saves: ClassVar[dict[str, Saved]] = {
         "nu_": SavedValue(lambda value: value in CHOICES, "2, 4, 8 or inf"),
     }
@@ -210,6 +211,11 @@ class StudentEM(NoiseEM):
         found = NoiseEM._fit_numbers(chosen, problem)
         found.extra["nu"] = float(chosen.nu)
         return found
+
+    def _continued(self, problem: NumberProblem, passes: int) -> Fit:
+        """Return the fit after some passes, with the degrees of freedom of the previous fit."""
+        fixed = copy.deepcopy(self).set_params(nu=self.nu_)
+        return NoiseEM._continued(fixed, problem, passes)
 
     def _with_best_nu(self, problem: NumberProblem) -> StudentEM:
         """Return a copy with the degrees of freedom that predict held-out labels best."""

@@ -79,7 +79,7 @@ def _events(records: Iterable[dict[str, Any]], source: Source, request: Request)
             yield Dropped("tasks that nobody labelled")
         done.sort(key=_number)
         for made in done:
-            yield from _labels(task, _worker(made), made, compared)
+            yield from _labels(task, worker_of(made), made, compared)
         gold.look_at(task, done)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
@@ -133,12 +133,29 @@ def _number(made: dict[str, Any]) -> int:
     return number if isinstance(number, int) else 0
 
 
-def _worker(made: dict[str, Any]) -> Any:
+def worker_of(made: dict[str, Any]) -> Any:
     """Return the user's number, whether it stands alone or in an object with the address."""
     by = made.get("completed_by")
     if isinstance(by, dict):
         return by.get("id", by.get("email"))
     return made.get("created_username") if by is None else by
+
+
+def label_given(made: dict[str, Any], question: str) -> str | None:
+    """Return the label that an annotation gives a whole task; None if it was skipped or is empty.
+
+    Examples
+    --------
+    >>> choice = {"from_name": "c", "type": "choices", "value": {"choices": ["cat"]}}
+    >>> label_given({"result": [choice]}, "c"), label_given({"result": []}, "c")
+    ('cat', None)
+    """
+    if made.get("was_cancelled"):
+        return None
+    for event in _labels(None, None, made, lambda result: None):
+        if isinstance(event, LabelRecord) and event.question == question:
+            return as_text(event.label)
+    return None
 
 
 def _region(result: dict[str, Any]) -> str | None:

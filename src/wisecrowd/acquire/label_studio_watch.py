@@ -1,0 +1,201 @@
+"""A campaign in step with a Label Studio project: answers in by the API, the order out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from wisecrowd.acquire.campaign import Campaign
+from wisecrowd.acquire.label_studio_api import LabelStudioClient, LabelStudioError, UnreachableError
+from wisecrowd.acquire.label_studio_mirror import (
+    AnnotationMirror,
+    Link,
+    Told,
+    epoch_of,
+    find_control,
+)
+from wisecrowd.acquire.label_studio_order import Pushed, TaskState, push_order, rank_tasks
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.platforms.values import as_text
+
+FULL_EVERY = 20  # cycles between snapshots of all tasks
+MARGIN = 30.0  # seconds that a snapshot of the latest changes looks further back
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """What one cycle has done.
+
+    Attributes
+    ----------
+    told : Told
+        Answers that the webhooks have missed, or that nobody sends.
+    n_answers : int
+        Labels of the campaign.
+    pushed : Pushed or None
+        The order, if it was sent.
+    n_open : int
+        Places in the order that are still free.
+    stop : str or None
+        Why the campaign should stop.
+    """
+
+    told: Told
+    n_answers: int
+    pushed: Pushed | None
+    n_open: int
+    stop: str | None
+
+
+def linked(
+    client: LabelStudioClient, project: int, control: str | None, task_key: str | None
+) -> Link:
+    """Return the link to a project, after a look at its labelling interface."""
+    return Link(client.url, project, find_control(client.project(project), control), task_key)
+
+
+def task_names(client: LabelStudioClient, link: Link) -> list[str]:
+    """Return the ids of a project's tasks; one that has none is an error."""
+    names: list[str] = []
+    for page in client.tasks(link.project):
+        for task in page:
+            name = link.name_of(task)
+            if name is None:
+                raise DataError(
+                    f"Task {task.get('id')} of project {link.project} has no {link.task_key!r} in "
+                    "its data; name a key that all tasks have."
+                )
+            names.append(name)
+    if not names:
+        raise DataError(f"Project {link.project} has no tasks; import some first.")
+    return names
+
+
+class Watcher:
+    """Cycles of a campaign: read what changed, and send the order when it has changed.
+
+    Parameters
+    ----------
+    client : LabelStudioClient
+    campaign : Campaign
+    link : Link
+    n : int
+        Queries that Label Studio gets at a time.
+    """
+
+    def __init__(self, client: LabelStudioClient, campaign: Campaign, link: Link, n: int) -> None:
+        self._client, self._campaign, self._link, self._n = client, campaign, link, n
+        self._mirror = AnnotationMirror(campaign, link)
+        self._states: dict[int, TaskState] = {}
+        self._latest = 0.0  # time of the last change that was read
+        self._n_cycles = 0
+        self._order: list[int] = []
+        self._sent: tuple[Any, ...] | None = None  # what the order was made from
+
+    def cycle(self, push: bool = True) -> Cycle:
+        """Read, and send the order if the fit is a new one or half of the order is answered."""
+        told = self.read()
+        stop = self._campaign.stop_report().reason
+        pushed = None
+        if push and self._is_due(stop):
+            try:
+                pushed = self._push(stop)
+            except UnreachableError:
+                raise
+            except LabelStudioError:  # a task was deleted a moment ago
+                told = told.plus(self.read(full=True))
+                pushed = self._push(stop)
+        return Cycle(told, self._campaign.labels.n_annotations, pushed, self._n_open(), stop)
+
+    # ------------------------------------------------------------------------------------- in
+
+    def read(self, full: bool = False) -> Told:
+        """Bring the campaign up to date: tasks that changed, and from time to time all."""
+        n_tasks = self._client.project(self._link.project).get("task_number")
+        full = full or self._n_cycles % FULL_EVERY == 0 or n_tasks != len(self._states)
+        told, seen = Told(), set()
+        for page, mark in self._pages(full):
+            told = told.plus(self._mirror.take_snapshot(page, mark))
+            for task in page:
+                name = self._link.name_of(task)
+                if name is not None:
+                    self._states[int(task["id"])] = TaskState.of(name, task)
+                seen.add(int(task["id"]))
+        if full:
+            told = told.plus(self._forget({*self._states, *self._mirror.annotated_tasks()} - seen))
+        self._n_cycles += 1
+        return told
+
+    def _pages(self, full: bool) -> Iterator[tuple[list[dict[str, Any]], int]]:
+        """Yield pages of tasks, each with the mark from before it was requested.
+
+        All tasks are one page, because the campaign wants their answers in the order of time.
+        """
+        since, latest = self._latest - MARGIN, self._latest
+        pages = self._client.tasks(self._link.project, newest_first=not full)
+        if full:
+            mark = self._mirror.mark()
+            everything = [task for page in pages for task in page]
+            yield everything, mark
+            times = [epoch_of(task.get("updated_at")) for task in everything]
+            self._latest = max([latest, *times])
+            return
+        while True:
+            mark = self._mirror.mark()
+            page = next(pages, None)
+            if page is None:
+                break
+            times = [epoch_of(task.get("updated_at")) for task in page]
+            latest = max(latest, *times)
+            yield page, mark
+            if min(times) < since:
+                break
+        self._latest = latest
+
+    def _forget(self, missing: set[int]) -> Told:
+        """Drop tasks that were deleted; a page may have missed one that was not."""
+        gone = [task for task in sorted(missing) if not self._client.has_task(task)]
+        for task in gone:
+            self._states.pop(task, None)
+        return self._mirror.remove_tasks(gone)
+
+    # ------------------------------------------------------------------------------------ out
+
+    def _is_due(self, stop: str | None) -> bool:
+        now = self._made_from(stop)
+        half_answered = 2 * self._n_open() < len(self._order)
+        if self._sent is None or now[:2] != self._sent[:2]:
+            return True
+        return half_answered and now != self._sent
+
+    def _made_from(self, stop: str | None) -> tuple[Any, ...]:
+        rounds = self._campaign.rounds()
+        fitted = rounds[-1].n_answers if rounds else 0
+        return stop is None, fitted, self._campaign.labels.n_annotations, len(self._states)
+
+    def _push(self, stop: str | None) -> Pushed:
+        order = [] if stop is not None else self._ranked()
+        pushed = push_order(self._client, self._link.project, order, self._states)
+        self._order = pushed.tasks
+        self._sent = self._made_from(stop)
+        return pushed
+
+    def _ranked(self) -> list[int]:
+        """Return the numbers of the next tasks; those that nobody can take come last."""
+        numbers = {state.name: number for number, state in self._states.items()}
+        deleted = max(len(self._campaign.labels.tasks) - len(numbers), 0)
+        names = [as_text(task) or "" for task in rank_tasks(self._campaign, self._n + deleted)]
+        order = [numbers[name] for name in names if name in numbers][: self._n]
+        n_workers = len(self._campaign.labels.workers)
+        return sorted(order, key=lambda task: self._is_skipped(self._states[task], n_workers))
+
+    @staticmethod
+    def _is_skipped(state: TaskState, n_workers: int) -> bool:
+        """Return whether every known worker has answered or skipped a task."""
+        return state.skips > 0 and state.annotations + state.skips >= n_workers
+
+    def _n_open(self) -> int:
+        """Return how many places of the order are free."""
+        found = (self._states[task] for task in self._order if task in self._states)
+        return sum(max(one.overlap - one.annotations, 0) for one in found if one.is_open())

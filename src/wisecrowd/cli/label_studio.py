@@ -1,0 +1,405 @@
+"""``wisecrowd label-studio``: answers from a project, and our order into it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wisecrowd.cli import options
+from wisecrowd.cli.asking_options import Asking
+from wisecrowd.cli.option_groups import command
+
+if TYPE_CHECKING:
+    from wisecrowd.acquire.campaign import Campaign
+    from wisecrowd.acquire.label_studio_api import LabelStudioClient
+    from wisecrowd.acquire.label_studio_mirror import Link
+    from wisecrowd.acquire.label_studio_watch import Cycle, Watcher
+    from wisecrowd.cli.terminal import Notes
+
+STOP = 4  # exit code: the stop rule says stop
+DATABASE = "campaign.db"
+Folder = Annotated[
+    str, typer.Argument(metavar="FOLDER", help="Folder of the campaign; made if it is not there.")
+]
+Queries = Annotated[
+    int,
+    typer.Option("-n", "--queries", min=1, max=10_000, metavar="N",
+                 help="Queries that Label Studio gets at a time."),
+]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProjectOptions:
+    """Where the project is, and which of its answers count."""
+
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            envvar="LABEL_STUDIO_URL",
+            help="Address of Label Studio, as http://127.0.0.1:8080.",
+        ),
+    ] = None
+    project: Annotated[
+        int | None, typer.Option("--project", min=1, metavar="N", help="Number of the project.")
+    ] = None
+    token: Annotated[
+        str,
+        typer.Option(
+            "--token",
+            metavar="env:NAME",
+            help="Environment variable with the token of a user of the project.",
+        ),
+    ] = "env:LABEL_STUDIO_API_KEY"
+    label: Annotated[
+        str | None,
+        typer.Option("--label", metavar="NAME", help="Control whose answers are the labels."),
+    ] = None
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="Key of the tasks' data that holds their ids (default: Label Studio's number).",
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullOptions:
+    """The options of ``wisecrowd label-studio pull``."""
+
+    source: ProjectOptions
+    campaign: Annotated[
+        str | None,
+        typer.Option("--campaign", metavar="FOLDER", help="Campaign that gets the answers too."),
+    ] = None
+    output: options.Output = None
+    as_json: options.Json = False
+    raw_csv: options.RawCsv = False
+    quiet: options.Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PushOptions:
+    """The options of ``wisecrowd label-studio push``."""
+
+    source: ProjectOptions
+    queries: Queries = 50
+    asking: Asking
+    seed: options.Seed = None
+    as_json: options.PrintJson = False
+    quiet: options.Quiet = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions:
+    """The options of ``wisecrowd label-studio watch``."""
+
+    source: ProjectOptions
+    every: Annotated[
+        float, typer.Option("--every", min=0.1, metavar="SECONDS", help="Time between two looks.")
+    ] = 10.0
+    webhook: Annotated[
+        str | None,
+        typer.Option(
+            "--webhook",
+            metavar="URL",
+            help="Have Label Studio report to a loop of this campaign, as "
+            "http://127.0.0.1:8765/webhooks/label-studio.",
+        ),
+    ] = None
+    secret: Annotated[
+        str | None,
+        typer.Option(
+            "--secret", metavar="env:NAME", help="Environment variable with the loop's secret."
+        ),
+    ] = None
+    queries: Queries = 50
+    asking: Asking
+    seed: options.Seed = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per look, on a line.")
+    ] = False
+    quiet: options.Quiet = False
+
+
+@command
+def pull(context: typer.Context, asked: PullOptions) -> None:
+    """Write the answers of a project as a table: task, worker, label, timestamp.
+
+    Of several annotations by one user the latest counts; skipped and empty ones do not.
+    """
+    from wisecrowd.acquire.label_studio_mirror import counting_answers
+    from wisecrowd.cli.inputs import describe_run
+    from wisecrowd.cli.outputs import check_outputs, split_output
+    from wisecrowd.cli.progress import working
+    from wisecrowd.cli.terminal import Notes
+
+    places = split_output(asked.output, asked.as_json)
+    check_outputs([places[0]], [], others=filter(None, [places[1]]))
+    with Notes(asked.quiet) as notes:
+        client, link = _connected(asked.source, asked.campaign, notes)
+        with working("reading the project", notes):
+            tasks = [task for page in client.tasks(link.project) for task in page]
+            rows = counting_answers(tasks, link)
+        notes(f"{len(rows)} answers about {len(tasks)} tasks of project {link.project}")
+        if asked.campaign is not None:
+            with _campaign(asked.campaign, link, client, Asking(), None, notes) as campaign:
+                told = _watcher(client, campaign, link, 1).read()
+                notes(f"{asked.campaign}: {told.new} new answers, {told.withdrawn} withdrawn")
+        manifest = describe_run(context, [], method="label-studio pull", seed=None, parameters={})
+        _show_answers(rows, places, asked, manifest, notes)
+
+
+@command
+def push(context: typer.Context, folder: Folder, asked: PushOptions) -> None:
+    """Read the answers of a project once, and make the campaign's order that of its queue.
+
+    Label Studio then hands out our next queries first. The project is set to uncertainty sampling
+    with one annotation per task; the overlap of the queried tasks gives them more. The exit code is
+    4 when the stop rule says stop.
+    """
+    from wisecrowd.cli.outputs import print_json
+    from wisecrowd.cli.terminal import Notes
+
+    with Notes(asked.quiet) as notes:
+        client, link = _connected(asked.source, folder, notes)
+        with _campaign(folder, link, client, asked.asking, asked.seed, notes) as campaign:
+            done = _watcher(client, campaign, link, asked.queries).cycle()
+        _note_cycle(done, notes)
+        if asked.as_json:
+            print_json(_plain(done))
+    if done.stop is not None:
+        raise typer.Exit(STOP)
+
+
+@command
+def watch(context: typer.Context, folder: Folder, asked: WatchOptions) -> None:
+    """Keep a campaign and a project in step until the stop rule says stop, or Ctrl-C.
+
+    Every look reads what has changed in the project, which corrects what webhooks have missed, and
+    sends the order if it is a new one. A watch that was killed is started again with the same
+    command; FOLDER alone is enough then.
+    """
+    from pathlib import Path
+
+    from wisecrowd.acquire.loop_folder import only_loop
+    from wisecrowd.cli.terminal import Notes
+
+    with Notes(asked.quiet) as notes:
+        client, link = _connected(asked.source, folder, notes)
+        with (
+            _campaign(folder, link, client, asked.asking, asked.seed, notes) as campaign,
+            only_loop(Path(folder) / "label-studio", notes),
+        ):
+            if asked.webhook is not None:
+                _set_webhook(client, link, asked, notes)
+            notes(f"watching project {link.project} of {client.url} ; stop with Ctrl-C")
+            with _interruptible() as stop:
+                _look(_watcher(client, campaign, link, asked.queries), asked, stop, notes)
+        notes("stopped; nothing is lost")
+
+
+def _look(watcher: Watcher, asked: WatchOptions, stop: threading.Event, notes: Notes) -> None:
+    """Look again and again; a server that does not answer is waited for."""
+    from wisecrowd.acquire.label_studio_api import UnreachableError
+    from wisecrowd.cli.outputs import print_json
+
+    while not stop.is_set():
+        try:
+            done = watcher.cycle()
+        except UnreachableError as error:
+            notes(f"{error} Trying again every {asked.every:g} seconds.")
+        else:
+            _note_cycle(done, notes)
+            if asked.as_json:
+                print_json(_plain(done))
+            if done.stop is not None:
+                return
+        stop.wait(asked.every)
+
+
+@contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C or request to terminate into an event, so that a look is completed."""
+    stop = threading.Event()
+    before: dict[int, Any] = {}
+
+    def end(number: int, frame: Any) -> None:
+        stop.set()
+        signal.signal(number, before[number])
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        before[one] = signal.signal(one, end)
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+# ----------------------------------------------------------------------------------------- server
+
+
+def _connected(
+    asked: ProjectOptions, folder: str | None, notes: Notes
+) -> tuple[LabelStudioClient, Link]:
+    """Return the client and the link: that of the options, else that which the campaign has."""
+    from wisecrowd.acquire.label_studio_api import LabelStudioClient
+    from wisecrowd.acquire.label_studio_watch import linked
+    from wisecrowd.core.exceptions import ParameterError
+
+    stored = _stored_link(folder)
+    url = asked.url or (stored.url if stored else None)
+    project = asked.project or (stored.project if stored else None)
+    if url is None or project is None:
+        lacking = "--url URL" if url is None else "--project N"
+        raise ParameterError(f"Give {lacking}: the address of Label Studio and its project.")
+    client = LabelStudioClient(url, _from_environment(asked.token, "--token"))
+    if not client.is_private:
+        notes(f"{client.url} gets the token without encryption; use https")
+    control = asked.label or (stored.control if stored else None)
+    key = asked.task or (stored.task_key if stored else None)
+    return client, linked(client, project, control, key)
+
+
+def _stored_link(folder: str | None) -> Link | None:
+    from pathlib import Path
+
+    from wisecrowd.acquire.campaign import Campaign
+    from wisecrowd.acquire.label_studio_mirror import Link
+
+    if folder is None or not (Path(folder) / DATABASE).exists():
+        return None
+    with Campaign.open(Path(folder) / DATABASE) as campaign:
+        return Link.of(campaign)
+
+
+def _from_environment(place: str, option: str) -> str:
+    """Return the value of the environment variable that an option names."""
+    import os
+
+    from wisecrowd.core.exceptions import ParameterError
+
+    value = os.environ.get(place.removeprefix("env:")) if place.startswith("env:") else None
+    if not value:
+        raise ParameterError(
+            f"{option} names an environment variable, as env:NAME, that holds the value; set it, "
+            "or name another one."
+        )
+    return value
+
+
+def _set_webhook(client: LabelStudioClient, link: Link, asked: WatchOptions, notes: Notes) -> None:
+    from wisecrowd.acquire.label_studio_mirror import ACTIONS, webhook_secret
+    from wisecrowd.acquire.service import WEBHOOK_HEADER
+
+    assert asked.webhook is not None
+    headers = {}
+    if asked.secret is not None:
+        headers[WEBHOOK_HEADER] = webhook_secret(_from_environment(asked.secret, "--secret"))
+    new = client.set_webhook(link.project, asked.webhook, ACTIONS, headers)
+    notes(f"{'made' if new else 'corrected'} the webhook to {asked.webhook}")
+
+
+@contextmanager
+def _campaign(
+    folder: str,
+    link: Link,
+    client: LabelStudioClient,
+    asking: Asking,
+    seed: int | None,
+    notes: Notes,
+) -> Iterator[Campaign]:
+    """Open the campaign of a folder, or start one with the tasks of the project."""
+    from pathlib import Path
+
+    from wisecrowd.acquire.campaign import Campaign
+    from wisecrowd.acquire.label_studio_watch import task_names
+    from wisecrowd.acquire.suggesting import AskingRules
+    from wisecrowd.cli.inputs import KnownFile, read_gold
+    from wisecrowd.cli.options import Reading
+
+    path = Path(folder) / DATABASE
+    if path.exists():
+        made = Campaign.open(path)
+    else:
+        rules = asking.rules(seed)
+        AskingRules(**rules).check()
+        gold = KnownFile.given(asking.gold, "--gold", asking.gold_columns, Reading())
+        tasks = task_names(client, link)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        made = Campaign(tasks, gold=read_gold(gold, notes), open_tasks=True, path=path, **rules)
+        notes(f"started a campaign about {len(tasks)} tasks in {folder}")
+    with made:
+        link.store(made)
+        yield made
+
+
+def _watcher(client: LabelStudioClient, campaign: Campaign, link: Link, n: int) -> Watcher:
+    from wisecrowd.acquire.label_studio_watch import Watcher
+
+    return Watcher(client, campaign, link, n)
+
+
+# ----------------------------------------------------------------------------------------- output
+
+
+def _plain(done: Cycle) -> dict[str, Any]:
+    pushed = done.pushed
+    return {
+        "answers": done.n_answers, **done.told._asdict(), "open": done.n_open, "stop": done.stop,
+        "version": None if pushed is None else pushed.version,
+        "order": None if pushed is None else pushed.tasks,
+    }  # fmt: skip
+
+
+def _note_cycle(done: Cycle, notes: Notes) -> None:
+    from wisecrowd.cli.next_queries import REASONS
+
+    told = done.told
+    if any(told):
+        refused = f", {told.refused} refused (not among the classes)" if told.refused else ""
+        notes(f"{done.n_answers} answers: {told.new} new, {told.withdrawn} withdrawn{refused}")
+    if done.pushed is not None:
+        for name, value in done.pushed.replaced.items():
+            notes(f"changed the project's {name}, which was {value!r}")
+        if done.pushed.is_new:
+            notes(f"sent the order {done.pushed.version} of {len(done.pushed.tasks)} tasks")
+    if done.stop is not None:
+        notes(f"stop: {REASONS[done.stop]} ({done.stop}); the labelled tasks are closed")
+
+
+def _show_answers(
+    rows: list[tuple[str, str, str, float]],
+    places: tuple[str | None, str | None],
+    asked: PullOptions,
+    manifest: Any,
+    notes: Notes,
+) -> None:
+    import numpy as np
+
+    from wisecrowd.cli.outputs import give_json, rows_of, write_result
+    from wisecrowd.storage.atomic import together
+
+    output, document = places
+    columns = list(zip(*rows, strict=True)) or [()] * 4
+    names = ("task", "worker", "label")
+    table: dict[str, Any] = {
+        name: np.array(values, dtype=object) for name, values in zip(names, columns, strict=False)
+    }
+    table["timestamp"] = np.array(columns[3], dtype=np.float64)
+    with together():
+        if output is not None or not asked.as_json:
+            write_result(table, output, manifest, notes, raw=asked.raw_csv, estimates=False)
+        if asked.as_json:
+            answers = rows_of(table) if output is None else output
+            give_json(lambda: {"answers": answers, "notes": notes.said}, document, manifest, notes)
