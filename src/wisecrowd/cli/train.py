@@ -13,7 +13,10 @@ from wisecrowd.cli.options import Reading
 from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.cli.training_log import TrainingLog
     from wisecrowd.core.annotations import Annotations
     from wisecrowd.storage.manifest import Manifest
 
@@ -67,6 +70,9 @@ class TrainOptions:
     ] = None
     workers: options.Workers = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume interrupted training.")] = False
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Discard interrupted training and start again.")
+    ] = False
     gold_columns: options.GoldColumns = None
     preference_export: PreferenceExport
     reading: Reading
@@ -80,6 +86,14 @@ class TrainOptions:
         epochs = [] if self.epochs is None else [f"epochs={self.epochs}"]
         return [*(self.parameter or []), *epochs, *["selection=crowd"] * self.from_crowd]
 
+    def how_to_start(self) -> bool | None:
+        """Return whether to resume; None refuses to overwrite what could be resumed."""
+        from wisecrowd.core.exceptions import ParameterError
+
+        if self.resume and self.restart:
+            raise ParameterError("--resume and --restart exclude each other; give one of them.")
+        return self.resume or (False if self.restart else None)
+
 
 @command
 def train(
@@ -88,15 +102,18 @@ def train(
     """Train a predictor on features and the crowd's raw labels.
 
     It predicts classes or, with --type numbers, numbers; of votes on pairs, the score of an item.
-    Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps
-    the best model so far. --resume continues after a crash and reaches the same weights.
+    Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Every epoch is
+    logged in FOLDER.log.jsonl. Ctrl-C keeps the best model so far. --resume continues after it, or
+    after a crash, and reaches the same weights.
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels
     from wisecrowd.cli.main import INTERRUPTED
-    from wisecrowd.cli.outputs import check_outputs, print_json
+    from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.cli.training_log import TrainingLog, log_of
+    from wisecrowd.cli.training_summary import is_interrupted, outcome
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.io.feature_files import read_features, read_ids
@@ -106,12 +123,11 @@ def train(
     sources = [features, *files, *extra, *asked.preference_export.sources()]
     check_outputs(
         [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
-        others=asked.preference_export.places(),
+        others=[str(log_of(asked.output)), *asked.preference_export.places()],
     )  # fmt: skip
     model: Any = _named_learner(asked)
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.preference_export.check(None if model is None else model.takes)
-    checkpoint = _checkpoint_of(asked.output)
     with Notes(asked.quiet) as notes:
         labels = read_labels(files, reading, notes)
         if model is None:
@@ -119,16 +135,16 @@ def train(
             model = _default_learner(kind.name, asked)
             asked.preference_export.check(kind.name)
         method = kebab_case(type(model).__name__)
-        if "checkpoint" in model.get_params() and model.checkpoint is None:
-            model.checkpoint = str(checkpoint)
+        checkpoint = _set_checkpoint(model, method, asked, notes)
         table = read_features(features)
         ids = table.tasks if asked.ids is None else read_ids(asked.ids)
         known = _known(model, method, asked, gold, notes)
-        with working(f"training {method}", notes):
+        log = TrainingLog(log_of(asked.output), asked.resume)
+        with working(f"training {method}", notes, log=log.update):
             model.fit(
-                table.X, labels, **{_rows_are(model): ids}, resume=asked.resume, **known
+                table.X, labels, **{_rows_are(model): ids}, resume=asked.how_to_start(), **known
             )  # fmt: skip
-        notes(_outcome(method, model, labels))
+        notes(outcome(method, model, labels, _rows_are(model)))
         if "checkpoint" in model.get_params():
             model.checkpoint = None  # the location in this run does not matter to the next
         manifest = describe_run(
@@ -136,10 +152,9 @@ def train(
             seed=model.random_state,
         )  # fmt: skip
         _write(model, labels, asked, manifest, notes)
-        if asked.as_json:
-            print_json(_summary(model, labels, manifest, notes.said, asked.output))
-        if model.converged_:
-            for left in checkpoint.parent.glob(f"{checkpoint.name}*"):
+        _finish(model, labels, asked, manifest, notes, log)
+        if not is_interrupted(model):
+            for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
                 left.unlink(missing_ok=True)
     if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
@@ -207,12 +222,54 @@ def _write(model: Any, labels: Any, asked: TrainOptions, manifest: Manifest, not
                 write_result(table, path, manifest, notes, raw=asked.raw_csv)
 
 
-def _checkpoint_of(output: str) -> Any:
-    """Return the checkpoint's file, next to the model's folder, which is created at the end."""
+def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) -> Path:
+    """Return the checkpoint's file, next to the model's folder unless a parameter names it."""
     from pathlib import Path
 
-    place = Path(output)
-    return place.parent / f"{place.name}.checkpoint"
+    from wisecrowd.core.exceptions import ParameterError
+
+    place = Path(asked.output)
+    checkpoint = place.parent / f"{place.name}.checkpoint"
+    resume = asked.how_to_start()
+    if "checkpoint" not in model.get_params():
+        if checkpoint.exists() and resume is None:
+            raise ParameterError(
+                f"{checkpoint} holds an unfinished training of another method than {method}; "
+                "resume it with that command, discard it with --restart, or give -o another folder."
+            )
+        return checkpoint
+    if model.checkpoint is None:
+        model.checkpoint = str(checkpoint)
+    checkpoint = Path(model.checkpoint)
+    if resume and not checkpoint.exists():
+        notes(f"There is no checkpoint {checkpoint} to resume from; training starts at epoch 1.")
+    return checkpoint
+
+
+def _finish(
+    model: Any,
+    labels: Annotations,
+    asked: TrainOptions,
+    manifest: Manifest,
+    notes: Notes,
+    log: TrainingLog,
+) -> None:
+    """Print the summary, for people or as JSON."""
+    from wisecrowd.cli.outputs import print_json
+    from wisecrowd.cli.training_summary import best_and_worst, next_command, show
+
+    log.finish()
+    if log.error:
+        notes(f"The log {log.path} is incomplete: {log.error}")
+    elif log.path.exists():
+        notes(f"logged the epochs in {log.path}")
+    workers = best_and_worst(model)
+    following = next_command(model, asked.output, manifest.command, None)
+    show(workers, following, notes)
+    if asked.as_json:
+        found = _summary(model, labels, manifest, notes.said, asked.output)
+        written = str(log.path) if log.path.exists() else None
+        print_json({**found, "workers": workers, "log": written, "next": following})
 
 
 def read_validation(
@@ -240,19 +297,6 @@ def read_validation(
     return table.X[[row for row, _ in rows]], [value for _, value in rows]
 
 
-def _outcome(method: str, model: Any, labels: Annotations) -> str:
-    sizes = {name: len(ids) for name, ids in labels.vocabularies().items()}
-    sizes |= {_rows_are(model): len(getattr(model, f"{_rows_are(model)}_"))}
-    listed = ", ".join(f"{size} {name}" for name, size in sizes.items())
-    text = f"{method}: {listed}, {labels.n_annotations} labels; {model.n_iter_} "
-    chosen = getattr(model, "selection_", None)
-    text += "iterations" if chosen is None else "epochs"
-    if chosen in ("crowd", "gold"):
-        text += f", epoch {model.best_epoch_} chosen by "
-        text += "the crowd's held-out labels" if chosen == "crowd" else "the validation set"
-    return text
-
-
 def _summary(
     model: Any,
     labels: Annotations,
@@ -260,6 +304,8 @@ def _summary(
     said: list[str],
     output: str,
 ) -> dict[str, Any]:
+    from wisecrowd.cli.training_summary import held_out_score
+
     return {
         "method": manifest.method,
         "parameters": manifest.parameters,
@@ -271,7 +317,10 @@ def _summary(
         **{part: ids for part, ids in labels.vocabularies().items() if part in PARTS},
         "n_iter": model.n_iter_,
         "best_epoch": getattr(model, "best_epoch_", None),
+        "selection": getattr(model, "selection_", None),
+        "held_out_score": held_out_score(model),
         "finished": model.converged_,
+        "findings": [finding.to_dict() for finding in model.findings_],
         "history": list(model.history_),
         "model": output,
         "notes": said,

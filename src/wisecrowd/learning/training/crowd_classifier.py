@@ -57,7 +57,7 @@ class Training:
     labels: CrowdLabels
     gold: Ints
     valid: tuple[Any, Ints] | None = None
-    resume: bool = False
+    resume: bool | None = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class CrowdClassifier(Estimator):
         tasks: Any = None,
         gold: Any = None,
         valid: Any = None,
-        resume: bool = False,
+        resume: bool | None = False,
     ) -> Self:
         """Fit to features and annotations.
 
@@ -148,8 +148,8 @@ class CrowdClassifier(Estimator):
             Known classes, which the result keeps and the classifier learns from.
         valid : (X, y) of true classes, optional
             Validation set that selects the epoch.
-        resume : bool
-            Resume from the checkpoint of an interrupted fit.
+        resume : bool, optional
+            Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
         features = as_features(X)
