@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.feature_reading import FeatureReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.cli.training_log import TrainingLog
     from wisecrowd.core.annotations import Annotations
+    from wisecrowd.io.feature_files import FeatureTable
     from wisecrowd.storage.manifest import Manifest
 
 PARTS = ("classes", "items")  # vocabularies that the summary lists
@@ -25,7 +28,8 @@ Features = Annotated[
     str,
     typer.Argument(
         metavar="FEATURES",
-        help="Features, a row per task or item: .npy, or a table of numbers with their ids.",
+        help="Features, a row per task or item: .npy, .npz, a table with their ids, a Hugging Face "
+        "data set, or texts (with --embed).",
     ),
 ]
 
@@ -75,6 +79,7 @@ class TrainOptions:
     ] = False
     gold_columns: options.GoldColumns = None
     preference_export: PreferenceExport
+    feature_reading: FeatureReading
     reading: Reading
     as_json: options.PrintJson = False
     raw_csv: options.RawCsv = False
@@ -116,7 +121,7 @@ def train(
     from wisecrowd.cli.training_summary import is_interrupted, outcome
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
-    from wisecrowd.io.feature_files import read_features, read_ids
+    from wisecrowd.io.feature_files import ids_of_rows
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
@@ -136,8 +141,8 @@ def train(
             asked.preference_export.check(kind.name)
         method = kebab_case(type(model).__name__)
         checkpoint = _set_checkpoint(model, method, asked, notes)
-        table = read_features(features)
-        ids = table.tasks if asked.ids is None else read_ids(asked.ids)
+        table = asked.feature_reading.read(features, notes)
+        ids = ids_of_rows(table, asked.ids)
         known = _known(model, method, asked, gold, notes)
         log = TrainingLog(log_of(asked.output), asked.resume)
         with working(f"training {method}", notes, log=log.update):
@@ -195,7 +200,10 @@ def _known(model: Any, method: str, asked: TrainOptions, gold: Any, notes: Notes
     from wisecrowd.core.exceptions import ParameterError
 
     if _rows_are(model) == "tasks":
-        valid = read_validation(asked.valid, asked.valid_truth, reading=asked.reading)
+        valid = read_validation(
+            asked.valid, asked.valid_truth, reading=asked.reading,
+            read=lambda path: asked.feature_reading.read(path, notes),
+        )  # fmt: skip
         return {"gold": read_gold(gold, notes), "valid": valid}
     if gold is not None or asked.valid is not None or asked.valid_truth is not None:
         raise ParameterError(
@@ -264,7 +272,7 @@ def _finish(
     elif log.path.exists():
         notes(f"logged the epochs in {log.path}")
     workers = best_and_worst(model)
-    following = next_command(model, asked.output, manifest.command, None)
+    following = next_command(model, asked.output, manifest.command, asked.feature_reading.embed)
     show(workers, following, notes)
     if asked.as_json:
         found = _summary(model, labels, manifest, notes.said, asked.output)
@@ -277,6 +285,7 @@ def read_validation(
     truth: str | None,
     option: str = "--valid",
     reading: Reading | None = None,
+    read: Callable[[str], FeatureTable] | None = None,
 ) -> Any:
     """Return the features and true classes that two options name, or None without them."""
     from wisecrowd.cli.inputs import KnownFile
@@ -287,10 +296,10 @@ def read_validation(
         return None
     if features is None or truth is None:
         raise ParameterError(f"{option} and {option}-truth belong together; give both.")
-    table = read_features(features)
+    table = (read or read_features)(features)
     file = KnownFile(truth, f"{option}-truth", reading=reading or Reading())
     known = dict(zip(*file.pairs(), strict=True))
-    tasks = map(str, range(len(table.X))) if table.tasks is None else table.tasks.tolist()
+    tasks = map(str, range(table.X.shape[0])) if table.tasks is None else table.tasks.tolist()
     rows = [(row, known[task]) for row, task in enumerate(tasks) if task in known]
     if not rows:
         raise DataError(f"{truth} names none of the tasks of {features}.")

@@ -330,7 +330,7 @@ class CrowdRegressor(Estimator):
             estimator_type="regressor",
             target_tags=tags.TargetTags(required=True),
             regressor_tags=tags.RegressorTags(),
-            input_tags=tags.InputTags(),
+            input_tags=tags.InputTags(sparse=True),
         )
 
 

@@ -293,7 +293,7 @@ class ItemLearner(Estimator):
         return tags.Tags(
             estimator_type=None,
             target_tags=tags.TargetTags(required=True),
-            input_tags=tags.InputTags(),
+            input_tags=tags.InputTags(sparse=True),
         )
 
 
