@@ -56,12 +56,12 @@ def arrow_batches(folder: Path, name: str) -> Iterator[Any]:
 def _data_files(folder: Path, name: str) -> list[Path]:
     splits = _read_object(folder / _SPLITS).get("splits")
     if isinstance(splits, list) and splits:
-        listed = ", ".join(map(str, splits[:10]))
+        named = ", ".join(map(str, splits[:10]))
         raise DataError(
-            f"{name} holds several splits ({listed}); name the folder of one, such as "
+            f"{name} holds several splits ({named}); name the folder of one, such as "
             f"{folder / str(splits[0])}."
         )
-    listed = _read_object(folder / _STATE).get("_data_files")
+    listed: Any = _read_object(folder / _STATE).get("_data_files")
     names = [one.get("filename") for one in listed] if _are_objects(listed) else []
     files = [folder / one for one in names if isinstance(one, str) and Path(one).name == one]
     if not names:
