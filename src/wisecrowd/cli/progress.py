@@ -77,6 +77,8 @@ class Pace:
     what : str
     """
 
+    brief = False  # whether epochs must fit into a line of a terminal
+
     def __init__(self, what: str) -> None:
         self._what = what
         self._latest: Progress | None = None
@@ -100,7 +102,7 @@ class Pace:
     def _facts(self, now: Progress) -> str:
         rate = self._rate(now)
         if now.unit == "epoch":
-            return ", ".join(_epoch_facts(now, rate))
+            return ", ".join(_epoch_facts(now, rate, self.brief))
         facts = [f"{now.iteration}/{now.max_iter}"]
         if rate is not None:
             facts.append(f"{rate:.3g} iterations/s")
@@ -109,12 +111,12 @@ class Pace:
         return ", ".join(facts)
 
 
-def _epoch_facts(now: Progress, rate: float | None) -> list[str]:
+def _epoch_facts(now: Progress, rate: float | None, brief: bool) -> list[str]:
     facts = [f"epoch {now.iteration} of {now.max_iter}"]
     if now.objective is not None:
-        facts.append(f"loss {now.objective:.4g}")
+        facts.append(f"loss {now.objective:.{3 if brief else 4}g}")
     if now.score is not None:
-        facts.append(f"held-out score {now.score:.4g}")
+        facts.append(f"held-out {now.score:.3g}" if brief else f"held-out score {now.score:.4g}")
     if rate is not None:
         facts.append(f"{duration((now.max_iter - now.iteration + now.later) / rate)} left")
     return facts
@@ -168,6 +170,8 @@ class ProgressBar(Pace):
         Seconds before it appears; by default :data:`DELAY`.
     """
 
+    brief = True
+
     def __init__(self, what: str, delay: float | None = None) -> None:
         super().__init__(what)
         self._lock = threading.Lock()
@@ -195,14 +199,24 @@ class ProgressBar(Pace):
     def _show(self) -> None:
         # rich is imported here, in the timer's thread, so that short runs do not pay for it.
         from rich.console import Console
-        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            ProgressColumn,
+            SpinnerColumn,
+            TextColumn,
+            TimeElapsedColumn,
+        )
         from rich.progress import Progress as RichProgress
 
-        class OfIterations(BarColumn):
-            """A bar, of which the text about epochs, which is long, takes the place."""
+        class OfIterations(ProgressColumn):
+            """A column that epochs do not have, so that their text fits into one line."""
+
+            def __init__(self, column: ProgressColumn) -> None:
+                super().__init__()
+                self.column = column
 
             def render(self, task: Any) -> Any:
-                return "" if task.fields["is_epoch"] else super().render(task)
+                return "" if task.fields["is_epoch"] else self.column.render(task)
 
         with self._lock:
             if self._stopped:
@@ -210,9 +224,9 @@ class ProgressBar(Pace):
             shown = RichProgress(
                 SpinnerColumn(),
                 TextColumn("{task.description}", markup=False),
-                OfIterations(),
+                OfIterations(BarColumn()),
                 TextColumn("{task.fields[facts]}", markup=False),
-                TimeElapsedColumn(),
+                OfIterations(TimeElapsedColumn()),
                 console=Console(stderr=True),
                 transient=True,
                 redirect_stdout=False,

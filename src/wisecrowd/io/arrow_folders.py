@@ -11,13 +11,14 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.limits import require_rows, require_size
 
 _STATE = "state.json"  # names the files of the data; caches of later steps may lie beside them
+_INFO = "dataset_info.json"
 _SPLITS = "dataset_dict.json"
 _LONGEST = 16 << 20  # bytes of either of them
 
 
 def is_arrow_folder(path: Path) -> bool:
     """Return whether a path is a folder with a data set, or with several splits of one."""
-    return path.is_dir() and any((path / name).is_file() for name in (_STATE, _SPLITS))
+    return path.is_dir() and any((path / name).is_file() for name in (_STATE, _INFO, _SPLITS))
 
 
 def arrow_batches(folder: Path, name: str) -> Iterator[Any]:
