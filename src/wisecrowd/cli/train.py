@@ -114,7 +114,6 @@ def train(
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels
     from wisecrowd.cli.main import INTERRUPTED
-    from wisecrowd.cli.outputs import check_outputs
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.cli.training_log import TrainingLog, log_of
@@ -124,12 +123,7 @@ def train(
     from wisecrowd.io.feature_files import ids_of_rows
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
-    extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
-    sources = [features, *files, *extra, *asked.preference_export.sources()]
-    check_outputs(
-        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
-        others=[str(log_of(asked.output)), *asked.preference_export.places()],
-    )  # fmt: skip
+    sources = _checked_sources(features, files, asked)
     model: Any = _named_learner(asked)
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.preference_export.check(None if model is None else model.takes)
@@ -163,6 +157,20 @@ def train(
                 left.unlink(missing_ok=True)
     if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
+
+
+def _checked_sources(features: str, files: list[str], asked: TrainOptions) -> list[str]:
+    """Return all input files, none of which an output may overwrite."""
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.training_log import log_of
+
+    extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
+    sources = [features, *files, *extra, *asked.preference_export.sources()]
+    check_outputs(
+        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
+        others=[str(log_of(asked.output)), *asked.preference_export.places()],
+    )  # fmt: skip
+    return sources
 
 
 def _named_learner(asked: TrainOptions) -> Any:

@@ -103,7 +103,7 @@ def _text_column(table: Any, names: list[str], name: str, columns: Sequence[str]
 
 
 def _texts(column: Any, column_name: str, name: str) -> list[str]:
-    values: list[str] = column.to_pylist()
+    values: list[Any] = column.to_pylist()
     for row, value in enumerate(values):
         if not isinstance(value, str):
             what = "nothing" if value is None else repr(value)
