@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wisecrowd.core.registry import methods as methods
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
+    from wisecrowd.io.feature_files import read_features as read_features
     from wisecrowd.io.limits import limits as limits
     from wisecrowd.io.platforms.label_studio_predictions import (
         write_predictions as write_predictions,
@@ -57,6 +58,7 @@ _NAMES = {
     "priors": "wisecrowd.inference.priors:",
     "pseudonymize": "wisecrowd.io.pseudonyms:pseudonymize",
     "read": "wisecrowd.io.tables:read",
+    "read_features": "wisecrowd.io.feature_files:read_features",
     "report": "wisecrowd.reporting.document:report",
     "set_threads": "wisecrowd.engines.threads:set_threads",
     "show_versions": "wisecrowd.api:show_versions",

@@ -25,7 +25,7 @@ class Terminal:
 
     def write(self, text: str) -> int:
         self.text += text
-        if "objective" in self.text:
+        if "objective" in self.text or "held-out" in self.text:
             self.drawn.set()
         return len(text)
 
@@ -54,6 +54,19 @@ def test_long_work_shows_objective_and_rate(monkeypatch):
     assert "/100" in terminal.text
     assert "objective -12.5" in terminal.text
     assert "iterations/s" in terminal.text
+
+
+def test_epochs_fit_into_one_line_of_a_narrow_terminal(monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(progress, "DELAY", 0.01)
+    with progress.working("training crowd-layer", Notes()):
+        for epoch in range(1, 4):
+            report(Progress(epoch, 100, 0.51234, unit="epoch", score=-0.25678))
+            time.sleep(0.02)
+        assert terminal.drawn.wait(30)
+    assert "of 100, loss 0.512, held-out -0.257" in terminal.text
+    assert "\u2026" not in terminal.text  # nothing is cut off
 
 
 def test_short_work_shows_nothing(monkeypatch):

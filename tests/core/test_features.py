@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from wisecrowd.core import features
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.features import as_features, as_targets, is_dataset
 from wisecrowd.core.labels import CrowdLabels
@@ -61,12 +62,30 @@ def test_nan_and_infinity_name_row_and_column():
         (np.zeros((2, 0)), "0 feature"),
         (np.zeros((2, 2)) * 1j, "Complex"),
         ([["a", "b"]], "cannot be read as numbers"),
-        (sparse.eye_array(3).tocsr(), "toarray"),
+        (sparse.eye_array(3).tocsr() * 1j, "Complex"),
+        (sparse.csr_array((0, 3)), "no rows"),
+        (sparse.coo_array([[0, 0], [0, np.nan], [np.inf, 0]]), "NaN in row 1, column 1"),
     ],
 )
 def test_bad_features(X, message):
     with pytest.raises(DataError, match=message):
         as_features(X)
+
+
+def test_sparse_features_become_dense_if_they_fit(monkeypatch):
+    X = sparse.coo_array(np.eye(3, dtype=np.float32))
+    found = as_features(X)
+    np.testing.assert_array_equal(found, np.eye(3))
+    assert found.dtype == np.float32
+    assert as_features(sparse.eye_array(3, dtype=int)).dtype == np.float64
+    assert as_features(X, sparse=True).format == "csr"
+    twice = sparse.csr_array((np.ones(2), np.zeros(2, int), [0, 2]), shape=(1, 1))
+    assert as_features(twice, sparse=True).data.tolist() == [2.0]
+    assert twice.nnz == 2
+    monkeypatch.setattr(features, "available_memory", lambda: 4 * 35)
+    with pytest.raises(DataError, match=r"3 × 3 numbers.* take 36 bytes .*limit of 35 bytes"):
+        as_features(X)
+    assert as_features(X, sparse=True).shape == (3, 3)
 
 
 def test_the_number_of_features_is_that_of_the_fit():

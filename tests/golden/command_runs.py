@@ -20,10 +20,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 from tests.golden.results import HERE
 
+from wisecrowd.cli import progress
 from wisecrowd.cli.main import run
 
 INPUTS = HERE / "inputs"
@@ -32,7 +34,7 @@ MASKED = "(masked)"
 # Keys of manifests, summaries and saved models whose values say when and with what it was made.
 MASKED_KEYS = frozenset({
     "cpu_seconds", "created", "digest", "hash_seed", "libraries", "numpy", "output_sha256",
-    "platform", "python", "sha256", "threads", "wisecrowd", "wisecrowd_version",
+    "platform", "python", "sha256", "threads", "time", "wisecrowd", "wisecrowd_version",
 })  # fmt: skip
 
 CASES: dict[str, dict[str, list[str]]] = {
@@ -274,7 +276,12 @@ def options_of(command: str) -> list[str]:
 
 def _run_line(line: str) -> dict[str, Any]:
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), _fixed_environment():
+    with (
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+        _fixed_environment(),
+        mock.patch.object(progress, "DELAY", float("inf")),  # also on a slow machine
+    ):
         code = run(shlex.split(line))
     return {"line": line, "code": code, "out": _printed(out), "err": _printed(err)}
 

@@ -6,9 +6,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.optimize import minimize
 
 from wisecrowd.aggregation import DawidSkene
+from wisecrowd.core import features
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
@@ -171,3 +173,24 @@ def test_progress_is_reported():
     assert [p.iteration for p in seen] == [1, 2, 3]
     assert seen[-1].objective == model.history_[-1]["objective"]
     assert not model.converged_
+
+
+def test_sparse_features_give_the_same_fit_without_a_dense_array(monkeypatch):
+    monkeypatch.setattr(features, "available_memory", lambda: 0)  # nothing dense fits
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 120)
+    X = sparse.random_array((120, 12), density=0.2, rng=rng).toarray()
+    X[np.arange(120), truth] += 1
+    X[:, 11] = 0.0  # constant
+    votes = np.where(rng.random((120, 3)) < 0.7, truth[:, None], rng.integers(0, 3, (120, 3)))
+    dense = Raykar().fit(X, votes)
+    for make in (sparse.csr_matrix, sparse.coo_array):
+        lean = Raykar().fit(make(X), votes)
+        np.testing.assert_allclose(lean.probas_, dense.probas_, atol=1e-9)
+        np.testing.assert_allclose(lean.coef_, dense.coef_, atol=1e-9)
+        np.testing.assert_allclose(
+            lean.predict_proba(make(X[:9])), dense.predict_proba(X[:9]), atol=1e-9
+        )
+        assert lean.score(make(X), truth) == dense.score(X, truth)
+        both = dense.predict_proba(X, votes)
+        np.testing.assert_allclose(lean.predict_proba(make(X), votes), both, atol=1e-9)

@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.exports import Exports
+from wisecrowd.cli.feature_reading import FeatureReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
@@ -36,6 +37,7 @@ class PredictOptions:
     ids: options.Ids = None
     soft: options.Soft = False
     exports: Exports
+    feature_reading: FeatureReading
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -61,7 +63,7 @@ def predict(
         write_result,
     )
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.io.feature_files import read_features, read_ids
+    from wisecrowd.io.feature_files import ids_of_rows
     from wisecrowd.storage.atomic import together
 
     _require_answers(asked)
@@ -73,8 +75,8 @@ def predict(
     )  # fmt: skip
     with Notes(asked.quiet) as notes:
         method = _load(model)
-        table = read_features(features)
-        tasks = table.tasks if asked.ids is None else read_ids(asked.ids)
+        table = asked.feature_reading.read(features, notes)
+        tasks = ids_of_rows(table, asked.ids)
         crowd = None
         if asked.answers is not None:
             reading = replace(asked.reading, type=_type_of_answers(method, asked))

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.feature_reading import FeatureReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.cli.training_log import TrainingLog
     from wisecrowd.core.annotations import Annotations
+    from wisecrowd.io.feature_files import FeatureTable
     from wisecrowd.storage.manifest import Manifest
 
 PARTS = ("classes", "items")  # vocabularies that the summary lists
@@ -22,7 +28,8 @@ Features = Annotated[
     str,
     typer.Argument(
         metavar="FEATURES",
-        help="Features, a row per task or item: .npy, or a table of numbers with their ids.",
+        help="Features, a row per task or item: .npy, .npz, a table with their ids, a Hugging Face "
+        "data set, or texts (with --embed).",
     ),
 ]
 
@@ -67,8 +74,12 @@ class TrainOptions:
     ] = None
     workers: options.Workers = None
     resume: Annotated[bool, typer.Option("--resume", help="Resume interrupted training.")] = False
+    restart: Annotated[
+        bool, typer.Option("--restart", help="Discard interrupted training and start again.")
+    ] = False
     gold_columns: options.GoldColumns = None
     preference_export: PreferenceExport
+    feature_reading: FeatureReading
     reading: Reading
     as_json: options.PrintJson = False
     raw_csv: options.RawCsv = False
@@ -80,6 +91,14 @@ class TrainOptions:
         epochs = [] if self.epochs is None else [f"epochs={self.epochs}"]
         return [*(self.parameter or []), *epochs, *["selection=crowd"] * self.from_crowd]
 
+    def how_to_start(self) -> bool | None:
+        """Return whether to resume; None refuses to overwrite what could be resumed."""
+        from wisecrowd.core.exceptions import ParameterError
+
+        if self.resume and self.restart:
+            raise ParameterError("--resume and --restart exclude each other; give one of them.")
+        return self.resume or (False if self.restart else None)
+
 
 @command
 def train(
@@ -88,30 +107,26 @@ def train(
     """Train a predictor on features and the crowd's raw labels.
 
     It predicts classes or, with --type numbers, numbers; of votes on pairs, the score of an item.
-    Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Ctrl-C keeps
-    the best model so far. --resume continues after a crash and reaches the same weights.
+    Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Every epoch is
+    logged in FOLDER.log.jsonl. Ctrl-C keeps the best model so far. --resume continues after it, or
+    after a crash, and reaches the same weights.
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels
     from wisecrowd.cli.main import INTERRUPTED
-    from wisecrowd.cli.outputs import check_outputs, print_json
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.cli.training_log import TrainingLog, log_of
+    from wisecrowd.cli.training_summary import is_interrupted, outcome
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
-    from wisecrowd.io.feature_files import read_features, read_ids
+    from wisecrowd.io.feature_files import ids_of_rows
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
-    extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
-    sources = [features, *files, *extra, *asked.preference_export.sources()]
-    check_outputs(
-        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
-        others=asked.preference_export.places(),
-    )  # fmt: skip
+    sources = _checked_sources(features, files, asked)
     model: Any = _named_learner(asked)
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.preference_export.check(None if model is None else model.takes)
-    checkpoint = _checkpoint_of(asked.output)
     with Notes(asked.quiet) as notes:
         labels = read_labels(files, reading, notes)
         if model is None:
@@ -119,16 +134,16 @@ def train(
             model = _default_learner(kind.name, asked)
             asked.preference_export.check(kind.name)
         method = kebab_case(type(model).__name__)
-        if "checkpoint" in model.get_params() and model.checkpoint is None:
-            model.checkpoint = str(checkpoint)
-        table = read_features(features)
-        ids = table.tasks if asked.ids is None else read_ids(asked.ids)
+        checkpoint = _set_checkpoint(model, method, asked, notes)
+        table = asked.feature_reading.read(features, notes)
+        ids = ids_of_rows(table, asked.ids)
         known = _known(model, method, asked, gold, notes)
-        with working(f"training {method}", notes):
+        log = TrainingLog(log_of(asked.output), asked.resume)
+        with working(f"training {method}", notes, log=log.update):
             model.fit(
-                table.X, labels, **{_rows_are(model): ids}, resume=asked.resume, **known
+                table.X, labels, **{_rows_are(model): ids}, resume=asked.how_to_start(), **known
             )  # fmt: skip
-        notes(_outcome(method, model, labels))
+        notes(outcome(method, model, labels, _rows_are(model)))
         if "checkpoint" in model.get_params():
             model.checkpoint = None  # the location in this run does not matter to the next
         manifest = describe_run(
@@ -136,13 +151,26 @@ def train(
             seed=model.random_state,
         )  # fmt: skip
         _write(model, labels, asked, manifest, notes)
-        if asked.as_json:
-            print_json(_summary(model, labels, manifest, notes.said, asked.output))
-        if model.converged_:
-            for left in checkpoint.parent.glob(f"{checkpoint.name}*"):
+        _finish(model, labels, asked, manifest, notes, log)
+        if not is_interrupted(model):
+            for left in (checkpoint, checkpoint.with_name(f"{checkpoint.name}.refit")):
                 left.unlink(missing_ok=True)
     if not model.converged_ and hasattr(model, "best_epoch_"):
         raise typer.Exit(INTERRUPTED)
+
+
+def _checked_sources(features: str, files: list[str], asked: TrainOptions) -> list[str]:
+    """Return all input files, none of which an output may overwrite."""
+    from wisecrowd.cli.outputs import check_outputs
+    from wisecrowd.cli.training_log import log_of
+
+    extra = filter(None, (asked.ids, asked.gold, asked.valid, asked.valid_truth))
+    sources = [features, *files, *extra, *asked.preference_export.sources()]
+    check_outputs(
+        [asked.labels, asked.workers], [*sources, *asked.reading.key_files], folder=asked.output,
+        others=[str(log_of(asked.output)), *asked.preference_export.places()],
+    )  # fmt: skip
+    return sources
 
 
 def _named_learner(asked: TrainOptions) -> Any:
@@ -180,7 +208,10 @@ def _known(model: Any, method: str, asked: TrainOptions, gold: Any, notes: Notes
     from wisecrowd.core.exceptions import ParameterError
 
     if _rows_are(model) == "tasks":
-        valid = read_validation(asked.valid, asked.valid_truth, reading=asked.reading)
+        valid = read_validation(
+            asked.valid, asked.valid_truth, reading=asked.reading,
+            read=lambda path: asked.feature_reading.read(path, notes),
+        )  # fmt: skip
         return {"gold": read_gold(gold, notes), "valid": valid}
     if gold is not None or asked.valid is not None or asked.valid_truth is not None:
         raise ParameterError(
@@ -207,12 +238,54 @@ def _write(model: Any, labels: Any, asked: TrainOptions, manifest: Manifest, not
                 write_result(table, path, manifest, notes, raw=asked.raw_csv)
 
 
-def _checkpoint_of(output: str) -> Any:
-    """Return the checkpoint's file, next to the model's folder, which is created at the end."""
+def _set_checkpoint(model: Any, method: str, asked: TrainOptions, notes: Notes) -> Path:
+    """Return the checkpoint's file, next to the model's folder unless a parameter names it."""
     from pathlib import Path
 
-    place = Path(output)
-    return place.parent / f"{place.name}.checkpoint"
+    from wisecrowd.core.exceptions import ParameterError
+
+    place = Path(asked.output)
+    checkpoint = place.parent / f"{place.name}.checkpoint"
+    resume = asked.how_to_start()
+    if "checkpoint" not in model.get_params():
+        if checkpoint.exists() and resume is None:
+            raise ParameterError(
+                f"{checkpoint} holds an unfinished training of another method than {method}; "
+                "resume it with that command, discard it with --restart, or give -o another folder."
+            )
+        return checkpoint
+    if model.checkpoint is None:
+        model.checkpoint = str(checkpoint)
+    checkpoint = Path(model.checkpoint)
+    if resume and not checkpoint.exists():
+        notes(f"There is no checkpoint {checkpoint} to resume from; training starts at epoch 1.")
+    return checkpoint
+
+
+def _finish(
+    model: Any,
+    labels: Annotations,
+    asked: TrainOptions,
+    manifest: Manifest,
+    notes: Notes,
+    log: TrainingLog,
+) -> None:
+    """Print the summary, for people or as JSON."""
+    from wisecrowd.cli.outputs import print_json
+    from wisecrowd.cli.training_summary import best_and_worst, next_command, show
+
+    log.finish()
+    if log.error:
+        notes(f"The log {log.path} is incomplete: {log.error}")
+    elif log.path.exists():
+        notes(f"logged the epochs in {log.path}")
+    workers = best_and_worst(model)
+    following = next_command(model, asked.output, manifest.command, asked.feature_reading.embed)
+    show(workers, following, notes)
+    if asked.as_json:
+        found = _summary(model, labels, manifest, notes.said, asked.output)
+        written = str(log.path) if log.path.exists() else None
+        print_json({**found, "workers": workers, "log": written, "next": following})
 
 
 def read_validation(
@@ -220,6 +293,7 @@ def read_validation(
     truth: str | None,
     option: str = "--valid",
     reading: Reading | None = None,
+    read: Callable[[str], FeatureTable] | None = None,
 ) -> Any:
     """Return the features and true classes that two options name, or None without them."""
     from wisecrowd.cli.inputs import KnownFile
@@ -230,27 +304,14 @@ def read_validation(
         return None
     if features is None or truth is None:
         raise ParameterError(f"{option} and {option}-truth belong together; give both.")
-    table = read_features(features)
+    table = (read or read_features)(features)
     file = KnownFile(truth, f"{option}-truth", reading=reading or Reading())
     known = dict(zip(*file.pairs(), strict=True))
-    tasks = map(str, range(len(table.X))) if table.tasks is None else table.tasks.tolist()
+    tasks = map(str, range(table.X.shape[0])) if table.tasks is None else table.tasks.tolist()
     rows = [(row, known[task]) for row, task in enumerate(tasks) if task in known]
     if not rows:
         raise DataError(f"{truth} names none of the tasks of {features}.")
     return table.X[[row for row, _ in rows]], [value for _, value in rows]
-
-
-def _outcome(method: str, model: Any, labels: Annotations) -> str:
-    sizes = {name: len(ids) for name, ids in labels.vocabularies().items()}
-    sizes |= {_rows_are(model): len(getattr(model, f"{_rows_are(model)}_"))}
-    listed = ", ".join(f"{size} {name}" for name, size in sizes.items())
-    text = f"{method}: {listed}, {labels.n_annotations} labels; {model.n_iter_} "
-    chosen = getattr(model, "selection_", None)
-    text += "iterations" if chosen is None else "epochs"
-    if chosen in ("crowd", "gold"):
-        text += f", epoch {model.best_epoch_} chosen by "
-        text += "the crowd's held-out labels" if chosen == "crowd" else "the validation set"
-    return text
 
 
 def _summary(
@@ -260,6 +321,8 @@ def _summary(
     said: list[str],
     output: str,
 ) -> dict[str, Any]:
+    from wisecrowd.cli.training_summary import held_out_score
+
     return {
         "method": manifest.method,
         "parameters": manifest.parameters,
@@ -271,7 +334,10 @@ def _summary(
         **{part: ids for part, ids in labels.vocabularies().items() if part in PARTS},
         "n_iter": model.n_iter_,
         "best_epoch": getattr(model, "best_epoch_", None),
+        "selection": getattr(model, "selection_", None),
+        "held_out_score": held_out_score(model),
         "finished": model.converged_,
+        "findings": [finding.to_dict() for finding in model.findings_],
         "history": list(model.history_),
         "model": output,
         "notes": said,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels, stable_order
+from wisecrowd.core.memory_check import available_memory, readable_bytes
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.numbers import CrowdNumbers
@@ -23,6 +25,11 @@ Data = TypeVar("Data", bound=Annotations)
 _CHUNK = 65_536  # rows checked at a time, so that the check does not copy the whole array
 
 
+def is_hugging_face(X: Any) -> bool:
+    """Return whether ``X`` is a ``Dataset`` of Hugging Face's library, a table of named columns."""
+    return hasattr(X, "column_names") and hasattr(X, "with_format")
+
+
 def is_dataset(X: Any) -> bool:
     """Return whether ``X`` is read item by item, like a torch Dataset, and is not an array."""
     arrays = ("__array__", "columns", "column_names", "tocsr")
@@ -31,16 +38,21 @@ def is_dataset(X: Any) -> bool:
     return hasattr(X, "__getitem__") and hasattr(X, "__len__")
 
 
-def as_features(X: Any, *, n_features: int | None = None, owner: str = "The model") -> Any:
+def as_features(
+    X: Any, *, n_features: int | None = None, owner: str = "The model", sparse: bool = False
+) -> Any:
     """Return features as a float array with two or more dimensions, or a dataset unchanged.
 
     Parameters
     ----------
-    X : array-like (n, d) or (n, ...), dataframe of numbers, or dataset
+    X : array-like (n, d) or (n, ...), sparse matrix, dataframe of numbers, or dataset
     n_features : int, optional
         Number of features in the fit.
     owner : str
         Name of the method that expects them, for the message.
+    sparse : bool
+        Whether sparse features stay sparse (csr); otherwise they become dense if they fit into
+        memory.
 
     Examples
     --------
@@ -52,7 +64,12 @@ def as_features(X: Any, *, n_features: int | None = None, owner: str = "The mode
         raise DataError("There are no features: X is None; give an array with one row per task.")
     if is_dataset(X):
         return X
-    array = _as_array(X)
+    if is_hugging_face(X):
+        raise DataError(
+            "X is a Hugging Face data set, whose columns are not all features; read features and "
+            "ids with wisecrowd.read_features(X)."
+        )
+    array = as_numbers(X)
     if array.ndim < 2:
         raise DataError(
             f"X has {array.ndim} dimension(s), Expected 2D array; Reshape your data: one row per "
@@ -72,15 +89,45 @@ def as_features(X: Any, *, n_features: int | None = None, owner: str = "The mode
             f"X has {array.shape[1]} features, but {owner} is expecting {n_features} features as "
             "input; give the columns that the fit had."
         )
-    _require_finite(array)
-    return array
+    require_finite(array)
+    return array if sparse or not is_sparse(array) else dense_features(array)
 
 
-def _as_array(X: Any) -> NDArray[Any]:
-    if hasattr(X, "tocsr") or hasattr(X, "todense"):
+def is_sparse(X: Any) -> bool:
+    """Return whether ``X`` is a sparse matrix or array of SciPy."""
+    return hasattr(X, "tocsr")
+
+
+def n_rows_of(X: Any) -> int:
+    """Return the number of rows of features, which may be sparse."""
+    return int(X.shape[0]) if is_sparse(X) else len(X)
+
+
+def dense_features(X: Any) -> NDArray[Any]:
+    """Return sparse features (n, d) as a dense array, if that takes a quarter of memory at most."""
+    size, limit = math.prod(X.shape) * X.dtype.itemsize, available_memory() // 4
+    if size > limit:
         raise DataError(
-            "X is a sparse matrix, and networks need dense features; convert it with X.toarray()."
+            f"X is sparse and has {X.shape[0]} × {X.shape[1]} numbers, which would take "
+            f"{readable_bytes(size)} as a dense array, over the limit of {readable_bytes(limit)}; "
+            "reduce its columns, for instance by a truncated SVD, or use the method raykar, which "
+            "needs no dense array."
         )
+    dense: NDArray[Any] = X.toarray()
+    return dense
+
+
+def as_numbers(X: Any) -> NDArray[Any]:
+    """Return an array, or a sparse matrix in the csr format, of floats."""
+    if is_sparse(X):
+        X = X.tocsr()
+        if not X.has_canonical_format:  # entries of one place count together
+            X = X.copy()
+            X.sum_duplicates()
+        if X.dtype.kind == "c":
+            raise DataError(f"Complex data not supported: X has the type {X.dtype}.")
+        floats: Any = X if X.dtype.kind == "f" else X.astype(np.float64)
+        return cast("NDArray[Any]", floats)
     try:
         array = np.asarray(X)
         if array.dtype.kind == "c":
@@ -96,18 +143,43 @@ def _as_array(X: Any) -> NDArray[Any]:
     return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _require_finite(array: NDArray[Any]) -> None:
+def require_finite(array: Any, name: str = "Input X", ids: NDArray[Any] | None = None) -> None:
+    """Refuse NaN and infinity, and name their place.
+
+    Parameters
+    ----------
+    array : (n, ...) array of floats, or csr matrix
+    name : str
+        What the message calls the features.
+    ids : (n,), optional
+        Ids of the rows, for the message.
+    """
+    found = _first_bad(array)
+    if found is not None:
+        row, column, value = found
+        who = "" if ids is None else f", of {ids[row]!r}"
+        raise DataError(
+            f"{name} contains {'NaN' if np.isnan(value) else 'infinity'} in row {row}{who}, column "
+            f"{column} (counted from 0); fill in or remove such rows."
+        )
+
+
+def _first_bad(array: Any) -> tuple[int, str, float] | None:
+    """Return row, column and value of the first number that is not finite."""
+    if is_sparse(array):
+        bad = np.flatnonzero(~np.isfinite(array.data))
+        if not len(bad):
+            return None
+        row = int(np.searchsorted(array.indptr, bad[0], side="right")) - 1
+        return row, str(array.indices[bad[0]]), float(array.data[bad[0]])
     for start in range(0, len(array), _CHUNK):
         chunk = array[start : start + _CHUNK]
-        bad = ~np.isfinite(chunk)
-        if bad.any():
-            where = np.argwhere(bad)[0]
-            kind = "NaN" if np.isnan(chunk[tuple(where)]) else "infinity"
-            row, column = start + int(where[0]), ", ".join(map(str, where[1:].tolist()))
-            raise DataError(
-                f"Input X contains {kind} in row {row}, column {column} (counted from 0); fill in "
-                "or remove such rows."
-            )
+        wrong = ~np.isfinite(chunk)
+        if wrong.any():
+            where = np.argwhere(wrong)[0]
+            column = ", ".join(map(str, where[1:].tolist()))
+            return start + int(where[0]), column, float(chunk[tuple(where)])
+    return None
 
 
 # ------------------------------------------------------------------------------------- annotations

@@ -79,6 +79,8 @@ class Request:
         Whether the columns of the first table, or the platform, may choose the kind.
     narrow : bool
         Whether a table of one column is accepted.
+    lists : bool
+        Whether columns of lists are accepted.
     """
 
     asked: Mapping[str, str | None]
@@ -94,6 +96,7 @@ class Request:
     kind: Kind = field(default_factory=lambda: get_kind(LABELS))
     undeclared: bool = False
     narrow: bool = False
+    lists: bool = False
 
     @property
     def id_roles(self) -> tuple[str, ...]:

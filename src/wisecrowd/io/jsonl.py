@@ -41,7 +41,7 @@ def read_jsonl(source: Source, request: Request) -> Iterator[dict[str, Any]]:
             table = _read_fast(file, found, sample, request.encoding)
             if table is None:
                 file.seek(0)
-                table = _read_slowly(file, found, source, request.encoding)
+                table = _read_slowly(file, found, source, request)
         except UnicodeDecodeError as error:
             file.seek(0)
             raise explain_encoding(file, source, request.encoding) from error
@@ -129,13 +129,13 @@ def _read_fast(
 
 
 def _read_slowly(
-    file: BinaryIO, found: dict[str, str], source: Source, encoding: str
+    file: BinaryIO, found: dict[str, str], source: Source, request: Request
 ) -> dict[str, Any]:
     columns: dict[str, list[Any]] = {role: [] for role in found}
-    for number, row in _objects(file, source, encoding):
+    for number, row in _objects(file, source, request.encoding):
         for role, name in found.items():
             value = last_message(row.get(name)) if role in SIDES else row.get(name)
-            if isinstance(value, dict | list):
+            if isinstance(value, dict) or (isinstance(value, list) and not request.lists):
                 kind = "list" if isinstance(value, list) else "record"
                 raise DataError(
                     f"{source.name}: line {number} has a {kind} as {name!r}; give one plain value "
@@ -143,8 +143,17 @@ def _read_slowly(
                 )
             columns[role].append(value)
     try:
-        return {
-            role: as_arrow(values, role, ids=role in ID_ROLES) for role, values in columns.items()
-        }
+        return {role: _column(values, role) for role, values in columns.items()}
     except DataError as error:
         raise DataError(f"{source.name}: {error}") from None
+
+
+def _column(values: list[Any], role: str) -> Any:
+    import pyarrow as pa
+
+    if not any(isinstance(value, list) for value in values):
+        return as_arrow(values, role, ids=role in ID_ROLES)
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise DataError(f"{role!r} has lists of different kinds ({error}); correct them.") from None

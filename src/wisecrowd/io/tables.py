@@ -317,11 +317,12 @@ def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
 
 
 def read_frame(
-    path: PathLike, format: str = AUTO, *, encoding: str = "utf-8", narrow: bool = False
-) -> Any:
+    path: PathLike, format: str = AUTO, *, encoding: str = "utf-8", narrow: bool = False,
+    lists: bool = False,
+) -> Any:  # fmt: skip
     r"""Read every column of one table file as a pyarrow table; those of csv and tsv are text.
 
-    With ``narrow`` a table of one column is accepted.
+    With ``narrow`` a table of one column is accepted, with ``lists`` columns of lists in jsonl.
 
     Examples
     --------
@@ -333,7 +334,7 @@ def read_frame(
     """
     import pyarrow as pa
 
-    request = Request({}, encoding, narrow=narrow)
+    request = Request({}, encoding, narrow=narrow, lists=lists)
     parts: dict[str, list[Any]] = {}
     for _, _, batch in _batches(find_sources(path), format, request):
         for name, chunks in batch.items():

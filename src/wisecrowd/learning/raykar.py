@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.features import is_dataset
+from wisecrowd.core.features import is_dataset, is_sparse
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.parameter_checks import MOST_ITERATIONS, check_integer, check_number
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -80,6 +80,7 @@ class Raykar(CrowdClassifier):
     max_iter: int = 100
     tol: float = 1e-6
 
+    takes_sparse: ClassVar[bool] = True
     saves: ClassVar[dict[str, Saved]] = {
         "coef_": SavedArray("K inputs"),
         "intercept_": SavedArray("K"),
@@ -100,11 +101,11 @@ class Raykar(CrowdClassifier):
         if training.resume:
             raise ParameterError("Raykar writes no checkpoints to resume from; fit without resume.")
         X, labels = _as_matrix(training.X), training.labels
-        mean, scale = X.mean(axis=0), X.std(axis=0)
+        mean, scale = _moments(X)
         scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, np.inf)  # constant: no weight
         prior = as_row_prior(self.prior, labels.classes)
         alpha = prior.pseudo_counts(labels.workers, labels.n_classes)
-        em = _EM((X - mean) / scale, training, self.l2, alpha)
+        em = _EM(_standardized(X, mean, scale), training, self.l2, alpha)
         history, converged = em.run(self.max_iter, self.tol)
         coef = em.weights[:, :-1] / scale
         intercept = em.weights[:, -1] - coef @ mean
@@ -141,8 +142,8 @@ class _EM:
     log_f: Floats
     log_confusion: Floats
 
-    def __init__(self, X: Floats, training: Training, l2: float, alpha: Floats) -> None:
-        self.X = np.hstack([X, np.ones((len(X), 1))])
+    def __init__(self, X: Any, training: Training, l2: float, alpha: Floats) -> None:
+        self.X = X
         self.labels, self.l2, self.alpha = training.labels, l2, alpha
         n_classes = self.labels.n_classes
         # Other tasks do not inform either part: their posterior is f itself.
@@ -178,7 +179,53 @@ class _EM:
         return evidence + log_prior - 0.5 * self.l2 * float((self.weights[:, :-1] ** 2).sum())
 
 
-def solve_logistic(X: Floats, targets: Floats, l2: float, start: Floats) -> Floats:
+def _moments(X: Any) -> tuple[Floats, Floats]:
+    """Return mean and standard deviation of each column; X may be sparse."""
+    if not is_sparse(X):
+        return X.mean(axis=0), X.std(axis=0)
+    n = X.shape[0]
+    mean = np.asarray(X.sum(axis=0)).ravel() / n
+    # Zeros that are not stored deviate by the mean.
+    stored = X.copy()
+    stored.data = (X.data - mean[X.indices]) ** 2
+    count = np.bincount(X.indices, minlength=X.shape[1])
+    total = np.asarray(stored.sum(axis=0)).ravel() + (n - count) * mean**2
+    return mean, np.sqrt(total / n)
+
+
+def _standardized(X: Any, mean: Floats, scale: Floats) -> Any:
+    """Return standardised features with a last column of ones."""
+    if is_sparse(X):
+        return _Standardized(X, mean, scale)
+    return np.hstack([(X - mean) / scale, np.ones((len(X), 1))])
+
+
+class _Standardized:
+    """Products with standardised sparse features and a column of ones, without a dense array."""
+
+    __array_ufunc__ = None  # products with arrays from the left come here
+
+    def __init__(self, X: Any, mean: Floats, scale: Floats) -> None:
+        self.X, self.mean, self.scale = X, mean, scale
+        self.shape = (X.shape[0], X.shape[1] + 1)
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: NDArray[np.bool_]) -> _Standardized:
+        return _Standardized(self.X[np.flatnonzero(rows)], self.mean, self.scale)
+
+    def __matmul__(self, weights: Floats) -> Floats:
+        inner = weights[:-1] / self.scale[:, None]
+        return np.asarray(self.X @ inner + (weights[-1] - self.mean @ inner))
+
+    def __rmatmul__(self, left: Floats) -> Floats:
+        total = left.sum(axis=1, keepdims=True)
+        inner = ((self.X.T @ left.T).T - total * self.mean) / self.scale
+        return np.hstack([inner, total])
+
+
+def solve_logistic(X: Any, targets: Floats, l2: float, start: Floats) -> Floats:
     r"""Return the (K, d) weights of a logistic regression on class probabilities.
 
     They minimise :math:`-\sum_{ik} q_i(k) \log f_k(x_i) + \frac{\lambda}{2} \|W\|^2`; the last
@@ -186,7 +233,7 @@ def solve_logistic(X: Floats, targets: Floats, l2: float, start: Floats) -> Floa
 
     Parameters
     ----------
-    X : (N, d)
+    X : (N, d) array, or what has its products
         Features with a last column of ones.
     targets : (N, K)
     l2 : float
@@ -217,9 +264,11 @@ def _log_softmax(scores: Floats) -> Floats:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
-def _as_matrix(X: Any) -> Floats:
+def _as_matrix(X: Any) -> Any:
     if is_dataset(X):
         raise DataError(
             "Raykar needs all features at once and X is a dataset; give an array of its items."
         )
+    if is_sparse(X):
+        return X.astype(np.float64)
     return np.asarray(X, dtype=np.float64).reshape(len(X), -1)

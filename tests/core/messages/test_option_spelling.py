@@ -39,7 +39,7 @@ FOR_PYTHON = {
     "name them with task=": "io.tables.read_truth; commands have a remedy of their own",
     "is an option of wisecrowd.read and": "an argument of wisecrowd.aggregate",
     "call its collect()": "a lazy frame, in Python",
-    "X.toarray()": "a sparse matrix, in Python",
+    "X is a Hugging Face data set": "an object, in Python",
     "(shape=": "a shape that is shown",
     "n_samples=1": "words that scikit-learn's checks look for",
     "inductive=False": "for whoever writes a method",

@@ -224,3 +224,18 @@ def test_refuses_wrong_parameters(method, parameters):
     X, labels, _ = crowd(n=20)
     with pytest.raises(ParameterError, match=next(iter(parameters))):
         method(**parameters).fit(X, labels)
+
+
+def test_only_epochs_are_reported_and_candidates_are_named():
+    """Iterations of the inference inside an epoch would make its number and rate jump."""
+    X, labels, _ = crowd(n=30)
+    seen = []
+    with reporting(seen.append):
+        DeepMF(module="linear", epochs=2).fit(X, labels)
+    assert [(p.unit, p.iteration, p.stage) for p in seen] == [("epoch", 1, ""), ("epoch", 2, "")]
+    seen.clear()
+    with reporting(seen.append):
+        DeepMF(module="linear", epochs=1, clip="auto").fit(X, labels)
+    assert seen[0].stage == "clip 0.333"
+    assert seen[-1].stage == ""
+    assert len({p.stage for p in seen}) == len(seen)

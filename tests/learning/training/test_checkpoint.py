@@ -172,16 +172,37 @@ def test_a_checkpoint_of_another_fit_is_refused(tmp_path):
     method, X, votes = interrupted(path)
     other = votes.copy()
     other[0, 0] = (other[0, 0] + 1) % 3
-    for changed, (features, labels) in {
-        CCEM(epochs=4, module="linear", lr=0.5, checkpoint=path): (X, votes),
-        AggNet(epochs=4, module="linear", checkpoint=path): (X, votes),
-        method: (X, other),
-        CCEM(epochs=4, module="linear", checkpoint=path): (X + 1e-3, votes),
-    }.items():
-        with pytest.raises(DataError, match="other data or parameters"):
+    for changed, features, labels, reason in (
+        (
+            CCEM(epochs=4, module="linear", lr=0.5, checkpoint=path),
+            X,
+            votes,
+            r"lr 0\.001, now 0\.5",
+        ),
+        (AggNet(epochs=4, module="linear", checkpoint=path), X, votes, "another method"),
+        (method, X, other, "other data"),
+        (CCEM(epochs=4, module="linear", checkpoint=path), X + 1e-3, votes, "other data"),
+    ):
+        with pytest.raises(DataError, match=reason):
             changed.fit(features, labels, resume=True)
-    with pytest.raises(DataError, match="other data or parameters"):
+    with pytest.raises(DataError, match="other data"):
         method.fit(X, votes, gold={0: 1}, resume=True)
+
+
+def test_a_checkpoint_is_not_overwritten_if_told_so(tmp_path):
+    path = tmp_path / "fit"
+    method, X, votes = interrupted(path)
+    before = path.read_bytes()
+    with pytest.raises(ParameterError, match=r"same data and parameters.*resume=True"):
+        method.fit(X, votes, resume=None)
+    with pytest.raises(ParameterError, match=r"other data, which reached epoch \d of 4"):
+        method.fit(X + 1, votes, resume=None)
+    assert path.read_bytes() == before
+    path.write_bytes(b"whatever")
+    with pytest.raises(ParameterError, match="not a checkpoint that can be read"):
+        method.fit(X, votes, resume=None)
+    path.unlink()
+    same_model(method.fit(X, votes, resume=None), CCEM(epochs=4, module="linear").fit(X, votes))
 
 
 def make_linear(shape, n_classes):

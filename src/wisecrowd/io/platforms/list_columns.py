@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.io.arrow_folders import arrow_batches
 from wisecrowd.io.formats import Request
 from wisecrowd.io.parquet import parquet_batches
 from wisecrowd.io.platforms.label_records import json_objects
@@ -57,24 +58,10 @@ def _from_parquet(source: Source) -> Iterator[dict[str, Any]]:
 
 def _from_folder(folder: Path, source: Source) -> Iterator[dict[str, Any]]:
     """Yield the rows of what ``Dataset.save_to_disk`` wrote."""
-    import pyarrow as pa
-
-    files = sorted(file for file in folder.glob("*.arrow") if not file.is_symlink())
-    if not files:
-        raise DataError(f"{source.name} holds no .arrow file; name the folder of one split.")
-    for file in files:
-        try:
-            with file.open("rb") as stream, pa.ipc.open_stream(stream) as reader:
-                names = _plain_columns(reader.schema)
-                classes = class_names(reader.schema)
-                for batch in reader:
-                    batch.validate(full=True)
-                    for row in batch.select(names).to_pylist():
-                        yield _named(row, classes)
-        except (pa.ArrowException, OSError, UnicodeError) as error:
-            raise DataError(
-                f"{file} is damaged or cut off ({str(error).splitlines()[0]}); write it again."
-            ) from error
+    for batch in arrow_batches(folder, source.name):
+        classes = class_names(batch.schema)
+        for row in batch.select(_plain_columns(batch.schema)).to_pylist():
+            yield _named(row, classes)
 
 
 def _plain_columns(schema: Any) -> list[str]:

@@ -28,6 +28,7 @@ from wisecrowd.core.parameter_checks import (
 )
 from wisecrowd.core.saved_attributes import Saved, number_between
 from wisecrowd.families.confusion import safe_log
+from wisecrowd.inference.monitor import stage, unreported
 from wisecrowd.learning.training.crowd_classifier import Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel, TargetModel
@@ -164,7 +165,8 @@ class AlternatingClassifier(NeuralClassifier):
         candidates = sorted({1 / labels.n_classes, *(c for c in CLIPS if c > 1 / labels.n_classes)})
         scores = []
         for clip in candidates:
-            learned = self._with(clip=clip, selection="last", checkpoint=None)._fit(shown)
+            with stage(f"clip {clip:.3g}"):
+                learned = self._with(clip=clip, selection="last", checkpoint=None)._fit(shown)
             assert learned.probas is not None
             assert learned.confusion is not None
             scores.append(_mixture_score(learned.probas, learned.confusion, unseen))
@@ -225,13 +227,13 @@ class AlternatingModel(TargetModel):
 def _quietly(
     method: Aggregator, data: CrowdData, probas: Floats, start: Floats | None
 ) -> Aggregator:
-    """Fit an inference method with a task prior; hide warnings, which recur every epoch."""
+    """Fit an inference method with a task prior; hide warnings and progress of every epoch."""
     prior = np.maximum(with_gold(probas, data), 1e-300)
     if (
         start is not None
     ):  # the fit multiplies its start by the prior, which this one already includes
         scores = safe_log(start) - np.log(prior)
         start = np.exp(scores - scores.max(axis=1, keepdims=True))
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), unreported():
         warnings.simplefilter("ignore", WisecrowdWarning)
         return method.fit(data.labels, task_prior=prior, init=start)

@@ -14,12 +14,54 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
 from wisecrowd.storage.atomic import atomic_write
 
-FORMAT = "wisecrowd-checkpoint-1"
+FORMAT = "wisecrowd-checkpoint-2"
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a checkpoint belongs to.
+
+    Attributes
+    ----------
+    method : str
+    parameters : dict
+        Values as text.
+    data : str
+        Hash of features, annotations and gold.
+    part : str
+        Part of a fit with several checkpoints.
+    """
+
+    method: str
+    parameters: dict[str, str]
+    data: str
+    part: str = ""
+
+    def difference(self, stored: Fingerprint) -> str:
+        """Return what a stored checkpoint has that is not this; empty if there is nothing."""
+        if stored.method != self.method:
+            return f"another method ({stored.method}, now {self.method})"
+        names = sorted({*stored.parameters, *self.parameters})
+        changed = [
+            f"{name} {_short(stored.parameters.get(name))}, now {_short(self.parameters.get(name))}"
+            for name in names
+            if stored.parameters.get(name) != self.parameters.get(name)
+        ]
+        if changed:
+            return f"other parameters ({'; '.join(changed[:3])})"
+        return "" if stored == self else "other data"
+
+
+def _short(value: str | None) -> str:
+    """Return the start of a value."""
+    text = "unset" if value is None else " ".join(value.split())
+    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 @dataclass(frozen=True)
@@ -33,7 +75,7 @@ class Resumed:
 
 def save_checkpoint(
     path: str | os.PathLike[str],
-    fingerprint: str,
+    fingerprint: Fingerprint,
     model: NetworkModel,
     optimizer: torch.optim.Optimizer,
     state: TrainingState,
@@ -52,7 +94,7 @@ def save_checkpoint(
     header = json.dumps(
         {
             "format": FORMAT,
-            "fingerprint": fingerprint,
+            "fingerprint": asdict(fingerprint),
             "state": asdict(state),
             "groups": stored["param_groups"],
         }
@@ -64,7 +106,10 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    path: str | os.PathLike[str], fingerprint: str, model: NetworkModel, options: TrainerOptions
+    path: str | os.PathLike[str],
+    fingerprint: Fingerprint,
+    model: NetworkModel,
+    options: TrainerOptions,
 ) -> Resumed | None:
     """Restore a model and the random state from a checkpoint; None if there is no file.
 
@@ -77,12 +122,14 @@ def load_checkpoint(
         return None
     try:
         header, tensors = _read(path)
-        if header["format"] != FORMAT:
-            raise KeyError("format")
-        if header["fingerprint"] != fingerprint:
+        other = fingerprint.difference(_owner(header))
+        if other:
             raise DataError(
-                f"The checkpoint {os.fspath(path)} belongs to a fit with other data or parameters; "
-                "fit without resume, or give another checkpoint file."
+                f"The checkpoint {os.fspath(path)} belongs to a fit with {other}; "
+                + for_reader(
+                    "fit without resume, or give another checkpoint file.",
+                    "repeat that command to resume it, or start again with --restart.",
+                )
             )
         model.load_state_dict(_under("model.", tensors))
         optimizer = make_optimizer(model, options)
@@ -99,8 +146,56 @@ def load_checkpoint(
     except (OSError, SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise DataError(
             f"Cannot resume from {os.fspath(path)}: it is cut short, changed or no checkpoint "
-            f"({str(error).splitlines()[0]}); fit without resume."
+            f"({str(error).splitlines()[0]}); "
+            + for_reader("fit without resume.", "start again with --restart.")
         ) from error
+
+
+def refuse_to_overwrite(path: str | os.PathLike[str], fingerprint: Fingerprint) -> None:
+    """Raise a ParameterError if there is a checkpoint, whose training would be lost.
+
+    Parameters
+    ----------
+    path : path-like
+    fingerprint : Fingerprint
+        Of the fit that would write to it.
+    """
+    if not Path(path).exists():
+        return
+    name, again = os.fspath(path), for_reader("start again with resume=False", "--restart")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = json.loads((file.metadata() or {})["wisecrowd"])
+        owner, epoch = _owner(header), int(header["state"]["epoch"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ParameterError(
+            f"{name} is in the way and is not a checkpoint that can be read; move it away, or "
+            + for_reader(f"{again}.", f"replace it with {again}.")
+        ) from error
+    reached = f"which reached epoch {epoch} of {owner.parameters.get('epochs', '?')}"
+    other = fingerprint.difference(owner)
+    if other:
+        raise ParameterError(
+            f"{name} holds an unfinished training with {other}, {reached}; "
+            + for_reader(
+                f"resume it with those, {again}, or give another checkpoint file.",
+                f"resume it with that command, discard it with {again}, or give -o another folder.",
+            )
+        )
+    raise ParameterError(
+        f"{name} holds an unfinished training of the same data and parameters, {reached}; "
+        + for_reader(
+            f"continue it with resume=True, or {again}.",
+            f"continue it with --resume, or discard it with {again}.",
+        )
+    )
+
+
+def _owner(header: dict[str, Any]) -> Fingerprint:
+    """Return the fingerprint in a header."""
+    if header["format"] != FORMAT:
+        raise KeyError("format")
+    return Fingerprint(**header["fingerprint"])
 
 
 def _read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:

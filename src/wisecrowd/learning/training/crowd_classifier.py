@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.estimator import Estimator
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
-from wisecrowd.core.features import as_features, as_targets, is_dataset
+from wisecrowd.core.features import as_features, as_targets, is_dataset, n_rows_of
 from wisecrowd.core.findings import Finding, warn_of
 from wisecrowd.core.gold import as_gold
 from wisecrowd.core.ids.encoding import lookup
@@ -57,7 +57,7 @@ class Training:
     labels: CrowdLabels
     gold: Ints
     valid: tuple[Any, Ints] | None = None
-    resume: bool = False
+    resume: bool | None = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +114,7 @@ class CrowdClassifier(Estimator):
     random_state: int | None = 0
 
     uses_unlabelled: ClassVar[bool] = False
+    takes_sparse: ClassVar[bool] = False  # else sparse features become dense, if they fit
     saves: ClassVar[dict[str, Saved]] = {
         "confusion_": SavedArray("J K K", "distribution"),
         "class_prior_": SavedArray("K", "distribution"),
@@ -134,13 +135,14 @@ class CrowdClassifier(Estimator):
         tasks: Any = None,
         gold: Any = None,
         valid: Any = None,
-        resume: bool = False,
+        resume: bool | None = False,
     ) -> Self:
         """Fit to features and annotations.
 
         Parameters
         ----------
         X : (N, d) or (N, channels, height, width) array, frame of numbers, or torch Dataset
+            A sparse matrix is made dense if it fits into memory; Raykar takes it as it is.
         y : CrowdLabels, long frame, tasks × workers matrix, or (N,) labels of one worker
         tasks : (N,) ids, optional
             Task of each row of ``X``. Without it, tasks must be row numbers.
@@ -148,15 +150,15 @@ class CrowdClassifier(Estimator):
             Known classes, which the result keeps and the classifier learns from.
         valid : (X, y) of true classes, optional
             Validation set that selects the epoch.
-        resume : bool
-            Resume from the checkpoint of an interrupted fit.
+        resume : bool, optional
+            Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
-        features = as_features(X)
-        labels = as_targets(y, len(features), tasks)
+        features = as_features(X, sparse=self.takes_sparse)
+        labels = as_targets(y, n_rows_of(features), tasks)
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; give labels for some rows of X.")
-        if len(features) < 2:
+        if labels.n_tasks < 2:
             raise DataError("X has n_samples=1: one task is nothing to learn a classifier from.")
         codes = as_gold(gold, labels)
         known = np.full(labels.n_tasks, -1, np.int32) if codes is None else codes
@@ -241,7 +243,9 @@ class CrowdClassifier(Estimator):
     def _checked(self, X: Any) -> Any:
         self._require_fitted()
         n_features = vars(self).get("n_features_in_")
-        return as_features(X, n_features=n_features, owner=type(self).__name__)
+        return as_features(
+            X, n_features=n_features, owner=type(self).__name__, sparse=self.takes_sparse
+        )
 
     def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
         """Return (n, K) class probabilities of new tasks.
@@ -258,7 +262,9 @@ class CrowdClassifier(Estimator):
         features = self._checked(X)
         if labels is None:
             return _normalised(np.exp(self._log_probas(features)))
-        return self._posterior(features, self._known(as_targets(labels, len(features), tasks)))
+        return self._posterior(
+            features, self._known(as_targets(labels, n_rows_of(features), tasks))
+        )
 
     def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
         """Return the (n, K) posterior from features and labels in the vocabularies of the fit."""
@@ -289,12 +295,13 @@ class CrowdClassifier(Estimator):
         """
         features = self._checked(X)
         if not isinstance(y, CrowdLabels) and np.ndim(y) == 1:
-            if len(y) != len(features):
+            n_rows = n_rows_of(features)
+            if len(y) != n_rows:
                 raise DataError(
-                    f"X has {len(features)} rows and y has {len(y)} classes; give one per row."
+                    f"X has {n_rows} rows and y has {len(y)} classes; give one per row."
                 )
             return float(np.mean(self.predict(X) == np.asarray(y)))
-        known = self._known(as_targets(y, len(features), tasks))
+        known = self._known(as_targets(y, n_rows_of(features), tasks))
         values = self._label_log_probas(features, known)
         weight = np.ones(len(values)) if known.weight is None else known.weight
         return float(weight @ values / max(weight.sum(), 1e-300))
@@ -344,7 +351,7 @@ class CrowdClassifier(Estimator):
             estimator_type="classifier",
             target_tags=tags.TargetTags(required=True),
             classifier_tags=tags.ClassifierTags(),
-            input_tags=tags.InputTags(),
+            input_tags=tags.InputTags(sparse=True),
         )
 
 

@@ -57,7 +57,7 @@ class NumberTraining:
     numbers: CrowdNumbers
     gold: Floats
     valid: tuple[Any, Floats] | None = None
-    resume: bool = False
+    resume: bool | None = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +134,7 @@ class CrowdRegressor(Estimator):
         tasks: Any = None,
         gold: Any = None,
         valid: Any = None,
-        resume: bool = False,
+        resume: bool | None = False,
     ) -> Self:
         """Fit to features and numbers.
 
@@ -149,8 +149,8 @@ class CrowdRegressor(Estimator):
             Known numbers, which the result keeps and the regression learns from.
         valid : (X, y) of true numbers, optional
             Validation set that selects the epoch.
-        resume : bool
-            Resume from the checkpoint of an interrupted fit.
+        resume : bool, optional
+            Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
         features = as_features(X)
@@ -330,7 +330,7 @@ class CrowdRegressor(Estimator):
             estimator_type="regressor",
             target_tags=tags.TargetTags(required=True),
             regressor_tags=tags.RegressorTags(),
-            input_tags=tags.InputTags(),
+            input_tags=tags.InputTags(sparse=True),
         )
 
 

@@ -47,7 +47,7 @@ class PairTraining:
 
     X: Any
     votes: CrowdPairs
-    resume: bool = False
+    resume: bool | None = False
     valid: None = None  # rewards have no validation set
 
 
@@ -123,7 +123,7 @@ class ItemLearner(Estimator):
 
     # -------------------------------------------------------------------------------------- fit
 
-    def fit(self, X: Any, y: Any = None, *, items: Any = None, resume: bool = False) -> Self:
+    def fit(self, X: Any, y: Any = None, *, items: Any = None, resume: bool | None = False) -> Self:
         """Fit to features of items and votes on pairs of them.
 
         Parameters
@@ -135,8 +135,8 @@ class ItemLearner(Estimator):
             (task, worker, left, right, outcome).
         items : (A,) ids, optional
             Item of each row of ``X``. Without it, items must be row numbers.
-        resume : bool
-            Resume from the checkpoint of an interrupted fit.
+        resume : bool, optional
+            Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
         features = as_features(X)
@@ -293,7 +293,7 @@ class ItemLearner(Estimator):
         return tags.Tags(
             estimator_type=None,
             target_tags=tags.TargetTags(required=True),
-            input_tags=tags.InputTags(),
+            input_tags=tags.InputTags(sparse=True),
         )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -30,7 +30,13 @@ from wisecrowd.core.parameter_checks import (
     is_auto,
 )
 from wisecrowd.core.saved_attributes import COUNT, SIZES, Saved, SavedValue
-from wisecrowd.learning.training.checkpoint import load_checkpoint, save_checkpoint
+from wisecrowd.inference.monitor import followed_by_refit, stage
+from wisecrowd.learning.training.checkpoint import (
+    Fingerprint,
+    load_checkpoint,
+    refuse_to_overwrite,
+    save_checkpoint,
+)
 from wisecrowd.learning.training.crowd_data import Features
 from wisecrowd.learning.training.epoch_selection import held_out
 from wisecrowd.learning.training.network_files import FILE
@@ -137,7 +143,7 @@ class NetworkTraining(Estimator):
             torch.manual_seed(int(as_generator(self.random_state).integers(2**31)))
             yield
 
-    def _require_resumable(self, resume: bool) -> None:
+    def _require_resumable(self, resume: bool | None) -> None:
         if resume and self.checkpoint is None:
             raise ParameterError("There is nothing to resume from; set checkpoint to its file.")
         if resume and not isinstance(self.random_state, int | np.integer):
@@ -159,7 +165,8 @@ class NetworkTraining(Estimator):
         if selection != "crowd":
             return self._run(data, useful, training, self.epochs, selection == "gold")
         rows, valid = held_out(useful, self.valid_fraction)
-        chosen = self._run(data, rows, training, self.epochs, True, valid)
+        with followed_by_refit() if self.refit else nullcontext():
+            chosen = self._run(data, rows, training, self.epochs, True, valid)
         return self._again(chosen, data, useful, training, valid)
 
     def _again(self, chosen: Run, data: Any, useful: Tensor, training: Any, valid: Tensor) -> Run:
@@ -167,7 +174,10 @@ class NetworkTraining(Estimator):
         done = not chosen.state.interrupted and chosen.state.stopped in FINISHED
         if not self.refit or not done or not chosen.state.best_epoch:
             return chosen
-        again = self._run(data, useful, training, chosen.state.best_epoch, False, None, ".refit")
+        with stage("refit"):
+            again = self._run(
+                data, useful, training, chosen.state.best_epoch, False, None, ".refit"
+            )
         if again.state.interrupted:  # the selected model is complete, this one is not
             return replace(chosen, state=replace(chosen.state, interrupted=True))
         return replace(again, history=chosen.history)
@@ -179,10 +189,13 @@ class NetworkTraining(Estimator):
         """Train a new model on some rows, or resume from a checkpoint."""
         seen, options = data.only(rows), self._options(epochs)
         model = self._new_model(data, seen).to(data.device)
-        path, key = f"{self.checkpoint}{suffix}", ""
+        path, resumed = f"{self.checkpoint}{suffix}", None
         if self.checkpoint is not None:
-            key = self._fingerprint(data) + suffix
-        resumed = load_checkpoint(path, key, model, options) if training.resume else None
+            key = replace(self._fingerprint(data), part=suffix)
+            if training.resume:
+                resumed = load_checkpoint(path, key, model, options)
+            elif training.resume is None and not suffix:
+                refuse_to_overwrite(path, key)
 
         def score() -> float:
             return self._score(model, data, rows, valid, training.valid)
@@ -213,19 +226,19 @@ class NetworkTraining(Estimator):
             self.schedule, self.clip_gradient, self.patience, self.epochs,
         )  # fmt: skip
 
-    def _fingerprint(self, data: Any) -> str:
-        """Return a hash of method, parameters and data, which identifies a checkpoint."""
+    def _fingerprint(self, data: Any) -> Fingerprint:
+        """Return method, parameters and a hash of the data, which identify a checkpoint."""
         parameters = {k: v for k, v in self.get_params(deep=False).items() if k != "checkpoint"}
         if callable(self.module) and not isinstance(self.module, nn.Module):
             parameters["module"] = getattr(self.module, "__qualname__", type(self.module))
-        text = f"{type(self).__name__} {sorted(parameters.items())!r} {data.features.shape}"
-        digest = hashlib.sha256(text.encode())
+        digest = hashlib.sha256(repr(data.features.shape).encode())
         for part in data.arrays():
             digest.update(np.ascontiguousarray(part).data)
         tensor = data.features.tensor
         if tensor is not None:
             digest.update(tensor.numpy().reshape(-1).data)
-        return digest.hexdigest()[:16]
+        texts = {name: repr(value) for name, value in parameters.items()}
+        return Fingerprint(type(self).__name__, texts, digest.hexdigest()[:16])
 
     # ---------------------------------------------------------------------------------- afterwards
 

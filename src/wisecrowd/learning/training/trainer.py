@@ -102,7 +102,7 @@ def train(
             _judge(model, state, options, loss, score)
             if state.best_epoch == state.epoch:
                 best = good
-            report(Progress(state.epoch, options.epochs, loss))
+            report(_progress(state, options.epochs))
             if after_epoch is not None:
                 after_epoch(state, optimizer, best)
     except KeyboardInterrupt:
@@ -180,6 +180,16 @@ def _judge(
         if options.patience is not None and state.epoch - state.best_epoch >= options.patience:
             state.stopped = "patience"
     state.history.append(record)
+
+
+def _progress(state: TrainingState, epochs: int) -> Progress:
+    """Return what is reported of the epoch that just ended."""
+    record = state.history[-1]
+    score = record.get("score")
+    best = None if score is None else state.best_epoch
+    return Progress(
+        state.epoch, epochs, record["loss"], unit="epoch", score=score, best=best
+    )  # fmt: skip
 
 
 def make_optimizer(model: NetworkModel, options: TrainerOptions) -> torch.optim.Optimizer:
