@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from wisecrowd.core.votes import vote_table
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
+from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge, log_softmax
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
 from wisecrowd.learning.training.label_model import sum_rows
 from wisecrowd.learning.training.targets import expected_counts, with_gold
@@ -26,8 +27,6 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # in units of the mean eigenvalue
-CLIP = 5.0  # standard deviations
-MOST_LEVERAGE = 0.99
 SMOOTHING = 0.05  # pseudo-count of every cell of a confusion matrix
 POPULATION = 2.0  # pseudo-labels of each row, from the confusion of all workers
 USUAL_TEMPERATURE = 5.0  # centre of the prior of the temperature
@@ -35,7 +34,6 @@ TEMPERATURES = 0.2, 100.0
 ALIGNMENT_STEPS = 15
 CHOOSING_ROUNDS = (1, 2, 4)  # rounds that choose the ridge again
 DEPENDENCE = 0.1  # correlation of the labels of a task
-TINY = 1e-10  # eigenvalues below this share of the largest are zero
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -180,75 +178,8 @@ class CrowdKernel(CrowdClassifier):
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         log_theta = safe_log(self.confusion_)[labels.worker, :, labels.label]
-        fresh = np.exp(_log_softmax(log_probas + _evidence(log_theta, labels)))
+        fresh = np.exp(log_softmax(log_probas + _evidence(log_theta, labels)))
         return recall(self, fresh, log_probas, labels)
-
-
-# ------------------------------------------------------------------------------------ the kernel
-
-
-class Kernel(NamedTuple):
-    """Mean of two Gaussian kernels at landmarks, and the map to its features.
-
-    Attributes
-    ----------
-    landmarks : (m, d)
-    mean, scale, row_mean : (d,)
-        Centre and standard deviation of the features; centre of the rows of length one.
-    gamma : (2,)
-        Inverse median squared distances.
-    root : (m, r)
-        Inverse square root of the kernel matrix of the landmarks.
-    """
-
-    landmarks: Floats
-    mean: Floats
-    scale: Floats
-    row_mean: Floats
-    gamma: Floats
-    root: Floats
-
-    @classmethod
-    def of(cls, X: Floats, n_landmarks: int, rng: np.random.Generator) -> Kernel:
-        """Return the kernel of features (n, d)."""
-        n = len(X)
-        chosen = np.arange(n) if n <= n_landmarks else rng.choice(n, n_landmarks, replace=False)
-        mean, spread = X.mean(axis=0), X.std(axis=0)
-        # A constant feature has no influence.
-        scale = np.where(spread > 1e-12 * (1 + np.abs(mean)), spread, 1e150)
-        landmarks, row_mean = X[np.sort(chosen)], _unit_rows(X).mean(axis=0)
-        gamma = np.ones(2)
-        plain = cls(landmarks, mean, scale, row_mean, gamma, np.eye(len(landmarks)))
-        for number, view in enumerate(plain._views(landmarks)):
-            distance = _squared_distances(view, view)[np.triu_indices(len(view), 1)]
-            middle = float(np.median(distance)) if len(distance) else 0.0
-            gamma[number] = 1 / middle if middle > 0 else 1.0
-        values, vectors = np.linalg.eigh(plain.matrix(landmarks))
-        kept = values > TINY * values.max()
-        return plain._replace(root=vectors[:, kept] / np.sqrt(values[kept]))
-
-    def _views(self, X: Floats) -> tuple[Floats, Floats]:
-        standard = np.clip((X - self.mean) / self.scale, -CLIP, CLIP)
-        return standard, _unit_rows(X) - self.row_mean
-
-    def matrix(self, X: Floats) -> Floats:
-        """Return the (n, m) kernel between rows and landmarks."""
-        total = np.zeros((len(X), len(self.landmarks)))
-        views, places = self._views(X), self._views(self.landmarks)
-        for gamma, rows, columns in zip(self.gamma.tolist(), views, places, strict=True):
-            total += 0.5 * np.exp(-gamma * _squared_distances(rows, columns))
-        return total
-
-    def features(self, X: Floats) -> Floats:
-        """Return the (n, r) features whose products are the kernel."""
-        return self.matrix(X) @ self.root
-
-    def published(self) -> dict[str, Any]:
-        """Return the attributes that predictions need."""
-        return {
-            "landmarks": self.landmarks, "feature_mean": self.mean, "feature_scale": self.scale,
-            "row_mean": self.row_mean, "kernel_scale": self.gamma,
-        }  # fmt: skip
 
 
 def _log_output(X: Floats, learned: Mapping[str, Any]) -> Floats:
@@ -258,53 +189,7 @@ def _log_output(X: Floats, learned: Mapping[str, Any]) -> Floats:
         learned["row_mean_"], learned["kernel_scale_"], np.empty((0, 0)),
     )  # fmt: skip
     scores = kernel.matrix(X) @ learned["weights_"] + learned["intercept_"]
-    return _log_softmax(learned["temperature_"] * scores + learned["class_bias_"])
-
-
-class KernelRidge(NamedTuple):
-    """Ridge regression on centred features, for any ridge from one decomposition.
-
-    Attributes
-    ----------
-    centre : (r,)
-        Mean of the features.
-    left, values, right : (n, s), (s,), (r, s)
-        Singular vectors of the centred features, and squared singular values.
-    """
-
-    centre: Floats
-    left: Floats
-    values: Floats
-    right: Floats
-
-    @classmethod
-    def of(cls, features: Floats) -> KernelRidge:
-        """Decompose features (n, r)."""
-        centre = features.mean(axis=0)
-        centred = features - centre
-        values, right = np.linalg.eigh(centred.T @ centred)
-        kept = values > TINY * max(values.max(initial=0.0), 1e-300)
-        values, right = values[kept], right[:, kept]
-        return cls(centre, centred @ right / np.sqrt(values), values, right)
-
-    @property
-    def unit(self) -> float:
-        """Mean eigenvalue per task."""
-        return float(self.values.sum() / max(len(self.left), 1)) or 1.0
-
-    def solve(self, targets: Floats, ridge: float) -> tuple[Floats, Floats]:
-        """Return weights (r, K) and intercepts (K,)."""
-        mean = targets.mean(axis=0)
-        shrunk = np.sqrt(self.values) / (self.values + ridge)
-        weights = self.right @ (shrunk[:, None] * (self.left.T @ (targets - mean)))
-        return weights, mean - self.centre @ weights
-
-    def leave_one_out(self, targets: Floats, ridge: float) -> Floats:
-        """Return (n, K) scores of each row by the regression without it."""
-        mean, shrunk = targets.mean(axis=0), self.values / (self.values + ridge)
-        fitted = self.left @ (shrunk[:, None] * (self.left.T @ (targets - mean))) + mean
-        leverage = np.minimum(self.left**2 @ shrunk + 1 / len(targets), MOST_LEVERAGE)[:, None]
-        return np.asarray((fitted - leverage * targets) / (1 - leverage))
+    return log_softmax(learned["temperature_"] * scores + learned["class_bias_"])
 
 
 # ------------------------------------------------------------------------------------ the rounds
@@ -344,8 +229,8 @@ class _Rounds:
                     best, self.ridge, self.temperature, chosen = value, ridge, temperature, scores
             log_f = self.temperature * chosen
             self.bias = aligned(log_f, self.log_target)
-            log_q = _log_softmax(log_f + self.bias) + _evidence(np.log(theta), self.labels)
-            self.posterior = with_gold(np.exp(_log_softmax(log_q)), self.known)
+            log_q = log_softmax(log_f + self.bias) + _evidence(np.log(theta), self.labels)
+            self.posterior = with_gold(np.exp(log_softmax(log_q)), self.known)
             mean = best / max(_total_weight(self.labels), 1e-300)
             self.history.append({"round": float(number), "label_log_probability": mean})
             report(Progress(number, n_rounds, mean))
@@ -391,7 +276,7 @@ def best_temperature(scores: Floats, theta: Floats, labels: CrowdLabels) -> tupl
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
 
     def loss(log_temperature: float) -> float:
-        probas = np.exp(_log_softmax(np.exp(log_temperature) * scores))[labels.task]
+        probas = np.exp(log_softmax(np.exp(log_temperature) * scores))[labels.task]
         found = weight @ np.log((probas * theta).sum(axis=1))
         return float(0.5 * (log_temperature - np.log(USUAL_TEMPERATURE)) ** 2 - found)
 
@@ -403,7 +288,7 @@ def aligned(log_f: Floats, log_target: Floats) -> Floats:
     """Return class biases (K,) that make the mean prediction proportional to a target."""
     bias: Floats = np.zeros(len(log_target))
     for _ in range(ALIGNMENT_STEPS):
-        mean = np.exp(_log_softmax(log_f + bias)).mean(axis=0)
+        mean = np.exp(log_softmax(log_f + bias)).mean(axis=0)
         bias += log_target - np.log(np.maximum(mean, 1e-300))
     return np.asarray(bias - bias.mean())
 
@@ -423,24 +308,6 @@ def _group_sums(key: NDArray[np.int64], weight: Floats) -> Floats:
 
 def _total_weight(labels: CrowdLabels) -> float:
     return float(labels.n_annotations if labels.weight is None else labels.weight.sum())
-
-
-def _unit_rows(X: Floats) -> Floats:
-    length = np.sqrt((X * X).sum(axis=1, keepdims=True))
-    return np.asarray(X / np.where(length > 0, length, 1.0))
-
-
-def _squared_distances(rows: Floats, columns: Floats) -> Floats:
-    distance: Floats = -2 * rows @ columns.T
-    distance += (rows * rows).sum(axis=1)[:, None]
-    distance += (columns * columns).sum(axis=1)
-    np.maximum(distance, 0.0, out=distance)
-    return distance
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def _as_matrix(X: Any) -> Floats:
