@@ -6,12 +6,12 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.crowd_kernel import (
-    aligned,
+from wisecrowd.learning.training.class_alignment import aligned
+from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge
+from wisecrowd.learning.training.kernel_rounds import (
     best_temperature,
     label_probas_without_own_task,
 )
-from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge
 from wisecrowd.learning.training.targets import expected_counts
 
 

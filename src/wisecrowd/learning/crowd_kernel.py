@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, MissingDependencyError, ParameterError
 from wisecrowd.core.features import is_dataset
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
-from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
-from wisecrowd.core.votes import vote_table
+from wisecrowd.core.messages.option_spelling import parameter
+from wisecrowd.core.parameter_checks import as_generator, check_flag, check_integer, check_number
+from wisecrowd.core.saved_attributes import NUMBER, SIZES, Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.inference.monitor import Progress, report
+from wisecrowd.learning.training.class_alignment import log_softmax
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
-from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge, log_softmax
+from wisecrowd.learning.training.kernel_ridge import Kernel
+from wisecrowd.learning.training.kernel_rounds import Rounds, confusion_of, label_evidence
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
-from wisecrowd.learning.training.label_model import sum_rows
-from wisecrowd.learning.training.targets import expected_counts, with_gold
+from wisecrowd.learning.training.mismatched_features import (
+    Mismatches,
+    mismatch_findings,
+    odd_rows,
+)
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.integer[Any]]
+Flags = NDArray[np.bool_]
 
-RIDGES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # in units of the mean eigenvalue
-SMOOTHING = 0.05  # pseudo-count of every cell of a confusion matrix
-POPULATION = 2.0  # pseudo-labels of each row, from the confusion of all workers
-USUAL_TEMPERATURE = 5.0  # centre of the prior of the temperature
-TEMPERATURES = 0.2, 100.0
-ALIGNMENT_STEPS = 15
-CHOOSING_ROUNDS = (1, 2, 4)  # rounds that choose the ridge again
-DEPENDENCE = 0.1  # correlation of the labels of a task
+TRIMS = 2  # how often mismatched tasks are taken out of the classifier
+MANY_MOVED = 0.1  # share of answers that `balance` decides at which a finding says so
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -104,9 +104,17 @@ class CrowdKernel(CrowdClassifier):
     balance: float = 0.5
     n_landmarks: int = 1000
     rounds: int = 4
+    smoothness: float = 1.0
+    robust: bool = False
+    refine: Any = None
+    refine_options: dict[str, Any] | None = None
 
+    uses_unlabelled: ClassVar[bool] = True
+    module_parameter: ClassVar[str] = "refine"
     saves: ClassVar[dict[str, Saved]] = {
         **remembered(),
+        "input_shape_": replace(SIZES, optional=lambda fit: fit.refine is None),
+        "mismatch_": SavedArray("N", "probability"),
         "temperature_": NUMBER,
         "ridge_": NUMBER,
         "class_bias_": SavedArray("K"),
@@ -130,6 +138,19 @@ class CrowdKernel(CrowdClassifier):
         check_number("balance", self.balance, 0.0, 1.0)
         check_integer("n_landmarks", self.n_landmarks, 2, 20_000)
         check_integer("rounds", self.rounds, 1, 1000)
+        check_number("smoothness", self.smoothness, 0.0)
+        check_flag("robust", self.robust)
+        if (
+            self.refine is not None
+            and not isinstance(self.refine, str)
+            and not callable(self.refine)
+        ):
+            raise ParameterError(
+                f"refine is {self.refine!r}; give a name such as 'mlp', a torch module, or a "
+                "function of (shape, n_classes) that makes one."
+            )
+        if self.refine is None and self.refine_options:
+            raise ParameterError("refine_options has no effect without refine; set refine as well.")
 
     # -------------------------------------------------------------------------------------- fit
 
@@ -138,16 +159,22 @@ class CrowdKernel(CrowdClassifier):
             raise ParameterError(
                 "CrowdKernel writes no checkpoints to resume from; fit without resume."
             )
-        X, rng = _as_matrix(training.X), as_generator(self.random_state)
-        kernel = Kernel.of(X, self.n_landmarks, rng)
-        # Other tasks inform neither the classifier nor the workers.
-        useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
-        ridge = KernelRidge.of(kernel.features(X[useful]))
-        state = _Rounds(ridge, training, useful, self.balance).run(self.rounds)
-        weights, intercept = ridge.solve(state.posterior, state.ridge)
+        X, rng, labels = _as_matrix(training.X), as_generator(self.random_state), training.labels
+        trainer = None
+        if self.refine is not None:
+            trainer = _refinement().new_trainer(self.refine, self.refine_options, rng)
+        useful = (labels.labels_per_task > 0) | (training.gold >= 0)
+        odd = odd_rows(X)
+        sound = ~odd if self.robust and not odd.all() else np.ones(len(X), dtype=bool)
+        kernel = Kernel.of(X[sound], self.n_landmarks, rng)
+        per_task = np.count_nonzero(~useful[sound]) / max(np.count_nonzero(useful[sound]), 1)
+        kernel = kernel.smoothed(X[sound], self.smoothness * per_task)
+        features = kernel.features(X)
+        state, mismatches = self._settled(features, training, useful, sound)
+        weights, intercept = state.regression.solve(state.targets, state.ridge)
         classifier = {
             "temperature": state.temperature,
-            "ridge": state.ridge / ridge.unit,
+            "ridge": state.ridge / state.regression.unit,
             "class_bias": state.bias,
             "weights": kernel.root @ weights,
             "intercept": intercept,
@@ -156,18 +183,63 @@ class CrowdKernel(CrowdClassifier):
         log_probas = _log_output(X, {f"{name}_": value for name, value in classifier.items()})
         probas = np.exp(log_probas)
         probas[useful] = state.posterior
-        return Learned(
+        mismatch = np.where(odd, 1.0, 0.0)
+        mismatch[useful] = np.maximum(mismatch[useful], mismatches.probability)
+        findings = self._findings_of(training, useful, odd, mismatches, state)
+        result = Learned(
             log_probas,
-            confusion=confusion_of(state.posterior, training.labels[np.flatnonzero(useful)]),
+            confusion=confusion_of(state.posterior, labels[np.flatnonzero(useful)]),
             probas=probas,
             n_iter=self.rounds,
             history=tuple(state.history),
-            extra=classifier | remember(training, log_probas),
+            findings=findings,
+            extra=classifier | {"mismatch": mismatch},
         )
+        if trainer is not None:
+            result = _refinement().refined(result, trainer, training, useful)
+        result.extra.update(remember(training, result.log_probas))
+        return result
+
+    def _settled(
+        self, features: Floats, training: Training, useful: Flags, sound: Flags
+    ) -> tuple[Rounds, Mismatches]:
+        """Run the rounds; ``robust`` repeats them without the tasks whose features mismatch."""
+        trusted, rows = sound, np.flatnonzero(useful)
+        state = Rounds(features, training, useful, trusted, self.balance).run(self.rounds)
+        found = state.mismatches(features[rows], sound[rows])
+        for _ in range(TRIMS if self.robust else 0):
+            kept = sound.copy()
+            kept[rows[found.probability > 0.5]] = False
+            if not found.clear or (kept == trusted).all() or not kept[rows].any():
+                break
+            trusted = kept
+            state = Rounds(features, training, useful, trusted, self.balance).run(self.rounds)
+            found = state.mismatches(features[rows], sound[rows])
+        return state, found
+
+    def _findings_of(
+        self, training: Training, useful: Flags, odd: Flags, found: Mismatches, state: Rounds
+    ) -> tuple[Finding, ...]:
+        tasks, rows = training.labels.tasks, np.flatnonzero(useful)
+        order = np.argsort(-found.probability, kind="stable")
+        contradicted = rows[order[: int((found.probability > 0.5).sum())]]
+        contradicted = contradicted[~odd[contradicted]]
+        findings = mismatch_findings(tasks, odd, found, contradicted, self.robust)
+        moved = state.moved_by_balance()
+        if moved < MANY_MOVED:
+            return findings
+        text = (
+            f"The assumption {parameter('balance', self.balance)}, that classes are less skewed "
+            f"than labels, decides the answer of {moved:.0%} of the tasks; no label confirms it."
+        )
+        remedy = f"Compare with {parameter('balance', 0)}, on tasks whose class is known."
+        return (*findings, Finding("assumed-balance", "medium", moved, (), text, remedy))
 
     # ---------------------------------------------------------------------------------- predict
 
     def _log_probas(self, X: Any) -> Floats:
+        if self.refine is not None:
+            return np.asarray(self._refined._log_probas(X))
         flat = _as_matrix(X)
         if flat.shape[1] != self.landmarks_.shape[1]:
             raise DataError(
@@ -176,9 +248,18 @@ class CrowdKernel(CrowdClassifier):
             )
         return _log_output(flat, vars(self))
 
+    def _network_files(self) -> dict[str, bytes]:
+        """Return the weights of the refined network, if any, as the content of a file."""
+        return {} if self.refine is None else dict(self._refined._network_files())
+
+    def _set_network(self, files: dict[str, bytes]) -> None:
+        """Rebuild the refined network, if any, with the weights of a file."""
+        if self.refine is not None:
+            self._refined = _refinement().restored(self, files)
+
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
         log_theta = safe_log(self.confusion_)[labels.worker, :, labels.label]
-        fresh = np.exp(log_softmax(log_probas + _evidence(log_theta, labels)))
+        fresh = np.exp(log_softmax(log_probas + label_evidence(log_theta, labels)))
         return recall(self, fresh, log_probas, labels)
 
 
@@ -192,127 +273,22 @@ def _log_output(X: Floats, learned: Mapping[str, Any]) -> Floats:
     return log_softmax(learned["temperature_"] * scores + learned["class_bias_"])
 
 
-# ------------------------------------------------------------------------------------ the rounds
-
-
-class _Rounds:
-    """The alternation: workers, temperature, alignment and posterior of the useful tasks."""
-
-    def __init__(
-        self, regression: KernelRidge, training: Training, useful: NDArray[np.bool_], balance: float
-    ) -> None:
-        rows = np.flatnonzero(useful)
-        self.regression, self.labels = regression, training.labels[rows]
-        self.known = Training(training.X, self.labels, training.gold[rows])
-        n_classes = self.labels.n_classes
-        votes = vote_table(self.labels, weighted=True)
-        count = votes.sum(axis=1, keepdims=True)
-        self.posterior = with_gold((votes + 1 / n_classes) / (count + 1), self.known)
-        share = votes.sum(axis=0) + 1e-3
-        target = (share / share.sum()) ** (1 - balance)
-        self.log_target = np.log(target / target.sum())
-        self.ridge, self.temperature = RIDGES[2] * regression.unit, USUAL_TEMPERATURE
-        self.bias = np.zeros(n_classes)
-        self.history: list[dict[str, float]] = []
-
-    def run(self, n_rounds: int) -> _Rounds:
-        for number in range(1, n_rounds + 1):
-            theta = label_probas_without_own_task(self.posterior, self.labels)
-            ridges = [self.ridge]
-            if number in CHOOSING_ROUNDS:
-                ridges = [ridge * self.regression.unit for ridge in RIDGES]
-            best = -np.inf
-            for ridge in ridges:
-                scores = self.regression.leave_one_out(self.posterior, ridge)
-                value, temperature = best_temperature(scores, theta, self.labels)
-                if value > best:
-                    best, self.ridge, self.temperature, chosen = value, ridge, temperature, scores
-            log_f = self.temperature * chosen
-            self.bias = aligned(log_f, self.log_target)
-            log_q = log_softmax(log_f + self.bias) + _evidence(np.log(theta), self.labels)
-            self.posterior = with_gold(np.exp(log_softmax(log_q)), self.known)
-            mean = best / max(_total_weight(self.labels), 1e-300)
-            self.history.append({"round": float(number), "label_log_probability": mean})
-            report(Progress(number, n_rounds, mean))
-        return self
-
-
-def label_probas_without_own_task(posterior: Floats, labels: CrowdLabels) -> Floats:
-    """Return (E, K) probabilities of each label by class, from the worker's other tasks."""
-    counts = expected_counts(posterior, labels)
-    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
-    pair = labels.task.astype(np.int64) * labels.n_workers + labels.worker
-    same_pair = _group_sums(pair, weight)
-    same_label = _group_sums(pair * labels.n_classes + labels.label, weight)
-    own = posterior[labels.task]
-    cell = counts[labels.worker, :, labels.label] - same_label[:, None] * own
-    row = counts.sum(axis=2)[labels.worker] - same_pair[:, None] * own
-    cell, row = np.maximum(cell, 0.0), np.maximum(row, 0.0)
-    usual = POPULATION * population_confusion(counts)[:, labels.label].T
-    smoothing = SMOOTHING * labels.n_classes
-    return np.asarray((cell + SMOOTHING + usual) / (row + smoothing + POPULATION))
-
-
-def confusion_of(posterior: Floats, labels: CrowdLabels) -> Floats:
-    """Return (J, K, K) confusion matrices from all tasks, shrunk to that of all workers."""
-    counts = expected_counts(posterior, labels)
-    smoothed = counts + SMOOTHING + POPULATION * population_confusion(counts)
-    return np.asarray(smoothed / smoothed.sum(axis=2, keepdims=True))
-
-
-def population_confusion(counts: Floats) -> Floats:
-    """Return the (K, K) confusion matrix of all workers together."""
-    total = counts.sum(axis=0) + SMOOTHING
-    return np.asarray(total / total.sum(axis=1, keepdims=True))
-
-
-def best_temperature(scores: Floats, theta: Floats, labels: CrowdLabels) -> tuple[float, float]:
-    """Return the log-probability of single labels at the best temperature, and the temperature.
-
-    The logarithm of the temperature has a normal prior around ``USUAL_TEMPERATURE``.
-    """
-    from scipy.optimize import minimize_scalar
-
-    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
-
-    def loss(log_temperature: float) -> float:
-        probas = np.exp(log_softmax(np.exp(log_temperature) * scores))[labels.task]
-        found = weight @ np.log((probas * theta).sum(axis=1))
-        return float(0.5 * (log_temperature - np.log(USUAL_TEMPERATURE)) ** 2 - found)
-
-    found = minimize_scalar(loss, bounds=tuple(np.log(TEMPERATURES)), method="bounded")
-    return -float(found.fun), float(np.exp(found.x))
-
-
-def aligned(log_f: Floats, log_target: Floats) -> Floats:
-    """Return class biases (K,) that make the mean prediction proportional to a target."""
-    bias: Floats = np.zeros(len(log_target))
-    for _ in range(ALIGNMENT_STEPS):
-        mean = np.exp(log_softmax(log_f + bias)).mean(axis=0)
-        bias += log_target - np.log(np.maximum(mean, 1e-300))
-    return np.asarray(bias - bias.mean())
-
-
-def _evidence(log_theta: Floats, labels: CrowdLabels) -> Floats:
-    """Return (n, K) log-evidence of the labels of each task, damped for their dependence."""
-    total = sum_rows(labels.task, log_theta, labels.n_tasks, labels.weight)
-    count = np.bincount(labels.task, labels.weight, labels.n_tasks)
-    return np.asarray(total / (1 + DEPENDENCE * np.maximum(count - 1, 0))[:, None])
-
-
-def _group_sums(key: NDArray[np.int64], weight: Floats) -> Floats:
-    """Return the total weight of the rows that have the same key, for each row."""
-    _, place = np.unique(key, return_inverse=True)
-    return np.asarray(np.bincount(place, weight)[place])
-
-
-def _total_weight(labels: CrowdLabels) -> float:
-    return float(labels.n_annotations if labels.weight is None else labels.weight.sum())
-
-
 def _as_matrix(X: Any) -> Floats:
     if is_dataset(X):
         raise DataError(
             "CrowdKernel needs all features at once and X is a dataset; give an array of its items."
         )
     return np.asarray(X, dtype=np.float64).reshape(len(X), -1)
+
+
+def _refinement() -> Any:
+    """Return the module that trains networks, which needs torch."""
+    try:
+        return importlib.import_module("wisecrowd.learning.training.refinement")
+    except ModuleNotFoundError as error:
+        if error.name not in ("torch", "safetensors"):
+            raise
+        raise MissingDependencyError(
+            f"refine trains a network and needs {error.name}; install it with "
+            "pip install 'wisecrowd[deep]'."
+        ) from None

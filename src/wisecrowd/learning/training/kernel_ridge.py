@@ -11,6 +11,7 @@ Floats = NDArray[np.float64]
 
 CLIP = 5.0  # standard deviations
 MOST_LEVERAGE = 0.99
+NEAR_LANDMARKS = 8  # through which a row is linked to others
 TINY = 1e-10  # eigenvalues below this share of the largest are zero
 
 
@@ -69,6 +70,29 @@ class Kernel(NamedTuple):
     def features(self, X: Floats) -> Floats:
         """Return the (n, r) features whose products are the kernel."""
         return self.matrix(X) @ self.root
+
+    def smoothed(self, X: Floats, smoothness: float) -> Kernel:
+        r"""Return the kernel of functions that vary little between similar rows.
+
+        Its squared norm of a function :math:`f` is the old one plus ``smoothness`` times
+        :math:`f^\top (I - Z \Lambda^{-1} Z^\top) f`, over all rows: the Laplacian of the graph that
+        links rows through the landmarks nearest to them, with :math:`Z` the kernel at these, rows
+        normalised, and :math:`\Lambda` the column sums of :math:`Z`.
+        """
+        if smoothness == 0:
+            return self
+        near = self.matrix(X)
+        features = near @ self.root
+        n_near = min(NEAR_LANDMARKS, near.shape[1])
+        least = np.partition(near, -n_near, axis=1)[:, [-n_near]]
+        near[near < least] = 0.0
+        near /= near.sum(axis=1, keepdims=True)
+        shared = features.T @ near
+        mass = np.maximum(near.sum(axis=0), 1e-12)
+        rough = features.T @ features - (shared / mass) @ shared.T
+        values, vectors = np.linalg.eigh(np.eye(len(rough)) + smoothness * rough)
+        inverse_root = (vectors / np.sqrt(np.maximum(values, 1.0))) @ vectors.T
+        return self._replace(root=self.root @ inverse_root)
 
     def published(self) -> dict[str, Any]:
         """Return the attributes that predictions need."""
@@ -135,9 +159,3 @@ def _squared_distances(rows: Floats, columns: Floats) -> Floats:
     distance += (columns * columns).sum(axis=1)
     np.maximum(distance, 0.0, out=distance)
     return distance
-
-
-def log_softmax(scores: Floats) -> Floats:
-    """Return (n, K) log-probabilities of scores."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
