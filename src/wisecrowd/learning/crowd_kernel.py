@@ -51,19 +51,31 @@ class CrowdKernel(CrowdClassifier):
 
     Use it when features are vectors of up to a few thousand numbers, such as embeddings. Cost:
     O(tasks × landmarks²) once, and O(tasks × landmarks × classes + annotations × classes) per
-    round.
+    round. Tasks without labels are used too.
 
     Parameters
     ----------
     balance : float
         From 0 to 1: the mean prediction of a class is proportional to its vote share to the power
         ``1 - balance``. It is an assumption, that classes are less skewed than votes, which the
-        labels cannot confirm. Set it to 0 if classes are as skewed as the votes.
+        labels cannot confirm. Set it to 0 if classes are as skewed as the votes. The finding
+        "assumed-balance" reports that it decides a tenth of the answers or more.
     n_landmarks : int
         Tasks at which the kernel is evaluated. With no more tasks than that, all are used and the
         result is deterministic; otherwise they are drawn at random.
     rounds : int
         Rounds of estimating workers, temperature, alignment and posterior.
+    smoothness : float
+        Weight, times unlabelled tasks per labelled task, of a penalty on scores that differ
+        between similar tasks. It has no effect if all tasks have labels; 0 turns it off.
+    robust : bool
+        Keep tasks whose features are odd or contradict their labels out of the classifier, and let
+        their answers rest on the workers alone.
+    refine : str, torch module, or callable, optional
+        Network to train on ``probas_`` afterwards, which then predicts: see ``module`` of
+        ``NeuralClassifier``. It needs torch.
+    refine_options : dict, optional
+        Parameters of ``NeuralClassifier`` for that training, such as ``{"epochs": 30}``.
     random_state : int
         Seed of the landmarks.
 
@@ -79,6 +91,8 @@ class CrowdKernel(CrowdClassifier):
         Estimated from all tasks.
     history_ : tuple of dict
         Mean log-probability of single labels in every round, without the task that they are of.
+    mismatch_ : (n_tasks,)
+        Probability that the features of a task say nothing about its class; 1 for odd rows.
     task_key_, task_output_ : (n_tasks,), (n_tasks, n_classes)
         Hash of the labels, and the classifier's output: they identify training tasks.
 
@@ -88,9 +102,24 @@ class CrowdKernel(CrowdClassifier):
     rows of length one, each with the median squared distance as its unit. Features that are shifted
     by a constant change the second one.
 
+    Landmarks, scales and alignment are from all tasks, with labels or without. The penalty of
+    ``smoothness`` is the Laplacian of the graph that links tasks through their nearest landmarks.
+    It helps where tasks of a class lie close together, and costs accuracy where they do not.
+
+    Rows are odd if their numbers are all equal or far beyond those of the others. Features
+    contradict labels where the classifier without the task and two or more workers disagree: a
+    mixture model estimates the share of such tasks. Findings name them with and without
+    ``robust``.
+
+    On embeddings, a network trained on the posterior is worse than the kernel: test accuracy
+    on LabelMe .887 against .905. ``refine`` is for networks that use more than a flat vector,
+    such as convolutions over images. The kernel itself flattens the features.
+
     References
     ----------
     Wahba (1990). Spline models for observational data, for the leave-one-out scores.
+    Liu, He and Chang (2010). Large graph construction for scalable semi-supervised learning.
+    ICML; Sindhwani, Niyogi and Belkin (2005). Beyond the point cloud. ICML, for ``smoothness``.
 
     Examples
     --------
@@ -167,8 +196,9 @@ class CrowdKernel(CrowdClassifier):
         odd = odd_rows(X)
         sound = ~odd if self.robust and not odd.all() else np.ones(len(X), dtype=bool)
         kernel = Kernel.of(X[sound], self.n_landmarks, rng)
-        per_task = np.count_nonzero(~useful[sound]) / max(np.count_nonzero(useful[sound]), 1)
-        kernel = kernel.smoothed(X[sound], self.smoothness * per_task)
+        n_useful = int(useful[sound].sum())
+        unlabelled = int(sound.sum() - n_useful) / max(n_useful, 1)  # per labelled task
+        kernel = kernel.smoothed(X[sound], self.smoothness * unlabelled)
         features = kernel.features(X)
         state, mismatches = self._settled(features, training, useful, sound)
         weights, intercept = state.regression.solve(state.targets, state.ridge)

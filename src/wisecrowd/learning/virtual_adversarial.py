@@ -81,8 +81,8 @@ class VirtualAdversarial(NeuralClassifier):
     """
 
     alpha: float = 1.0
-    radius: float = 0.3
-    entropy: float = 0.0
+    radius: float = 0.1
+    entropy: float = 0.3
     power_steps: int = 1
     strength: float = 4.0
 
@@ -162,5 +162,5 @@ def _unit(direction: Tensor) -> Tensor:
     """Scale (B, ...) rows to length one; a row of zeros stays."""
     flat = direction.flatten(1)
     largest = flat.abs().amax(dim=1, keepdim=True).clamp_min(1e-30)
-    flat = flat / largest  # squares of tiny numbers vanish in single precision
-    return (flat / flat.norm(dim=1, keepdim=True).clamp_min(1e-12)).view_as(direction)
+    flat = functional.normalize(flat / largest)  # squares of tiny numbers would vanish
+    return flat.view_as(direction)

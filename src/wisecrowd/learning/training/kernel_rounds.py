@@ -99,7 +99,7 @@ class Rounds:
 
     def _log_target(self, balance: float) -> Floats:
         """Return the (K,) log of the mean prediction that the alignment aims at."""
-        return log_softmax((1 - balance) * self.log_share[None])[0]
+        return np.asarray(log_softmax((1 - balance) * self.log_share[None])[0])
 
     def _posterior(self, bias: Floats) -> Floats:
         """Return the posterior; that of tasks that are not trusted is from the workers alone."""
@@ -114,7 +114,10 @@ class Rounds:
         return float(np.mean(plain != self.posterior.argmax(axis=1)))
 
     def mismatches(self, features: Floats, sound: Flags) -> Mismatches:
-        """Compare features (n, r) of the useful tasks with their labels; 1 if not sound."""
+        """Compare features (n, r) of the useful tasks with their labels; 1 if not sound.
+
+        Tasks with a single label are left out: it may be wrong as well as the features.
+        """
         weights, intercept = self.regression.solve(self.targets, self.ridge)
         scores = features @ weights + intercept  # of tasks that the regression has not seen
         scores[self.trusted] = self.regression.leave_one_out(self.targets, self.ridge)
@@ -123,9 +126,10 @@ class Rounds:
         known = np.flatnonzero(self.known.gold >= 0)
         evidence[known] = CERTAIN * np.eye(evidence.shape[1])[self.known.gold[known]]
         target = self._log_target(self.balance)
-        found = find_mismatches(scores[sound], evidence[sound], self.temperature, target)
-        probability = np.ones(len(sound))
-        probability[sound] = found.probability
+        judged = sound & ((self.labels.labels_per_task > 1) | (self.known.gold >= 0))
+        found = find_mismatches(scores[judged], evidence[judged], self.temperature, target)
+        probability = np.where(sound, 0.0, 1.0)
+        probability[judged] = found.probability
         return found._replace(probability=probability)
 
 

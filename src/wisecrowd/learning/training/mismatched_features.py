@@ -26,7 +26,7 @@ STEEPER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # factors of the temperature
 EM_STEPS = 50
 FIRST_SHARE = 0.05  # at which EM starts
 LEAST_SHARE = 0.03  # of mismatches that a finding reports
-LEAST_GAIN = 20.0  # of twice the log-likelihood
+LEAST_GAIN = 10.0  # of twice the log-likelihood
 
 
 class Mismatches(NamedTuple):
@@ -48,7 +48,7 @@ class Mismatches(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether there are enough mismatches, beyond reasonable doubt, to report them."""
+        """Whether the share and the gain are large enough to report them."""
         return self.share >= LEAST_SHARE and self.gain >= LEAST_GAIN
 
 
@@ -94,6 +94,8 @@ def find_mismatches(
     log_prior : (K,)
         Target of the mean prediction, to which the classes are aligned.
     """
+    if not len(scores):
+        return Mismatches(0.0, np.zeros(0), 0.0)
     likelihood = np.exp(evidence - evidence.max(axis=1, keepdims=True))
     best, without = Mismatches(0.0, np.zeros(len(scores)), 0.0), -np.inf
     highest = -np.inf
@@ -102,7 +104,8 @@ def find_mismatches(
         f = np.exp(log_softmax(log_f + aligned(log_f, log_prior)))
         informed, blind = (f * likelihood).sum(axis=1), likelihood @ f.mean(axis=0)
         share, probability = _em(blind / np.maximum(informed, 1e-300))
-        total = float(np.log((1 - share) * informed + share * blind).sum())
+        mixed = (1 - share) * informed + share * blind
+        total = float(np.log(np.maximum(mixed, 1e-300)).sum())
         without = max(without, float(np.log(np.maximum(informed, 1e-300)).sum()))
         if total > highest:
             highest, best = total, Mismatches(share, probability, 0.0)

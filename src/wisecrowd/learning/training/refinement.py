@@ -73,27 +73,27 @@ def refined(result: Learned, trainer: PosteriorTrainer, training: Training, usef
     useful : (N,)
         Tasks whose posterior stays. That of the others is the output of the classifier.
     """
-    trainer.targets = np.array(result.probas)
+    posterior = np.exp(result.log_probas) if result.probas is None else result.probas
+    trainer.targets = posterior.copy()
     learned = trainer._fit(training)
     trainer.targets = None
-    trainer._network = learned.private["network"]
-    trainer.input_shape_ = learned.extra["input_shape"]
+    shape = learned.extra["input_shape"]
+    vars(trainer).update(_network=learned.private["network"], input_shape_=shape)
     return replace(
         result,
         log_probas=learned.log_probas,
-        probas=np.where(useful[:, None], result.probas, np.exp(learned.log_probas)),
+        probas=np.where(useful[:, None], posterior, np.exp(learned.log_probas)),
         converged=learned.converged,
         findings=(*result.findings, *learned.findings),
-        extra=result.extra | {"input_shape": learned.extra["input_shape"]},
+        extra=result.extra | {"input_shape": shape},
         private={"refined": trainer},
     )
 
 
 def restored(method: CrowdClassifier, files: dict[str, bytes]) -> PosteriorTrainer:
     """Return the trained network of a loaded method, with the weights of its file."""
-    known: Any = method
-    trainer = PosteriorTrainer(module=known.refine)
-    trainer.input_shape_ = known.input_shape_
-    trainer.classes_, trainer.workers_ = method.classes_, method.workers_
+    trainer = PosteriorTrainer(module=vars(method)["refine"])
+    names = ("input_shape_", "classes_", "workers_")
+    vars(trainer).update({name: vars(method)[name] for name in names})
     trainer._set_network(files)
     return trainer
