@@ -34,6 +34,7 @@ Flags = NDArray[np.bool_]
 
 TRIMS = 2  # how often mismatched tasks are taken out of the classifier
 MANY_MOVED = 0.1  # share of answers that `balance` decides at which a finding says so
+FEWEST_MOVED = 20  # number of these answers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -256,7 +257,7 @@ class CrowdKernel(CrowdClassifier):
         contradicted = contradicted[~odd[contradicted]]
         findings = mismatch_findings(tasks, odd, found, contradicted, self.robust)
         moved = state.moved_by_balance()
-        if moved < MANY_MOVED:
+        if moved < MANY_MOVED or moved * len(rows) < FEWEST_MOVED:
             return findings
         text = (
             f"The assumption {parameter('balance', self.balance)}, that classes are less skewed "
