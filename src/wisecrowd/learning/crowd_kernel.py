@@ -134,7 +134,7 @@ class CrowdKernel(CrowdClassifier):
     balance: float = 0.5
     n_landmarks: int = 1000
     rounds: int = 4
-    smoothness: float = 1.0
+    smoothness: float = 0.3
     robust: bool = False
     refine: Any = None
     refine_options: dict[str, Any] | None = None

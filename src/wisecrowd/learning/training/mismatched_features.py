@@ -26,7 +26,7 @@ STEEPER = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # factors of the temperature
 EM_STEPS = 50
 FIRST_SHARE = 0.05  # at which EM starts
 LEAST_SHARE = 0.03  # of mismatches that a finding reports
-LEAST_GAIN = 10.0  # of twice the log-likelihood
+LEAST_GAIN = 15.0  # of twice the log-likelihood
 
 
 class Mismatches(NamedTuple):
