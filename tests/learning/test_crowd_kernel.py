@@ -1,10 +1,17 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
+from wisecrowd.core.exceptions import (
+    DataError,
+    FindingWarning,
+    MissingDependencyError,
+    ParameterError,
+)
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.learning.training.class_alignment import aligned
 from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge
@@ -313,3 +320,12 @@ def test_bad_refinements_are_refused(rng):
     ):
         with pytest.raises(ParameterError, match=message):
             wc.learning.CrowdKernel(**options).fit(X, labels)
+
+
+def test_only_refine_needs_torch(rng, monkeypatch):
+    X, labels, _ = crowd(rng, n=20)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "wisecrowd.learning.training.refinement", raising=False)
+    wc.learning.CrowdKernel().fit(X, labels)
+    with pytest.raises(MissingDependencyError, match="refine trains a network and needs torch"):
+        wc.learning.CrowdKernel(refine="mlp").fit(X, labels)
