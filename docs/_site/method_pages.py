@@ -25,13 +25,14 @@ YARDSTICKS = {
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
-    "rankings": "rankings",
+    "rankings": "rankings", "sequences": "spans in texts",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
     "labels": ("", "labels.csv"), "ordered": (" --scale 1..5", "labels.csv"),
     "numbers": (" --type numbers", "values.csv"), "pairs": ("", "ranking.csv"),
     "rankings": (" --type rankings", "ranking.csv"),
+    "sequences": (" --type sequences", "spans.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

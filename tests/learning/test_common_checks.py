@@ -19,6 +19,10 @@ FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
 # Options under which a method has another posterior than by default.
 VARIANTS = {
     "BayesDGC": [{"estimate_class": False}, {"divide_by_mean": False}, {"selection": "crowd"}],
+    "CrowdKernel": [
+        {"robust": True},
+        {"refine": "linear", "refine_options": {"epochs": 3, "lr": 0.1}},
+    ],
     "DeepMF": [{"clip": 1.0}, {"prior": (2, 1)}],
     "DeepBP": [{"clip": 1.0}, {"selection": "crowd", "refit": False}],
     "InstanceConfusion": [{"warm_up": 2}, {"variant": "anchor", "warm_up": 2, "threshold": 0.4}],

@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import (
+    DataError,
+    FindingWarning,
+    MissingDependencyError,
+    ParameterError,
+)
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.learning.crowd_kernel import (
-    Kernel,
-    KernelRidge,
-    aligned,
+from wisecrowd.learning.training.class_alignment import aligned
+from wisecrowd.learning.training.kernel_ridge import Kernel, KernelRidge
+from wisecrowd.learning.training.kernel_rounds import (
     best_temperature,
     label_probas_without_own_task,
 )
@@ -160,3 +166,166 @@ def test_what_it_cannot_do_is_refused(rng):
         wc.learning.CrowdKernel().fit(X, labels, resume=True)
     with pytest.raises(DataError, match="expecting 3"):
         wc.learning.CrowdKernel().fit(X, labels).predict(X[:, :2])
+
+
+# ---------------------------------------------------------------------------- unlabelled tasks
+
+
+def test_a_smoothed_kernel_has_the_norm_with_the_laplacian(rng):
+    X = rng.normal(size=(12, 3))
+    kernel = Kernel.of(X, 1000, rng)
+    smooth = kernel.smoothed(X, 3.0)
+    K = kernel.matrix(X)
+    near = np.where(np.sort(K, axis=1)[:, [-8]] <= K, K, 0.0)
+    Z = near / near.sum(axis=1, keepdims=True)
+    laplacian = np.eye(12) - Z @ np.diag(1 / Z.sum(axis=0)) @ Z.T
+    # The kernel of the norm f' K^-1 f + 3 f' L f is the inverse of that quadratic form.
+    expected = np.linalg.inv(np.linalg.inv(K) + 3.0 * laplacian)
+    features = smooth.features(X)
+    np.testing.assert_allclose(features @ features.T, expected, atol=1e-8)
+    assert kernel.smoothed(X, 0.0) is kernel
+
+
+def rings(rng, n=240):
+    """Return points of two rings, and the ring of each."""
+    truth = np.arange(n) % 2
+    angle = 2 * np.pi * rng.random(n)
+    X = (1 + truth[:, None]) * np.column_stack([np.cos(angle), np.sin(angle)])
+    return X + 0.08 * rng.normal(size=(n, 2)), truth
+
+
+def test_unlabelled_tasks_help_and_need_no_warning(rng):
+    X, truth = rings(rng)
+    rows = np.arange(16)
+    votes = np.where(np.arange(len(X))[:, None] < 16, truth[:, None] + np.zeros(2), np.nan)
+    whole = wc.learning.CrowdKernel().fit(X, votes)
+    alone = wc.learning.CrowdKernel().fit(X[rows], votes[rows])
+    assert not whole.findings_
+    assert whole.score(X, truth) > alone.score(X, truth) + 0.02
+    rough = wc.learning.CrowdKernel(smoothness=0.0).fit(X, votes)
+    assert np.abs(rough.probas_ - whole.probas_).max() > 0.01
+
+
+# -------------------------------------------------------------------------- features that mislead
+
+
+def wide_crowd(rng, n=400):
+    """Return features of ten columns, labels and true classes."""
+    X, labels, truth = crowd(rng, n=n, accuracy=0.9)
+    return np.hstack([X + 3 * np.eye(3)[truth], 0.3 * rng.normal(size=(n, 7))]), labels, truth
+
+
+def test_features_of_other_tasks_are_found_and_set_aside(rng):
+    X, labels, truth = wide_crowd(rng)
+    bad = np.arange(80)
+    X[bad] = X[np.roll(bad, 1) + 200]
+    wrong = bad[truth[bad] != truth[np.roll(bad, 1) + 200]]
+    plain = wc.learning.CrowdKernel().fit(X, labels)
+    (finding,) = plain.findings_
+    assert finding.id == "mismatched-features"
+    assert "robust=True" in finding.remedy
+    named = np.array(finding.affected)
+    assert np.isin(named, bad).mean() > 0.8
+    assert np.isin(wrong, named).mean() > 0.6
+    assert plain.mismatch_[named].min() > 0.5
+    robust = wc.learning.CrowdKernel(robust=True).fit(X, labels)
+    gain = robust.probas_[wrong, truth[wrong]] - plain.probas_[wrong, truth[wrong]]
+    assert (gain > 0).mean() > 0.9
+    np.testing.assert_allclose(robust.predict_proba(X, labels), robust.probas_, atol=1e-9)
+
+
+def test_odd_rows_are_named_and_leave_no_trace(rng):
+    X, labels, _ = wide_crowd(rng, n=120)
+    X[3], X[8] = 0.0, 1e7 * rng.normal(size=10)
+    plain = wc.learning.CrowdKernel().fit(X, labels)
+    assert [f.affected for f in plain.findings_ if f.id == "odd-features"] == [(3, 8)]
+    robust = wc.learning.CrowdKernel(robust=True).fit(X, labels)
+    assert all(f.severity == "low" for f in robust.findings_)
+    assert robust.feature_scale_.max() < 10 < plain.feature_scale_.max()
+    X[8] *= -3
+    again = wc.learning.CrowdKernel(robust=True).fit(X, labels)
+    np.testing.assert_array_equal(robust.weights_, again.weights_)
+
+
+def test_features_in_order_give_no_finding_and_the_same_fit(rng):
+    X, labels, _ = wide_crowd(rng)
+    plain = wc.learning.CrowdKernel().fit(X, labels)
+    robust = wc.learning.CrowdKernel(robust=True).fit(X, labels)
+    assert plain.findings_ == robust.findings_ == ()
+    np.testing.assert_array_equal(plain.probas_, robust.probas_)
+
+
+def test_a_balance_that_decides_answers_is_named(rng):
+    _, labels, truth = crowd(rng, n=300)
+    X = 0.4 * np.eye(3)[truth] + rng.normal(size=(300, 3))
+    assert not wc.learning.CrowdKernel().fit(X, labels).findings_
+    # Nine tasks in ten of one class, and features that hardly tell classes apart.
+    skewed = np.where(rng.random((300, 1)) < 0.9, 0, rng.integers(1, 3, (300, 1)))
+    votes = np.where(rng.random((300, 3)) < 0.6, skewed, rng.integers(0, 3, (300, 3)))
+    with pytest.warns(FindingWarning, match="balance=1"):
+        fitted = wc.learning.CrowdKernel(balance=1).fit(X, votes)
+    assert [f.id for f in fitted.findings_] == ["assumed-balance"]
+    assert not wc.learning.CrowdKernel(balance=0).fit(X, votes).findings_
+
+
+# --------------------------------------------------------------------------- a network afterwards
+
+
+def test_refine_trains_a_network_on_the_posterior(rng):
+    torch = pytest.importorskip("torch")
+    X, labels, _ = crowd(rng)
+    options = {
+        "epochs": 1, "lr": 0.1, "optimizer": "sgd", "weight_decay": 0.0, "batch_size": 1000,
+        "selection": "last",
+    }  # fmt: skip
+    given = torch.nn.Linear(3, 3)
+    kernel = wc.learning.CrowdKernel().fit(X, labels)
+    refined = wc.learning.CrowdKernel(refine=given, refine_options=options).fit(X, labels)
+    np.testing.assert_array_equal(refined.probas_, kernel.probas_)
+    # One step of the gradient of the cross entropy to the posterior.
+    x, q = (torch.tensor(a, dtype=torch.float32) for a in (X, kernel.probas_))
+    loss = -(q * torch.log_softmax(given(x), dim=1)).sum(dim=1).mean()
+    torch.autograd.backward(loss)
+    with torch.no_grad():
+        weight, bias = given.weight - 0.1 * given.weight.grad, given.bias - 0.1 * given.bias.grad
+        expected = torch.softmax(x @ weight.T + bias, dim=1).numpy()
+    np.testing.assert_allclose(refined.predict_proba(X), expected, atol=1e-5)
+    np.testing.assert_allclose(refined.predict_proba(X, labels), refined.probas_, atol=1e-6)
+
+
+def test_a_refined_network_of_your_own_is_saved_as_weights(rng, tmp_path):
+    torch = pytest.importorskip("torch")
+    X, labels, _ = crowd(rng, n=40)
+    images = X.repeat(4, axis=1).reshape(40, 1, 3, 4)
+    module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 3))
+    fitted = wc.learning.CrowdKernel(refine=module, refine_options={"epochs": 2})
+    fitted.fit(images, labels).save(tmp_path / "model")
+    with pytest.raises(DataError, match="module="):
+        wc.load(tmp_path / "model")
+    loaded = wc.load(tmp_path / "model", module=module)
+    np.testing.assert_array_equal(loaded.predict_proba(images), fitted.predict_proba(images))
+
+
+def test_bad_refinements_are_refused(rng):
+    pytest.importorskip("torch")
+    X, labels, _ = crowd(rng, n=20)
+    for options, message in (
+        ({"refine": 3}, "refine is 3"),
+        ({"refine_options": {"epochs": 2}}, "no effect without refine"),
+        ({"refine": "mlp", "refine_options": {"epoch": 2}}, "has 'epoch'; it takes balance"),
+        ({"refine": "mlp", "refine_options": {"epochs": 0}}, "epochs"),
+        ({"refine": "mlpp"}, "mlp"),
+        ({"robust": 3}, "robust"),
+        ({"smoothness": -1}, "smoothness"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            wc.learning.CrowdKernel(**options).fit(X, labels)
+
+
+def test_only_refine_needs_torch(rng, monkeypatch):
+    X, labels, _ = crowd(rng, n=20)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "wisecrowd.learning.training.refinement", raising=False)
+    wc.learning.CrowdKernel().fit(X, labels)
+    with pytest.raises(MissingDependencyError, match="refine trains a network and needs torch"):
+        wc.learning.CrowdKernel(refine="mlp").fit(X, labels)

@@ -30,6 +30,7 @@ LOCATIONS = {
     "DeepMF": "deep_mf",
     "DeepBP": "deep_bp",
     "BayesDGC": "bayes_dgc",
+    "VirtualAdversarial": "virtual_adversarial",
     "RaykarRegression": "numbers.raykar_regression",
     "CrowdLayerRegression": "numbers.crowd_layer_regression",
     "PreferenceNet": "pairs.preference_net",
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from wisecrowd.learning.trace_regularized import TraceRegularized as TraceRegularized
     from wisecrowd.learning.two_stage import TwoStage as TwoStage
     from wisecrowd.learning.union_net import UnionNet as UnionNet
+    from wisecrowd.learning.virtual_adversarial import VirtualAdversarial as VirtualAdversarial
     from wisecrowd.learning.weighted_doctor_net import WeightedDoctorNet as WeightedDoctorNet
 
 

@@ -104,7 +104,7 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
                 raise DataError(
                     f"it was trained with a network of your own ({shown}); give load(module=)"
                 )
-            parameters["module"] = module
+            parameters[_module_parameter(_class_of(saved.kind))] = module
         method = _put_together(saved.kind, parameters, learned)
         if learned and hasattr(method, "_set_network"):
             method._set_network(saved.files)
@@ -142,13 +142,19 @@ def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]
             "found again when loading."
         )
     given = method.get_params(deep=False)
-    if "module" in given and not isinstance(given["module"], str):
-        given[_MODULE] = type(given.pop("module")).__name__
+    module = _module_parameter(cls)
+    if not isinstance(given.get(module), str | None):
+        given[_MODULE] = type(given.pop(module)).__name__
     parameters = {key: _as_storable(value, f"{_PARAMETERS}.{key}") for key, value in given.items()}
     names = [key for key in vars(method) if _LEARNED.fullmatch(key)]
     if names:
         _require_loadable(method, names)
     return name, parameters, {key: _as_storable(vars(method)[key], key) for key in names}
+
+
+def _module_parameter(cls: type[Any]) -> str:
+    """Return the parameter that takes a network; a file holds its weights, and never its code."""
+    return str(getattr(cls, "module_parameter", "module"))
 
 
 def _require_loadable(method: Estimator, names: list[str]) -> None:

@@ -16,5 +16,8 @@ confusion_init            initial confusion matrices
 label_model               likelihood of labels given the output of a classifier
 held_out_scoring          a score without gold by which methods are compared
 alternating, known_tasks  parts of deepMF, deepBP and instance-dependent confusion
+kernel_rounds             the alternation of CrowdKernel, with kernel_ridge and class_alignment
+mismatched_features       tasks whose features do not fit their labels
+refinement                a network trained on the posterior of a method without one
 ========================  ======================================================================
 """

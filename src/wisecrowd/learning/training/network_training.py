@@ -116,6 +116,10 @@ class NetworkTraining(Estimator):
         """Return a function that draws the rows of an epoch; None means all, shuffled."""
         return None
 
+    def _held_out(self, data: Any, useful: Tensor) -> tuple[Tensor, Tensor]:
+        """Return rows to train on, and held-out rows that choose the epoch."""
+        return held_out(useful, self.valid_fraction)
+
     def _validate_parameters(self) -> None:
         as_generator(self.random_state)
         check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
@@ -164,7 +168,7 @@ class NetworkTraining(Estimator):
         """Train on the useful rows once, or a second time to include the held-out ones."""
         if selection != "crowd":
             return self._run(data, useful, training, self.epochs, selection == "gold")
-        rows, valid = held_out(useful, self.valid_fraction)
+        rows, valid = self._held_out(data, useful)
         with followed_by_refit() if self.refit else nullcontext():
             chosen = self._run(data, rows, training, self.epochs, True, valid)
         return self._again(chosen, data, useful, training, valid)

@@ -129,6 +129,14 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
         return np.flatnonzero(useful | self.uses_unlabelled)
 
+    def _held_out(self, data: CrowdData, useful: Tensor) -> tuple[Tensor, Tensor]:
+        has_labels = torch.from_numpy(data.labels.labels_per_task > 0)[useful]
+        if has_labels.all() or has_labels.sum() < 2:
+            return super()._held_out(data, useful)
+        # A task without labels cannot choose an epoch.
+        rows, valid = super()._held_out(data, useful[has_labels])
+        return torch.cat([rows, useful[~has_labels]]).sort().values, valid
+
     def _new_model(self, data: CrowdData, seen: CrowdData) -> CrowdModel:
         n_classes = data.labels.n_classes
         network = self._make_network(data.features.shape, n_classes, data.labels.n_workers)
