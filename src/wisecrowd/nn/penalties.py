@@ -36,7 +36,7 @@ def confusion_volume(table: Tensor) -> Tensor:
     It is small if the rows differ between classes, and zero if all workers are always right. Use it
     if every class has an expert.
     """
-    stacked = table.transpose(1, 2).reshape(-1, table.shape[1])  # rows: (worker, label)
+    stacked = table.permute(2, 0, 1).reshape(-1, table.shape[1])  # rows: (label, worker)
     return _minus_log_det(stacked.T @ stacked / table.shape[0])
 
 
