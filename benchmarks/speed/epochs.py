@@ -18,7 +18,7 @@ from benchmarks.accuracy.real_data import data_folder
 from benchmarks.rows import Row, random_crowd
 from wisecrowd import CrowdLabels, learning
 from wisecrowd.engines.threads import set_threads
-from wisecrowd.inference.monitor import reporting
+from wisecrowd.inference.monitor import Progress, reporting
 from wisecrowd.io.tables import read, read_truth
 
 BATCH, ROUNDS = 512, 5
@@ -102,7 +102,9 @@ def costs(name: str, data: Data, clean: Callable[[], float]) -> tuple[float, flo
     method, options = LEARNERS[name]
     own, others, mark = [], [], [0.0]
 
-    def after_epoch(_progress) -> None:
+    def after_epoch(progress: Progress) -> None:
+        if progress.max_iter != ROUNDS + 1:
+            return  # an iteration of an E-step
         own.append(time.process_time() - mark[0])
         others.append(clean())
         mark[0] = time.process_time()

@@ -165,12 +165,33 @@ class SoftplusConfusion(ConfusionHead):
 
     def rows_and_diagonals(self, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`rows`, and the (J, K) log-probabilities of correct labels."""
-        positive = functional.softplus(self.by_label)
-        total = positive.sum(dim=0)  # (J, K)
-        # Logarithms of what is asked for, instead of the whole table.
-        own = gather_rows(positive.permute(1, 2, 0), worker, label)
-        correct = positive.diagonal(dim1=0, dim2=2)
+        own, correct, total = _SoftplusParts.apply(self.by_label, label * self.n_workers + worker)
         return _log_share(own, total.index_select(0, worker)), _log_share(correct, total)
+
+
+class _SoftplusParts(torch.autograd.Function):
+    """Some rows (E, K) of the softplus of (L, J, K), its diagonals (J, K) and its sums (J, K).
+
+    Only these are divided and have logarithms, and the three gradients are added in one table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, by_label: Tensor, row: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return rows, diagonals and sums."""
+        positive = functional.softplus(by_label)
+        ctx.save_for_backward(by_label, row)
+        own = positive.reshape(-1, positive.shape[2]).index_select(0, row)
+        return own, positive.diagonal(dim1=0, dim2=2).clone(), positive.sum(dim=0)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the free parameters."""
+        by_label, row = ctx.saved_tensors
+        own, correct, total = gradients
+        slope = total.repeat(len(by_label), 1, 1)
+        slope.view(-1, slope.shape[2]).index_add_(0, row, own)
+        slope.diagonal(dim1=0, dim2=2).add_(correct)
+        return slope * torch.sigmoid(by_label), None
 
 
 def log_softplus(by_label: Tensor) -> Tensor:

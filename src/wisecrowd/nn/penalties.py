@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -27,7 +29,8 @@ def feature_volume(log_probas: Tensor) -> Tensor:
     frequent classes. Use it if each class has some unambiguous tasks but no worker is an expert.
     """
     probas = log_probas.exp()
-    return _minus_log_det(probas.T @ probas * (probas.shape[1] / len(probas)))
+    volume: Tensor = _Volume.apply(probas, probas.shape[1] / len(probas))
+    return volume
 
 
 def confusion_volume(table: Tensor) -> Tensor:
@@ -37,17 +40,36 @@ def confusion_volume(table: Tensor) -> Tensor:
     if every class has an expert.
     """
     stacked = table.permute(2, 0, 1).reshape(-1, table.shape[1])  # rows: (label, worker)
-    return _minus_log_det(stacked.T @ stacked / table.shape[0])
+    volume: Tensor = _Volume.apply(stacked, 1 / table.shape[0])
+    return volume
 
 
-def _minus_log_det(gram: Tensor) -> Tensor:
-    n = gram.shape[0]
-    # In single precision the floor would vanish beside the diagonal.
-    wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
-    volume = -torch.linalg.slogdet(wide).logabsdet
-    # If a class is missing the gradient is huge and meaningless. As in the paper, such a batch
-    # gets no penalty.
-    return torch.where(volume <= TOO_LARGE * n, volume, 0.0 * volume).to(gram.dtype)
+class _Volume(torch.autograd.Function):
+    """Minus the log-determinant of the Gram matrix of (n, K) rows, times a scale.
+
+    If a class is missing the gradient is huge and meaningless. As in the paper, such a batch gets
+    no penalty. The gradient is one product with the inverse.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, scale: float) -> Tensor:
+        """Return the volume."""
+        gram = rows.T @ rows * scale
+        n = gram.shape[0]
+        # In single precision the floor would vanish beside the diagonal.
+        wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
+        volume = -torch.linalg.slogdet(wide).logabsdet
+        useful = volume <= TOO_LARGE * n
+        inverse = torch.linalg.inv_ex(wide).inverse
+        slope = torch.where(useful, -2 * scale * inverse, 0.0)
+        ctx.save_for_backward(rows, slope.to(rows.dtype))
+        return torch.where(useful, volume, 0.0).to(rows.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the rows."""
+        rows, slope = ctx.saved_tensors
+        return gradients[0] * (rows @ slope), None
 
 
 def outlier_size(

@@ -16,7 +16,6 @@ from wisecrowd.core.features import is_dataset
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.nn.batches import CrowdBatch
 
-
 TASKS_AT_ONCE = 1 << 14  # tasks whose annotations are found together
 
 
