@@ -15,7 +15,7 @@ from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_a
 from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 from wisecrowd.nn.batches import CrowdBatch
 
-TASKS_FOR_WEIGHTS = 128  # tasks of a batch whose labels all heads predict
+TASKS_FOR_WEIGHTS = 64  # tasks of a batch whose labels all heads predict
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -50,8 +50,8 @@ class WeightedDoctorNet(NeuralClassifier):
 
     Notes
     -----
-    The weights need the output of every head. In batches of more than 128 tasks they learn from
-    the first 128, which are a random sample; the heads learn from all.
+    The weights need the output of every head. In batches of more than 64 tasks they learn from
+    the first 64, which are a random sample; the heads learn from all.
 
     References
     ----------
@@ -125,7 +125,7 @@ class WeightedDoctorModel(DoctorModel):
             Their logarithms.
         batch : CrowdBatch
         """
-        each = heads[batch.task, :, batch.label].contiguous()  # (E, J)
+        each = heads[batch.task, :, batch.label]  # (E, J)
         asked = weights.expand_as(each)
         if self.exclude_self:
             own = torch.zeros_like(each, dtype=torch.bool).scatter_(1, batch.worker[:, None], True)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 SMALLEST = 1e-6  # least probability of an initial table, so that logits stay finite
+TINY = 1e-30  # keeps a quotient that is not used finite
 LEAST = 1e-10  # least probability under softplus, as in the paper
 
 
@@ -165,33 +166,42 @@ class SoftplusConfusion(ConfusionHead):
 
     def rows_and_diagonals(self, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`rows`, and the (J, K) log-probabilities of correct labels."""
-        own, correct, total = _SoftplusParts.apply(self.by_label, label * self.n_workers + worker)
-        return _log_share(own, total.index_select(0, worker)), _log_share(correct, total)
+        rows, diagonals = _SoftplusRows.apply(self.by_label, worker, label)
+        return rows, diagonals
 
 
-class _SoftplusParts(torch.autograd.Function):
-    """Some rows (E, K) of the softplus of (L, J, K), its diagonals (J, K) and its sums (J, K).
+class _SoftplusRows(torch.autograd.Function):
+    """Some log rows (E, K) and the log diagonals (J, K) of softplus tables, given as (L, J, K).
 
-    Only these are divided and have logarithms, and the three gradients are added in one table.
+    Only these are divided by sums and have logarithms, and their gradients meet in one table.
     """
 
     @staticmethod
-    def forward(ctx: Any, by_label: Tensor, row: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return rows, diagonals and sums."""
+    def forward(
+        ctx: Any, by_label: Tensor, worker: Tensor, label: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the logarithms of the shares of softplus in its sums over labels."""
         positive = functional.softplus(by_label)
-        ctx.save_for_backward(by_label, row)
-        own = positive.reshape(-1, positive.shape[2]).index_select(0, row)
-        return own, positive.diagonal(dim1=0, dim2=2).clone(), positive.sum(dim=0)
+        total = positive.sum(dim=0)  # (J, K)
+        row = label * len(total) + worker
+        own = positive.view(-1, positive.shape[2]).index_select(0, row)
+        correct = positive.diagonal(dim1=0, dim2=2).contiguous()
+        ctx.save_for_backward(by_label, own, correct, total, worker, row)
+        return _log_share(own, total.index_select(0, worker)), _log_share(correct, total)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         """Return the gradient of the free parameters."""
-        by_label, row = ctx.saved_tensors
-        own, correct, total = gradients
-        slope = total.repeat(len(by_label), 1, 1)
-        slope.view(-1, slope.shape[2]).index_add_(0, row, own)
-        slope.diagonal(dim1=0, dim2=2).add_(correct)
-        return slope * torch.sigmoid(by_label), None
+        by_label, own, correct, total, worker, row = ctx.saved_tensors
+        own_total = total.index_select(0, worker)
+        of_rows = torch.where(own >= LEAST * own_total, gradients[0], 0.0)
+        of_diagonals = torch.where(correct >= LEAST * total, gradients[1], 0.0)
+        of_total = -of_diagonals / total
+        of_total.index_add_(0, worker, -of_rows / own_total)
+        slope = of_total.repeat(len(by_label), 1, 1)
+        slope.view(-1, slope.shape[2]).index_add_(0, row, of_rows / own.clamp_min(TINY))
+        slope.diagonal(dim1=0, dim2=2).add_(of_diagonals / correct.clamp_min(TINY))
+        return slope.mul_(torch.sigmoid(by_label)), None, None
 
 
 def log_softplus(by_label: Tensor) -> Tensor:

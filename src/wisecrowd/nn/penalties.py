@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,16 +55,17 @@ class _Volume(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rows: Tensor, scale: float) -> Tensor:
         """Return the volume."""
-        gram = rows.T @ rows * scale
-        n = gram.shape[0]
         # In single precision the floor would vanish beside the diagonal.
-        wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
-        volume = -torch.linalg.slogdet(wide).logabsdet
-        useful = volume <= TOO_LARGE * n
-        inverse = torch.linalg.inv_ex(wide).inverse
-        slope = torch.where(useful, -2 * scale * inverse, 0.0)
-        ctx.save_for_backward(rows, slope.to(rows.dtype))
-        return torch.where(useful, volume, 0.0).to(rows.dtype)
+        gram = (rows.T @ rows).cpu().numpy().astype(np.float64) * scale
+        np.fill_diagonal(gram, np.diagonal(gram) + FLOOR)
+        volume = -float(np.linalg.slogdet(gram).logabsdet)
+        slope = np.zeros_like(gram)
+        if volume <= TOO_LARGE * len(gram):
+            slope = -2 * scale * np.linalg.inv(gram)
+        else:
+            volume *= 0.0
+        ctx.save_for_backward(rows, torch.from_numpy(slope).to(rows))
+        return rows.new_tensor(volume)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:

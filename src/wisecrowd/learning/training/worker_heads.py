@@ -111,7 +111,7 @@ class _OwnProducts(torch.autograd.Function):
         """Return the logits without bias."""
         ctx.save_for_backward(hidden, weight, task, worker)
         parts = [
-            torch.bmm(weight.index_select(0, j), hidden.index_select(0, i).unsqueeze(2)).squeeze(2)
+            (weight.index_select(0, j) * hidden.index_select(0, i).unsqueeze(1)).sum(dim=2)
             for i, j in zip(task.split(EDGES_AT_ONCE), worker.split(EDGES_AT_ONCE), strict=True)
         ]
         return torch.cat(parts)
@@ -121,7 +121,7 @@ class _OwnProducts(torch.autograd.Function):
         """Return the gradients of the features and of the weights."""
         hidden, weight, task, worker = ctx.saved_tensors
         of_hidden, of_weight = torch.zeros_like(hidden), torch.zeros_like(weight)
-        pieces = (part.split(EDGES_AT_ONCE) for part in (task, worker, gradients[0]))
+        pieces = (part.split(EDGES_AT_ONCE) for part in (task, worker, gradients[0].contiguous()))
         for i, j, slope in zip(*pieces, strict=True):
             own = torch.bmm(slope.unsqueeze(1), weight.index_select(0, j)).squeeze(1)
             of_hidden.index_add_(0, i, own)
