@@ -177,9 +177,7 @@ class _SoftplusRows(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, by_label: Tensor, worker: Tensor, label: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, by_label: Tensor, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """Return the logarithms of the shares of softplus in its sums over labels."""
         positive = functional.softplus(by_label)
         total = positive.sum(dim=0)  # (J, K)

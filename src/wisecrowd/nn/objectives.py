@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.heads import log_softmax
 
 
 def label_log_probas(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:
@@ -49,7 +49,8 @@ def label_losses(scores: Tensor, label: Tensor) -> Tensor:
     >>> round(float(label_losses(torch.zeros(1, 4), torch.tensor([2]))[0].exp()), 4)
     4.0
     """
-    return -log_softmax(scores).gather(1, label[:, None]).squeeze(1)
+    by_label = functional.log_softmax(scores.T.contiguous(), dim=0)
+    return -by_label.gather(0, label[None]).squeeze(0)
 
 
 def coupled_cross_entropy(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:

@@ -15,6 +15,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.features import is_dataset
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import log_softmax
 
 TASKS_AT_ONCE = 1 << 14  # tasks whose annotations are found together
 
@@ -189,7 +190,7 @@ def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[
 
 @torch.inference_mode()
 def log_probas_of(
-    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 4096
+    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 512
 ) -> NDArray[np.float64]:
     """Return (N, K) log class probabilities of all rows, with dropout off, in double precision."""
     was_training = network.training
@@ -197,6 +198,6 @@ def log_probas_of(
     parts = []
     for rows in torch.split(torch.arange(len(features)), size):
         logits = network(features[rows].to(device))
-        parts.append(torch.log_softmax(logits.double(), dim=1).cpu())
+        parts.append(log_softmax(logits.double()).cpu())
     network.train(was_training)
     return np.asarray(torch.cat(parts).numpy())
