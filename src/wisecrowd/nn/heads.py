@@ -7,6 +7,7 @@ example that of a moment method, an EM fit or votes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -166,8 +167,7 @@ class SoftplusConfusion(ConfusionHead):
 
     def rows_and_diagonals(self, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """Return :meth:`rows`, and the (J, K) log-probabilities of correct labels."""
-        rows, diagonals = _SoftplusRows.apply(self.by_label, worker, label)
-        return rows, diagonals
+        return _softplus_rows(self.by_label, worker, label)
 
 
 class _SoftplusRows(torch.autograd.Function):
@@ -200,6 +200,9 @@ class _SoftplusRows(torch.autograd.Function):
         slope.view(-1, slope.shape[2]).index_add_(0, row, of_rows / own.clamp_min(TINY))
         slope.diagonal(dim1=0, dim2=2).add_(of_diagonals / correct.clamp_min(TINY))
         return slope.mul_(torch.sigmoid(by_label)), None, None
+
+
+_softplus_rows: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] = _SoftplusRows.apply
 
 
 def log_softplus(by_label: Tensor) -> Tensor:

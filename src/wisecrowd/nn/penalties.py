@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,7 @@ def feature_volume(log_probas: Tensor) -> Tensor:
     frequent classes. Use it if each class has some unambiguous tasks but no worker is an expert.
     """
     probas = log_probas.exp()
-    volume: Tensor = _Volume.apply(probas, probas.shape[1] / len(probas))
-    return volume
+    return _volume(probas, probas.shape[1] / len(probas))
 
 
 def confusion_volume(table: Tensor) -> Tensor:
@@ -41,8 +41,7 @@ def confusion_volume(table: Tensor) -> Tensor:
     if every class has an expert.
     """
     stacked = table.permute(2, 0, 1).reshape(-1, table.shape[1])  # rows: (label, worker)
-    volume: Tensor = _Volume.apply(stacked, 1 / table.shape[0])
-    return volume
+    return _volume(stacked, 1 / table.shape[0])
 
 
 class _Volume(torch.autograd.Function):
@@ -59,9 +58,9 @@ class _Volume(torch.autograd.Function):
         gram = (rows.T @ rows).cpu().numpy().astype(np.float64) * scale
         np.fill_diagonal(gram, np.diagonal(gram) + FLOOR)
         volume = -float(np.linalg.slogdet(gram).logabsdet)
-        slope = np.zeros_like(gram)
+        slope = np.zeros(gram.shape)
         if volume <= TOO_LARGE * len(gram):
-            slope = -2 * scale * np.linalg.inv(gram)
+            slope[:] = -2 * scale * np.linalg.inv(gram)
         else:
             volume *= 0.0
         ctx.save_for_backward(rows, torch.from_numpy(slope).to(rows))
@@ -72,6 +71,9 @@ class _Volume(torch.autograd.Function):
         """Return the gradient of the rows."""
         rows, slope = ctx.saved_tensors
         return gradients[0] * (rows @ slope), None
+
+
+_volume: Callable[[Tensor, float], Tensor] = _Volume.apply
 
 
 def outlier_size(

@@ -365,9 +365,7 @@ def test_every_optimizer_and_schedule_learns(optimizer, schedule):
 
 
 @pytest.mark.parametrize(("n", "size", "rate"), [(59, 16, 0.1), (60, 64, 0.2)])
-def test_automatic_batches_grow_with_the_data_and_are_the_same_in_a_refit(
-    n, size, rate, monkeypatch
-):
+def test_automatic_batches_grow_with_the_data_and_stay_in_a_refit(n, size, rate, monkeypatch):
     from wisecrowd.learning.training import network_training
 
     seen = []

@@ -182,9 +182,8 @@ class NetworkTraining(Estimator):
         seen, options = data.only(rows), self._options(epochs)
         model = self._new_model(data, seen).to(data.device)
         if is_auto(self.batch_size):  # by all rows, so that a refit has batches of the same size
-            options = with_automatic_batch(
-                options, len(rows) + (0 if valid is None else len(valid))
-            )
+            n_rows = len(rows) if valid is None else len(rows) + len(valid)
+            options = with_automatic_batch(options, n_rows)
         path, key = f"{self.checkpoint}{suffix}", ""
         if self.checkpoint is not None:
             key = self._fingerprint(data) + suffix

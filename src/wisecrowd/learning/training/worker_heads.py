@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -78,7 +79,7 @@ class Doctors(nn.Module):
         """Return (E, K) log-probabilities of the head of each annotation's worker."""
         weight = self.head.weight.reshape(self.n_workers, self.n_classes, -1)
         bias = self.head.bias.reshape(self.n_workers, self.n_classes)
-        logits: Tensor = _OwnProducts.apply(hidden, weight, task, worker)
+        logits = _own_products(hidden, weight, task, worker)
         return log_softmax(logits + bias.index_select(0, worker))
 
     def of_all(self, hidden: Tensor) -> Tensor:
@@ -128,6 +129,9 @@ class _OwnProducts(torch.autograd.Function):
             outer = slope.unsqueeze(2) * hidden.index_select(0, i).unsqueeze(1)
             of_weight.index_add_(0, j, outer)
         return of_hidden, of_weight, None, None
+
+
+_own_products: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _OwnProducts.apply
 
 
 class DoctorModel(CrowdModel):
