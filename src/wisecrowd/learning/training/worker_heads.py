@@ -113,7 +113,7 @@ class _OwnProducts(torch.autograd.Function):
         ctx.save_for_backward(hidden, weight, task, worker)
         parts = [
             (weight.index_select(0, j) * hidden.index_select(0, i).unsqueeze(1)).sum(dim=2)
-            for i, j in zip(task.split(EDGES_AT_ONCE), worker.split(EDGES_AT_ONCE), strict=True)
+            for i, j in zip(_pieces(task), _pieces(worker), strict=True)
         ]
         return torch.cat(parts)
 
@@ -122,13 +122,17 @@ class _OwnProducts(torch.autograd.Function):
         """Return the gradients of the features and of the weights."""
         hidden, weight, task, worker = ctx.saved_tensors
         of_hidden, of_weight = torch.zeros_like(hidden), torch.zeros_like(weight)
-        pieces = (part.split(EDGES_AT_ONCE) for part in (task, worker, gradients[0].contiguous()))
+        pieces = (_pieces(part) for part in (task, worker, gradients[0].contiguous()))
         for i, j, slope in zip(*pieces, strict=True):
             own = torch.bmm(slope.unsqueeze(1), weight.index_select(0, j)).squeeze(1)
             of_hidden.index_add_(0, i, own)
             outer = slope.unsqueeze(2) * hidden.index_select(0, i).unsqueeze(1)
             of_weight.index_add_(0, j, outer)
         return of_hidden, of_weight, None, None
+
+
+def _pieces(values: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(values, EDGES_AT_ONCE)
 
 
 _own_products: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _OwnProducts.apply
