@@ -1,4 +1,4 @@
-"""Learning from real crowds without gold, and what an epoch costs.
+"""Learning from real crowds without gold; `epochs` says what an epoch costs.
 
 Nothing is chosen by true classes: every method runs as it comes, its epoch is the last one or the
 one under which held-out labels of the crowd are most likely, and the test classes only score it.
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
 from benchmarks.accuracy.real_data import data_folder
-from benchmarks.rows import Row, random_crowd
+from benchmarks.rows import Row
 from benchmarks.speed.memory import PEAK
 from wisecrowd import learning
-from wisecrowd.inference.monitor import reporting
 from wisecrowd.io.tables import read, read_truth
 from wisecrowd.learning.training.held_out_scoring import aligned, held_out_likelihood
 
@@ -149,71 +147,9 @@ def accuracy_rows(n_seeds: int) -> list[Row]:
     return rows
 
 
-# ---------------------------------------------------------------------------------------- cost
+# ------------------------------------------------------------------------------- memory and rate
 
-N_TASKS, N_FEATURES, BATCH, ROUNDS = 50_000, 256, 512, 7
-BARRED = ("CrowdLayer", "CCEM", "TraceRegularized", "GeoCrowdNet F", "GeoCrowdNet W")
-NO_EPOCHS = ("Raykar", "hard majority vote", "Dawid-Skene, hard", "Dawid-Skene, soft")
-
-
-def clean_epochs(X: np.ndarray, truth: np.ndarray) -> Callable[[], float]:
-    """Return what trains the same backbone on clean labels for an epoch and says its CPU time."""
-    import torch
-
-    from wisecrowd.nn import MLP
-
-    network, x, y = MLP(X.shape[1], 10), torch.from_numpy(X), torch.from_numpy(truth)
-    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3)
-    cross_entropy = torch.nn.CrossEntropyLoss()
-
-    def epoch() -> float:
-        start = time.process_time()
-        network.train()
-        for rows in torch.split(torch.randperm(len(x)), BATCH):
-            loss = cross_entropy(network(x[rows]), y[rows])
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            loss.item()
-        return time.process_time() - start
-
-    return epoch
-
-
-def epoch_times(make: Make, X, labels, between: Callable[[], float]) -> tuple[float, float]:
-    """Return the least CPU time of an epoch, and of what runs between epochs.
-
-    The two take turns, so that whatever else the machine does disturbs both alike.
-    """
-    own, others, mark = [], [], [time.process_time()]
-
-    def after_epoch(_progress) -> None:
-        own.append(time.process_time() - mark[0])
-        others.append(between())
-        mark[0] = time.process_time()
-
-    with reporting(after_epoch):
-        make(epochs=ROUNDS + 1, batch_size=BATCH).fit(X, labels)
-    return min(own[1:]), min(others[1:])  # the first includes what comes before
-
-
-def cost_rows(n_workers: int = 100) -> list[Row]:
-    labels, truth = random_crowd(3 * N_TASKS, 10, n_workers, per_task=3)
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(N_TASKS, N_FEATURES)).astype(np.float32)
-    clean = clean_epochs(X, truth.astype(np.int64))
-    rows = []
-    for name, make in METHODS.items():
-        if name in NO_EPOCHS:
-            continue
-        own, plain = epoch_times(make, X, labels, clean)
-        what = f"an epoch of {name} against one on clean labels, {n_workers} workers"
-        measured = f"{own / plain:.2f} × ({1e3 * own:.0f} ms)"
-        bar, met = ("≤ 1.6 ×", own <= 1.6 * plain) if name in BARRED else ("", None)
-        rows.append(Row(what, bar, measured, met))
-        print(rows[-1].line(), file=sys.stderr, flush=True)
-    return rows
-
+BATCH = 512
 
 SCRIPT = f"""
 import sys, time
@@ -255,8 +191,6 @@ def run(n_seeds: int = 10, parts: tuple[str, ...] = ()) -> list[Row]:
 
     torch.set_num_threads(1)
     rows = []
-    if not parts or "cost" in parts:
-        rows += cost_rows()
     if data_folder() is None:
         return [*rows, Row("learning from real crowds", "", "no data: set WISECROWD_DATA")]
     if not parts or "cifar" in parts:

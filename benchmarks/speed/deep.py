@@ -30,7 +30,7 @@ data = CrowdData(X, made.labels, np.full(n, -1))
 
 
 for kind in (DeepBP, DeepMF):
-    method = kind()
+    method = kind(batch_size=64)
     model = method._build(MLP(512, 2), data)
     model.begin_epoch(0, data)  # compiled, and messages to start from
     taken = []

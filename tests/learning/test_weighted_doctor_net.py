@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -77,3 +79,19 @@ def test_bad_parameter():
     X, votes, _ = crowd(20)
     with pytest.raises(ParameterError, match="exclude_self"):
         WeightedDoctorNet(exclude_self="no").fit(X, votes)
+
+
+def test_weights_learn_from_the_first_tasks_of_a_large_batch(monkeypatch):
+    model, batch, _ = small_model(True)
+    monkeypatch.setattr("wisecrowd.learning.weighted_doctor_net.TASKS_FOR_WEIGHTS", 1)
+    heads = model.network.of_all(model.network.trunk(batch.x[:1])).detach()
+    first = model.foretold(heads, model.log_weights(), batch_part(batch))
+    (expected,) = torch.autograd.grad(-first.mean(), model.scores)
+    (found,) = torch.autograd.grad(model.loss(batch), model.scores)
+    torch.testing.assert_close(found, expected)
+
+
+def batch_part(batch):
+    own = batch.task == 0
+    parts = {name: getattr(batch, name)[own] for name in ("task", "worker", "label")}
+    return replace(batch, x=batch.x[:1], rows=batch.rows[:1], **parts)

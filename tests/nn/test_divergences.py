@@ -133,3 +133,16 @@ def test_ratios_that_underflow_keep_their_gradient():
     assert torch.isfinite(gain)
     assert torch.isfinite(log_h.grad).all()
     assert (log_h.grad != 0).any()
+
+
+def test_the_ratio_is_a_sum_of_logarithms_also_where_doubles_underflow():
+    log_h = torch.log_softmax(3 * torch.randn(4, 3), dim=1)
+    log_prior = torch.tensor([0.2, 0.3, 0.5]).log()
+    for far in (0.0, 900.0):  # the largest terms of the two then belong to different classes
+        log_h[0] = torch.tensor([0.0, -far, -far])
+        log_g = log_h.flip(0, 1).clone().requires_grad_()
+        expected = torch.logsumexp(log_h[:, None] + (log_g - log_prior)[None], dim=2)
+        found = log_ratio(log_h, log_g, log_prior)
+        torch.testing.assert_close(found, expected)
+        slopes = [torch.autograd.grad(x.sum(), log_g)[0] for x in (found, expected)]
+        torch.testing.assert_close(*slopes)

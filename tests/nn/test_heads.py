@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from wisecrowd.nn.heads import SoftmaxConfusion, SoftplusConfusion, gather_rows, log_softplus_rows
+from wisecrowd.nn.heads import (
+    SoftmaxConfusion,
+    SoftplusConfusion,
+    gather_rows,
+    log_softmax,
+    log_softplus,
+)
 from wisecrowd.nn.instance_heads import InstanceConfusionHead
 
 HEADS = (SoftmaxConfusion, SoftplusConfusion)
@@ -59,18 +65,41 @@ def test_few_annotations_normalise_only_the_tables_of_their_workers(kind, monkey
     head = kind(4, 3, table=random_tables())
     worker, label = WORKER[:3], LABEL[:3]
     head.log()[worker, :, label].sum().backward()
-    expected, head.logits.grad = head.logits.grad, None
+    expected, head.by_label.grad = head.by_label.grad, None
     seen = []
     whole = kind.log_of
-    monkeypatch.setattr(kind, "log_of", lambda self, x: (seen.append(len(x)), whole(self, x))[1])
+    monkeypatch.setattr(
+        kind, "log_of", lambda self, x: (seen.append(x.shape[1]), whole(self, x))[1]
+    )
     head.rows(worker, label).sum().backward()
     assert seen == [3]
-    torch.testing.assert_close(head.logits.grad, expected)
+    torch.testing.assert_close(head.by_label.grad, expected)
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_rows_and_diagonals_have_the_gradient_of_the_whole_table(kind):
+    head = kind(4, 3, table=random_tables())
+    with torch.no_grad():
+        head.by_label.sub_(torch.tensor([0.0, 30.0, 200.0])[:, None, None])  # some underflow
+    weight, share = torch.randn(4, 3), torch.randn(4, 3)
+    table = head.log()
+    expected = table[WORKER, :, LABEL], table.diagonal(dim1=1, dim2=2)
+    ((expected[0] * weight).sum() + (expected[1].exp() * share).sum()).backward()
+    slope, head.by_label.grad = head.by_label.grad, None
+    rows, diagonals = head.rows_and_diagonals(WORKER, LABEL)
+    torch.testing.assert_close((rows, diagonals), expected)
+    ((rows * weight).sum() + (diagonals.exp() * share).sum()).backward()
+    torch.testing.assert_close(head.by_label.grad, slope)
+
+
+def test_log_softmax_is_that_of_torch():
+    scores = 30 * torch.randn(5, 3, dtype=torch.float64)
+    torch.testing.assert_close(log_softmax(scores), torch.log_softmax(scores, dim=1))
 
 
 def test_softplus_that_underflows_has_a_gradient():
-    logits = torch.tensor([[0.0, -200.0]], requires_grad=True)
-    log_softplus_rows(logits).sum().backward()
+    logits = torch.tensor([[0.0], [-200.0]], requires_grad=True)
+    log_softplus(logits).sum().backward()
     assert torch.isfinite(logits.grad).all()
 
 

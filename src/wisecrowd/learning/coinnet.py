@@ -124,7 +124,7 @@ class OutlierModel(ConfusionModel):
     ) -> None:  # fmt: skip
         super().__init__(network, head)
         self.outlier_penalty, self.penalty, self.power = outlier_penalty, penalty, power
-        self.outliers = nn.Parameter(torch.zeros(n_annotations, head.logits.shape[2]))
+        self.outliers = nn.Parameter(torch.zeros(n_annotations, head.by_label.shape[0]))
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the penalised loss of a batch."""

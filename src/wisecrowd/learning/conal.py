@@ -15,6 +15,7 @@ from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel, TrunkModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.objectives import label_losses
 from wisecrowd.nn.trunks import feature_width
 
 
@@ -136,17 +137,14 @@ class CommonNoiseModel(TrunkModel):
 
     def feature_loss(self, log_probas: Tensor, features: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the penalised cross entropy."""
-        losses = functional.cross_entropy(
-            self.scores(log_probas, features, batch), batch.label, reduction="none"
-        )
+        losses = label_losses(self.scores(log_probas, features, batch), batch.label)
         # All matrices start equal, where the norm has no gradient.
         apart = (self.weight - self.common).square().sum(dim=(1, 2)).add(1e-12).sqrt()
         return batch.mean(losses) - self.penalty * apart.sum()
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) log-probabilities of the labels."""
-        scores = self.scores(*self.outputs(batch.x), batch)
-        return -functional.cross_entropy(scores, batch.label, reduction="none")
+        return -label_losses(self.scores(*self.outputs(batch.x), batch), batch.label)
 
     @torch.no_grad()
     def common_share(self, data: CrowdData) -> Tensor:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -15,6 +14,7 @@ from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
 from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.objectives import label_losses, worker_products
 
 KINDS = ("matrix", "vector", "bias", "vector+bias", "scalar")
 
@@ -84,6 +84,8 @@ class CrowdLayer(NeuralClassifier):
     def _learned(self, model: CrowdModel, data: CrowdData) -> dict[str, Any]:
         names = {"weight": "worker_weight", "bias": "worker_bias"}
         parts = {names[n]: as_array(p) for n, p in model.named_parameters() if n in names}
+        if self.kind == "matrix":  # (K, L, J) in training
+            parts["worker_weight"] = parts["worker_weight"].transpose(2, 0, 1).copy()
         return {**super()._learned(model, data), **parts}
 
 
@@ -92,7 +94,8 @@ class LayerModel(CrowdModel):
 
     Attributes
     ----------
-    weight : (J, K, K), (J, K), (J, 1) or None
+    weight : (K, L, J), (J, K), (J, 1) or None
+        Workers come last in matrices: then a product with many of them is fast.
     bias : (J, K) or None
     """
 
@@ -105,7 +108,7 @@ class LayerModel(CrowdModel):
         super().__init__(network)
         self.per_task = per_task
         starts = {
-            "matrix": torch.eye(n_classes).repeat(n_workers, 1, 1),
+            "matrix": torch.eye(n_classes)[:, :, None].repeat(1, 1, n_workers),
             "vector": torch.ones(n_workers, n_classes),
             "vector+bias": torch.ones(n_workers, n_classes),
             "scalar": torch.ones(n_workers, 1),
@@ -117,16 +120,16 @@ class LayerModel(CrowdModel):
 
     def scores(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return (E, K) logits of the labels of each annotation."""
-        p = log_probas.exp().index_select(0, batch.task)
+        p = log_probas.exp()
+        if self.weight is not None and self.weight.ndim == 3:
+            return worker_products(p, self.weight, batch)
+        p = p.index_select(0, batch.task)
         if self.weight is not None:
-            own = self.weight.index_select(0, batch.worker)
-            p = torch.bmm(p[:, None, :], own)[:, 0] if own.ndim == 3 else own * p
+            p = self.weight.index_select(0, batch.worker) * p
         return p if self.bias is None else p + self.bias.index_select(0, batch.worker)
 
     def _losses(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
-        return functional.cross_entropy(
-            self.scores(log_probas, batch), batch.label, reduction="none"
-        )
+        return label_losses(self.scores(log_probas, batch), batch.label)
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy after the second softmax."""

@@ -99,9 +99,11 @@ class GeoModel(ConfusionModel):
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the penalised loss of a batch."""
-        log_table = self.head.log()
-        rows = gather_rows(log_table, batch.worker, batch.label)
-        loss = coupled_cross_entropy(log_probas, rows, batch)
         if self.regularize == "F":
-            return loss + self.penalty * feature_volume(log_probas)
-        return loss + self.penalty * confusion_volume(log_table.exp())
+            rows = self.head.rows(batch.worker, batch.label)
+            volume = feature_volume(log_probas)
+        else:
+            log_table = self.head.log()
+            rows = gather_rows(log_table, batch.worker, batch.label)
+            volume = confusion_volume(log_table.exp())
+        return coupled_cross_entropy(log_probas, rows, batch) + self.penalty * volume

@@ -28,6 +28,7 @@ from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_a
 from wisecrowd.learning.training.targets import confusion_from, soft_votes
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.divergences import DIVERGENCES, information_gain
+from wisecrowd.nn.heads import log_softmax
 
 Floats = NDArray[np.float64]
 LARGEST_LEAD = 10.0  # largest initial margin of a vote in logits; beyond, gradients vanish
@@ -219,7 +220,7 @@ class InformationModel(CrowdModel):
 
     def _gain(self, log_probas: Tensor, votes: Tensor) -> Tensor:
         log_prior = self.log_prior()
-        log_g = functional.log_softmax(votes + log_prior, dim=1)
+        log_g = log_softmax(votes + log_prior)
         return information_gain(self.divergence, log_probas, log_g, log_prior)
 
     def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:

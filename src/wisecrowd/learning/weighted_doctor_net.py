@@ -15,6 +15,8 @@ from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_a
 from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 from wisecrowd.nn.batches import CrowdBatch
 
+TASKS_FOR_WEIGHTS = 64  # tasks of a batch whose labels all heads predict
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class WeightedDoctorNet(NeuralClassifier):
@@ -45,6 +47,11 @@ class WeightedDoctorNet(NeuralClassifier):
         Weights :math:`w`, which sum to one.
     confusion_ : (n_workers, n_classes, n_classes)
         Estimated from the output of the trained classifier.
+
+    Notes
+    -----
+    The weights need the output of every head. In batches of more than 64 tasks they learn from
+    the first 64, which are a random sample; the heads learn from all.
 
     References
     ----------
@@ -100,10 +107,11 @@ class WeightedDoctorModel(DoctorModel):
         weights = self.log_weights()
         self.network.log_weight.copy_(weights.detach())
         hidden = self.network.trunk(batch.x)
+        few = _first_tasks(batch, TASKS_FOR_WEIGHTS)
         with torch.no_grad():
-            heads = self.network.of_all(hidden)
+            heads = self.network.of_all(hidden[: len(few)])
         return self.loss_of(hidden, batch) + _mean_over_tasks(
-            -self.foretold(heads, weights, batch), batch
+            -self.foretold(heads, weights, few), few
         )
 
     def foretold(self, heads: Tensor, weights: Tensor, batch: CrowdBatch) -> Tensor:
@@ -123,6 +131,16 @@ class WeightedDoctorModel(DoctorModel):
             own = torch.zeros_like(each, dtype=torch.bool).scatter_(1, batch.worker[:, None], True)
             asked = asked.masked_fill(own, -torch.inf)
         return torch.logsumexp(asked + each, dim=1) - torch.logsumexp(asked, dim=1)
+
+
+def _first_tasks(batch: CrowdBatch, n: int) -> CrowdBatch:
+    """Return the first tasks of a batch, which is in random order, with their annotations."""
+    if len(batch) <= n:
+        return batch
+    keep = batch.task < n
+    weight = None if batch.weight is None else batch.weight[keep]
+    annotations = (batch.task[keep], batch.worker[keep], batch.label[keep], weight)
+    return CrowdBatch(batch.x[:n], batch.rows[:n], *annotations)
 
 
 def _mean_over_tasks(losses: Tensor, batch: CrowdBatch) -> Tensor:

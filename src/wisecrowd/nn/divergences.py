@@ -76,7 +76,13 @@ def log_ratio(log_h: Tensor, log_g: Tensor, log_prior: Tensor) -> Tensor:
     log_h, log_g : (A, K), (B, K)
     log_prior : (K,)
     """
-    return torch.logsumexp(log_h[:, None, :] + (log_g - log_prior)[None, :, :], dim=2)
+    log_v = log_g - log_prior
+    # A product of matrices, with the largest terms divided out; its range is that of doubles.
+    top_h, top_v = (x.detach().amax(dim=1, keepdim=True) for x in (log_h, log_v))
+    product = (log_h - top_h).double().exp() @ (log_v - top_v).double().exp().T
+    if not (product > 0).all():
+        return torch.logsumexp(log_h[:, None, :] + log_v[None, :, :], dim=2)
+    return (product.log() + top_h + top_v.T).to(log_h.dtype)
 
 
 def information_gain(

@@ -7,6 +7,7 @@ example that of a moment method, an EM fit or votes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 SMALLEST = 1e-6  # least probability of an initial table, so that logits stay finite
+TINY = 1e-30  # keeps a quotient that is not used finite
 LEAST = 1e-10  # least probability under softplus, as in the paper
 
 
@@ -23,44 +25,70 @@ class ConfusionHead(nn.Module):
     Attributes
     ----------
     n_workers, n_classes, n_labels : int
-    logits : (J, K, L)
-        The free parameters.
+    by_label : (L, J, K)
+        The free parameters. Torch normalises over the first dimension several times as fast as
+        over a short last one.
     """
 
-    logits: nn.Parameter
+    by_label: nn.Parameter
 
     @property
     def n_workers(self) -> int:
         """Number of tables."""
-        return int(self.logits.shape[0])
+        return int(self.by_label.shape[1])
+
+    @property
+    def logits(self) -> Tensor:
+        """The free parameters as (J, K, L)."""
+        return self.by_label.permute(1, 2, 0)
 
     def table(self) -> Tensor:
         """Return the (J, K, L) confusion matrices."""
         return self.log().exp()
 
-    def log_of(self, logits: Tensor) -> Tensor:
-        """Return (..., K, L) log-probabilities of some of the free parameters."""
+    def log_of(self, by_label: Tensor) -> Tensor:
+        """Return (L, n, K) log-probabilities of some of the free parameters."""
         raise TypeError(f"{type(self).__name__} must define log_of.")
 
     def log(self) -> Tensor:
         """Return (J, K, L) log-probabilities."""
-        return self.log_of(self.logits)
+        return self.log_of(self.by_label).permute(1, 2, 0)
 
     def rows(self, worker: Tensor, label: Tensor) -> Tensor:
         r"""Return (E, K): :math:`\log \theta_{j_e}[k, l_e]` for each annotation."""
         if len(worker) >= self.n_workers:
             return gather_rows(self.log(), worker, label)
         # Fewer annotations than workers: only the tables of these are normalised.
-        own = self.log_of(self.logits.index_select(0, worker))  # (E, K, L)
-        index = label[:, None, None].expand(-1, own.shape[1], 1)
-        return own.gather(2, index).squeeze(2)
+        own = self.log_of(self.by_label.index_select(1, worker))  # (L, E, K)
+        return own.gather(0, label[None, :, None].expand(1, -1, own.shape[2])).squeeze(0)
+
+    def rows_and_diagonals(self, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return :meth:`rows`, and the (J, K) log-probabilities of correct labels."""
+        log_table = self.log()
+        return gather_rows(log_table, worker, label), log_table.diagonal(dim1=1, dim2=2)
 
 
 def gather_rows(log_table: Tensor, worker: Tensor, label: Tensor) -> Tensor:
     """Return (E, K): the column of each annotation's label in its worker's (K, L) table."""
-    by_label = log_table.transpose(1, 2)  # (J, L, K): gathered values are contiguous
-    n_labels = by_label.shape[1]
-    return by_label.reshape(-1, by_label.shape[2]).index_select(0, worker * n_labels + label)
+    by_label = log_table.permute(2, 0, 1)  # (L, J, K): not a copy for the table of a head
+    n_workers, n_classes = by_label.shape[1:]
+    return by_label.reshape(-1, n_classes).index_select(0, label * n_workers + worker)
+
+
+def labels_first(tables: Tensor) -> Tensor:
+    """Return (L, n, K) of (n, K, L), contiguous."""
+    return tables.permute(2, 0, 1).contiguous()
+
+
+def log_softmax(scores: Tensor) -> Tensor:
+    """Return the log-softmax of (B, K) scores over classes, with classes first on the way.
+
+    Examples
+    --------
+    >>> log_softmax(torch.tensor([[0.0, 0.0]])).exp().tolist()
+    [[0.5, 0.5]]
+    """
+    return functional.log_softmax(scores.T.contiguous(), dim=0).T.contiguous()
 
 
 class SoftmaxConfusion(ConfusionHead):
@@ -89,11 +117,11 @@ class SoftmaxConfusion(ConfusionHead):
             start = strength * torch.eye(n_classes).repeat(n_workers, 1, 1)
         else:
             start = _checked(table).clamp_min(SMALLEST).log()
-        self.logits = nn.Parameter(start)
+        self.by_label = nn.Parameter(labels_first(start))
 
-    def log_of(self, logits: Tensor) -> Tensor:
-        """Return (..., K, L) log-probabilities of some of the free parameters."""
-        return functional.log_softmax(logits, dim=-1)
+    def log_of(self, by_label: Tensor) -> Tensor:
+        """Return (L, n, K) log-probabilities of some of the free parameters."""
+        return functional.log_softmax(by_label, dim=0)
 
 
 class SoftplusConfusion(ConfusionHead):
@@ -125,18 +153,67 @@ class SoftplusConfusion(ConfusionHead):
         else:
             positive = _checked(table).clamp_min(SMALLEST) * math.log1p(math.e)
             start = positive + torch.log(-torch.expm1(-positive))  # inverse of softplus
-        self.logits = nn.Parameter(start)
+        self.by_label = nn.Parameter(labels_first(start))
 
-    def log_of(self, logits: Tensor) -> Tensor:
-        """Return (..., K, L) log-probabilities of some of the free parameters."""
-        return log_softplus_rows(logits)
+    def log_of(self, by_label: Tensor) -> Tensor:
+        """Return (L, n, K) log-probabilities of some of the free parameters."""
+        return log_softplus(by_label)
+
+    def rows(self, worker: Tensor, label: Tensor) -> Tensor:
+        r"""Return (E, K): :math:`\log \theta_{j_e}[k, l_e]` for each annotation."""
+        if len(worker) < self.n_workers:
+            return super().rows(worker, label)
+        return self.rows_and_diagonals(worker, label)[0]
+
+    def rows_and_diagonals(self, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return :meth:`rows`, and the (J, K) log-probabilities of correct labels."""
+        return _softplus_rows(self.by_label, worker, label)
 
 
-def log_softplus_rows(logits: Tensor) -> Tensor:
-    """Return (..., L) log-probabilities: softplus divided by row sums."""
-    positive = functional.softplus(logits)
+class _SoftplusRows(torch.autograd.Function):
+    """Some log rows (E, K) and the log diagonals (J, K) of softplus tables, given as (L, J, K).
+
+    Only these are divided by sums and have logarithms, and their gradients meet in one table.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, by_label: Tensor, worker: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the logarithms of the shares of softplus in its sums over labels."""
+        positive = functional.softplus(by_label)
+        total = positive.sum(dim=0)  # (J, K)
+        row = label * len(total) + worker
+        own = positive.view(-1, positive.shape[2]).index_select(0, row)
+        correct = positive.diagonal(dim1=0, dim2=2).contiguous()
+        ctx.save_for_backward(by_label, own, correct, total, worker, row)
+        return _log_share(own, total.index_select(0, worker)), _log_share(correct, total)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
+        """Return the gradient of the free parameters."""
+        by_label, own, correct, total, worker, row = ctx.saved_tensors
+        own_total = total.index_select(0, worker)
+        of_rows = torch.where(own >= LEAST * own_total, gradients[0], 0.0)
+        of_diagonals = torch.where(correct >= LEAST * total, gradients[1], 0.0)
+        of_total = -of_diagonals / total
+        of_total.index_add_(0, worker, -of_rows / own_total)
+        slope = of_total.repeat(len(by_label), 1, 1)
+        slope.view(-1, slope.shape[2]).index_add_(0, row, of_rows / own.clamp_min(TINY))
+        slope.diagonal(dim1=0, dim2=2).add_(of_diagonals / correct.clamp_min(TINY))
+        return slope.mul_(torch.sigmoid(by_label)), None, None
+
+
+_softplus_rows: Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]] = _SoftplusRows.apply
+
+
+def log_softplus(by_label: Tensor) -> Tensor:
+    """Return (L, ...) log-probabilities: softplus divided by its sums over labels."""
+    positive = functional.softplus(by_label)
+    return _log_share(positive, positive.sum(dim=0))
+
+
+def _log_share(part: Tensor, total: Tensor) -> Tensor:
     # Softplus underflows to 0, whose logarithm has no gradient.
-    return (positive / positive.sum(dim=-1, keepdim=True)).clamp_min(LEAST).log()
+    return (part / total).clamp_min(LEAST).log()
 
 
 def _checked(table: Any) -> Tensor:

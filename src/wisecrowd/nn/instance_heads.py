@@ -6,10 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.heads import ConfusionHead, SoftplusConfusion, log_softplus_rows
+from wisecrowd.nn.heads import (
+    ConfusionHead,
+    SoftplusConfusion,
+    labels_first,
+    log_softmax,
+    log_softplus,
+)
 from wisecrowd.nn.trunks import feature_width, logits_and_features
 
 
@@ -64,11 +69,13 @@ class InstanceConfusionHead(nn.Module):
         features : (B, width)
         task, worker : (E,)
         """
-        logits = self.base.logits.index_select(0, worker)
+        logits = self.base.by_label.index_select(1, worker)  # (L, E, K)
         mixture = torch.tanh(self.mixture(features)) * self.is_open
         own = self.basis.index_select(0, worker)  # (E, rank, K²)
         shift = torch.bmm(mixture.index_select(0, task)[:, None, :], own)
-        return log_softplus_rows(logits + shift.reshape(logits.shape))
+        n_labels, _, n_classes = logits.shape
+        shift = labels_first(shift.reshape(-1, n_classes, n_labels))
+        return log_softplus(logits + shift).permute(1, 2, 0)
 
 
 def label_columns(log_tables: Tensor, batch: CrowdBatch) -> Tensor:
@@ -97,4 +104,4 @@ class InstanceNetwork(nn.Module):
         """Return (B, K) log f(x) and (E, K, L) log-tables of the annotations."""
         logits, features = logits_and_features(self.backbone, batch.x)
         log_tables: Tensor = self.head(features, batch.task, batch.worker)
-        return functional.log_softmax(logits, dim=1), log_tables
+        return log_softmax(logits), log_tables

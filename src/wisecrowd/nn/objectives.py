@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from wisecrowd.nn.batches import CrowdBatch
 
@@ -23,6 +24,33 @@ def label_log_probas(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) ->
     batch : CrowdBatch
     """
     return torch.logsumexp(log_probas.index_select(0, batch.task) + log_rows, dim=1)
+
+
+def worker_products(probas: Tensor, weight: Tensor, batch: CrowdBatch) -> Tensor:
+    r"""Return (E, L) :math:`\sum_k p_{ik} W_j[k, l]`, the class probabilities times a matrix.
+
+    Parameters
+    ----------
+    probas : (B, K)
+    weight : (K, L, J)
+        One matrix per worker.
+    batch : CrowdBatch
+    """
+    own = weight.reshape(-1, weight.shape[2]).index_select(1, batch.worker)
+    p = probas.T.index_select(1, batch.task)  # (K, E)
+    return (p[:, None] * own.reshape(*weight.shape[:2], -1)).sum(dim=0).T
+
+
+def label_losses(scores: Tensor, label: Tensor) -> Tensor:
+    """Return (E,) cross entropies of labels under a softmax of (E, K) scores.
+
+    Examples
+    --------
+    >>> round(float(label_losses(torch.zeros(1, 4), torch.tensor([2]))[0].exp()), 4)
+    4.0
+    """
+    by_label = functional.log_softmax(scores.T.contiguous(), dim=0)
+    return -by_label.gather(0, label[None]).squeeze(0)
 
 
 def coupled_cross_entropy(log_probas: Tensor, log_rows: Tensor, batch: CrowdBatch) -> Tensor:

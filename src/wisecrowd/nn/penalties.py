@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,7 +31,7 @@ def feature_volume(log_probas: Tensor) -> Tensor:
     frequent classes. Use it if each class has some unambiguous tasks but no worker is an expert.
     """
     probas = log_probas.exp()
-    return _minus_log_det(probas.T @ probas * (probas.shape[1] / len(probas)))
+    return _volume(probas, probas.shape[1] / len(probas))
 
 
 def confusion_volume(table: Tensor) -> Tensor:
@@ -36,18 +40,40 @@ def confusion_volume(table: Tensor) -> Tensor:
     It is small if the rows differ between classes, and zero if all workers are always right. Use it
     if every class has an expert.
     """
-    stacked = table.transpose(1, 2).reshape(-1, table.shape[1])  # rows: (worker, label)
-    return _minus_log_det(stacked.T @ stacked / table.shape[0])
+    stacked = table.permute(2, 0, 1).reshape(-1, table.shape[1])  # rows: (label, worker)
+    return _volume(stacked, 1 / table.shape[0])
 
 
-def _minus_log_det(gram: Tensor) -> Tensor:
-    n = gram.shape[0]
-    # In single precision the floor would vanish beside the diagonal.
-    wide = gram.double() + FLOOR * torch.eye(n, dtype=torch.float64, device=gram.device)
-    volume = -torch.linalg.slogdet(wide).logabsdet
-    # If a class is missing the gradient is huge and meaningless. As in the paper, such a batch
-    # gets no penalty.
-    return torch.where(volume <= TOO_LARGE * n, volume, 0.0 * volume).to(gram.dtype)
+class _Volume(torch.autograd.Function):
+    """Minus the log-determinant of the Gram matrix of (n, K) rows, times a scale.
+
+    If a class is missing the gradient is huge and meaningless. As in the paper, such a batch gets
+    no penalty. The gradient is one product with the inverse.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, scale: float) -> Tensor:
+        """Return the volume."""
+        # In single precision the floor would vanish beside the diagonal.
+        gram = (rows.T @ rows).cpu().numpy().astype(np.float64) * scale
+        np.fill_diagonal(gram, np.diagonal(gram) + FLOOR)
+        volume = -float(np.linalg.slogdet(gram).logabsdet)
+        slope = np.zeros(gram.shape)
+        if volume <= TOO_LARGE * len(gram):
+            slope[:] = -2 * scale * np.linalg.inv(gram)
+        else:
+            volume *= 0.0
+        ctx.save_for_backward(rows, torch.from_numpy(slope).to(rows))
+        return rows.new_tensor(volume)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        """Return the gradient of the rows."""
+        rows, slope = ctx.saved_tensors
+        return gradients[0] * (rows @ slope), None
+
+
+_volume: Callable[[Tensor, float], Tensor] = _Volume.apply
 
 
 def outlier_size(

@@ -55,6 +55,7 @@ CASES = {
     "rounds anew": (MBEM, {"rounds": 2, "reinit": True, "self_train": True}),
     "aggregator": (TwoStage, {"aggregator": "dawid-skene"}),
     "weights": (WeightedDoctorNet, {}),
+    "automatic batches": (CCEM, {"batch_size": "auto"}),
     "crowd": (CCEM, {"selection": "crowd", "schedule": "one-cycle"}),
 }
 

@@ -41,3 +41,16 @@ def test_a_part_knows_nothing_of_other_tasks():
     assert part.gold.tolist() == [-1, -1, -1, -1]
     assert part.whole is whole
     assert whole.only(torch.arange(4)) is whole
+
+
+def test_batches_found_together_are_those_found_one_by_one(monkeypatch):
+    monkeypatch.setattr("wisecrowd.learning.training.crowd_data.TASKS_AT_ONCE", 2)
+    whole, rows = data(), torch.tensor([3, 1, 2, 0, 3])
+    parts = list(whole.batches(rows, 1))
+    assert len(parts) == 5
+    for row, part in zip(rows.tolist(), parts, strict=True):
+        mine = np.flatnonzero(whole.labels.task == row)
+        assert part.rows.tolist() == [row]
+        assert part.edge.tolist() == mine.tolist()
+        assert part.task.tolist() == [0] * len(mine)
+        assert part.worker.tolist() == whole.labels.worker[mine].tolist()

@@ -47,7 +47,7 @@ def test_a_label_is_as_likely_as_classifier_and_table_make_it():
 
 def test_only_parameters_outside_the_network_belong_to_the_crowd():
     model = ConfusionModel(uniform(), SoftmaxConfusion(2, 2))
-    assert [id(p) for p in model.crowd_parameters()] == [id(model.head.logits)]
+    assert [id(p) for p in model.crowd_parameters()] == [id(model.head.by_label)]
 
 
 def test_gold_adds_the_cross_entropy_of_the_known_tasks_alone():

@@ -359,3 +359,27 @@ def test_every_optimizer_and_schedule_learns(optimizer, schedule):
     )  # fmt: skip
     assert model.fit(X, votes).score(X, truth) > 0.9
     assert model.history_[-1]["loss"] < model.history_[0]["loss"]
+
+
+# ------------------------------------------------------------------------------- size of batches
+
+
+@pytest.mark.parametrize(("n", "size", "rate"), [(59, 16, 0.1), (60, 64, 0.2)])
+def test_automatic_batches_grow_with_the_data_and_stay_in_a_refit(n, size, rate, monkeypatch):
+    from wisecrowd.learning.training import network_training
+
+    seen = []
+
+    def spy(model, data, rows, options, **others):
+        seen.append((options.batch_size, options.lr, options.crowd_lr))
+        return train(model, data, rows, options, **others)
+
+    train = network_training.train
+    monkeypatch.setattr(network_training, "train", spy)
+    for name, value in {"MANY_ROWS": 60, "SMALL_BATCH": 16, "LARGE_BATCH": 64}.items():
+        monkeypatch.setattr(network_training, name, value)
+    X, votes, _ = crowd(n)
+    CCEM(**{**SMALL, "epochs": 1}, crowd_lr=0.1, selection="crowd").fit(X, votes)
+    assert seen == [(size, rate, rate)] * 2  # the first run holds tasks out
+    CCEM(**{**SMALL, "epochs": 1}, batch_size=5, selection="last").fit(X, votes)
+    assert seen[2][:2] == (5, 0.1)

@@ -167,7 +167,7 @@ def test_network_and_crowd_have_their_own_rate_and_decay():
     network, crowd = make_optimizer(model, options(weight_decay=0.3)).param_groups
     assert (network["lr"], network["weight_decay"]) == (0.1, 0.3)
     assert (crowd["lr"], crowd["weight_decay"]) == (0.01, 0.0)
-    assert crowd["params"][0] is model.head.logits
+    assert crowd["params"][0] is model.head.by_label
     kinds = {
         name: type(make_optimizer(model, options(optimizer=name))).__name__
         for name in ("adam", "adamw", "sgd")

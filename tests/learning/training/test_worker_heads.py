@@ -69,3 +69,18 @@ def test_prediction_does_not_depend_on_how_much_is_done_at_once(monkeypatch):
     whole = doctors(x)
     monkeypatch.setattr("wisecrowd.learning.training.worker_heads.AT_ONCE", 30)
     torch.testing.assert_close(doctors(x), whole)
+
+
+def test_heads_by_edge_have_the_gradients_of_all_heads(monkeypatch):
+    monkeypatch.setattr("wisecrowd.learning.training.worker_heads.EDGES_AT_ONCE", 3)
+    torch.manual_seed(0)
+    doctors = Doctors(nn.Identity(), 4, 5, 3).double()
+    hidden = torch.randn(6, 4, dtype=torch.float64, requires_grad=True)
+    task, worker = torch.tensor([0, 0, 3, 5, 3]), torch.tensor([1, 4, 2, 2, 2])
+    weight = torch.randn(5, 3, dtype=torch.float64)
+    sought = (hidden, *doctors.head.parameters())
+    for_edges = (doctors.of_edges(hidden, task, worker) * weight).sum()
+    for_all = (doctors.of_all(hidden)[task, worker] * weight).sum()
+    torch.testing.assert_close(
+        torch.autograd.grad(for_edges, sought), torch.autograd.grad(for_all, sought)
+    )

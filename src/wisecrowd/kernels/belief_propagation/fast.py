@@ -21,6 +21,7 @@ __all__ = ["coin_messages", "matrix_messages"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
+TERMS = 16  # terms of a node in one product; each is at least 1e-12 / (K - 1)
 AHEAD = 12  # edges between prefetching a worker's numbers and using them
 
 
@@ -66,8 +67,27 @@ def _add_belief(scores: Floats, log_z: float, labelled: bool, mass: Floats,
 
 
 @compiled
-def _share_of_own(scores: Floats, own: int, message: float) -> tuple[float, float]:
+def _set_exponentials(scores: Floats, terms: Floats) -> None:
+    """Compute exponentials with maximum 1."""
+    top = scores[0]
+    for k in range(1, scores.shape[0]):
+        top = max(top, scores[k])
+    for k in range(scores.shape[0]):
+        terms[k] = math.exp(scores[k] - top)
+
+
+@compiled
+def _share_of_own(scores: Floats, terms: Floats, own: int, message: float,
+                  power: float) -> tuple[float, float]:  # fmt: skip
     """Return the cavity probability of class ``own`` and of all others, without one message."""
+    if power == 1.0 and scores.shape[0] > 2:
+        # The message of one label is below 50, so no term that matters has underflowed.
+        mine = terms[own] * math.exp(-message)
+        others = 0.0
+        for k in range(terms.shape[0]):
+            if k != own:
+                others += terms[k]
+        return mine / (mine + others), others / (mine + others)
     gap = scores[own] - message
     if scores.shape[0] == 2:
         gap -= scores[1 - own]
@@ -86,12 +106,17 @@ def _fresh_coin_message(share: Floats, right: Floats, wrong: Floats, rule: int, 
     """Return the log-ratio that a worker's nodes send, without the term of this task."""
     up = 0.0
     down = 0.0
+    if power == 1.0:
+        for s in range(low, high):
+            p = right[rule + s]
+            q = wrong[rule + s]
+            ratio = share[s] / (p * x + q * y)
+            up += ratio * p
+            down += ratio * q
+        return math.log(up / down)
     for s in range(low, high):
-        p = right[rule + s]
-        q = wrong[rule + s]
-        if power != 1.0:
-            p = p**power
-            q = q**power
+        p = right[rule + s] ** power
+        q = wrong[rule + s] ** power
         ratio = share[s] / (p * x + q * y)
         up += ratio * p
         down += ratio * q
@@ -102,12 +127,24 @@ def _fresh_coin_message(share: Floats, right: Floats, wrong: Floats, rule: int, 
 def _add_coin_sums(node_sums: Floats, right: Floats, wrong: Floats, rule: int, low: int, high: int,
                    power: float, x: float, y: float) -> None:  # fmt: skip
     for s in range(low, high):
-        p = right[rule + s]
-        q = wrong[rule + s]
-        if power != 1.0:
-            p = p**power
-            q = q**power
+        p = right[rule + s] ** power
+        q = wrong[rule + s] ** power
         node_sums[s] += math.log(p * x + q * y)
+
+
+@compiled
+def _multiply_coin_terms(product: Floats, right: Floats, wrong: Floats, rule: int, low: int,
+                         high: int, x: float, y: float) -> None:  # fmt: skip
+    for s in range(low, high):
+        product[s] *= right[rule + s] * x + wrong[rule + s] * y
+
+
+@compiled
+def _add_logs(node_sums: Floats, product: Floats, low: int, high: int) -> None:
+    """Add the logarithms of products to the sums, and start the products again."""
+    for s in range(low, high):
+        node_sums[s] += math.log(product[s])
+        product[s] = 1.0
 
 
 @compiled
@@ -133,7 +170,9 @@ def coin_messages(labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes, ou
     message, node_sums, mass, probas = output
     K = log_class.shape[0]
     wrong = (1.0 - right) / max(K - 1, 1)
-    scores, later = np.empty(K), np.empty(K)
+    scores, later, terms = np.empty(K), np.empty(K), np.empty(K)
+    node_product = np.ones(node_sums.shape[0])  # one logarithm for several terms of a node
+    pending = np.zeros(rule_start.shape[0], dtype=np.uint8)
     total = 0.0
     moved = 0
     for i in range(indptr.shape[0] - 1):
@@ -144,13 +183,14 @@ def coin_messages(labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes, ou
         for e in range(begin, end):
             _ask_early(worker, e, rule_start, node_start, share, node_sums)
             scores[label[e]] += message[e]
+        _set_exponentials(scores, terms)
         for e in range(begin, end):
             if update:
                 j = worker[e]
                 low = node_start[j]
                 old = message[e]
-                x, y = _share_of_own(scores, label[e], old)
                 power = _power(weight, e)
+                x, y = _share_of_own(scores, terms, label[e], old, power)
                 new = _fresh_coin_message(share, right, wrong, rule_start[j] - low, low,
                                           node_start[j + 1], power, x, y)  # fmt: skip
                 new = damping * old + (1.0 - damping) * new
@@ -159,22 +199,32 @@ def coin_messages(labels: TaskLabels, priors: TaskPriors, nodes: WorkerNodes, ou
             later[label[e]] += message[e]
         log_z = _log_sum(later, -1)
         _add_belief(later, log_z, end > begin, mass, probas, i)
+        _set_exponentials(later, terms)
         product = 1.0  # one logarithm for the task's edges
         for e in range(begin, end):
             j = worker[e]
             low = node_start[j]
             m = message[e]
-            x, y = _share_of_own(later, label[e], m)
+            power = _power(weight, e)
+            x, y = _share_of_own(later, terms, label[e], m, power)
             small = math.exp(-abs(m))
             product *= x + y * small if m >= 0 else x * small + y
             total -= max(m, 0.0)
             if product < 1e-200:
                 total -= math.log(product)
                 product = 1.0
-            _add_coin_sums(node_sums, right, wrong, rule_start[j] - low, low, node_start[j + 1],
-                           _power(weight, e), x, y)  # fmt: skip
+            rule, high = rule_start[j] - low, node_start[j + 1]
+            if power != 1.0:
+                _add_coin_sums(node_sums, right, wrong, rule, low, high, power, x, y)
+                continue
+            _multiply_coin_terms(node_product, right, wrong, rule, low, high, x, y)
+            pending[j] += 1
+            if pending[j] == TERMS:
+                _add_logs(node_sums, node_product, low, high)
+                pending[j] = 0
         if end > begin:
             total += log_z - log_prior - math.log(product)
+    _add_logs(node_sums, node_product, 0, node_sums.shape[0])
     return total, moved
 
 

@@ -71,8 +71,9 @@ class PreferenceNet(NetworkTraining, ItemLearner):
     module : str, torch module, or callable
         "linear" by default, "mlp", a module with one output, or a function of
         ``(shape, n_outputs)`` that makes one.
-    batch_size : int
-        Number of votes per batch.
+    batch_size : int or "auto"
+        Number of votes per batch. "auto" is 64, and 256 from 10,000 votes;
+        the learning rates are then twice those given.
     selection : {"auto", "last", "crowd"}
         Epoch to keep: the last one, also for "auto", or that with the most likely held-out votes.
     **others

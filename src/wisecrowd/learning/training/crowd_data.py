@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.features import is_dataset
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import log_softmax
+
+TASKS_AT_ONCE = 1 << 14  # tasks whose annotations are found together
 
 
 class Features:
@@ -113,10 +117,9 @@ class CrowdData:
 
     def batch(self, rows: Tensor) -> CrowdBatch:
         """Return the tasks of some rows with their annotations."""
-        start, counts = self._indptr[rows], self._indptr[rows + 1] - self._indptr[rows]
-        task = torch.repeat_interleave(torch.arange(len(rows)), counts)
-        before = counts.cumsum(0) - counts
-        edge = torch.arange(len(task)) + (start - before).index_select(0, task)
+        return next(self.batches(rows, max(1, len(rows))))
+
+    def _batch(self, rows: Tensor, task: Tensor, edge: Tensor) -> CrowdBatch:
         return CrowdBatch(
             self.features[rows],
             rows,
@@ -145,8 +148,25 @@ class CrowdData:
 
     def batches(self, rows: Tensor, size: int) -> Iterator[CrowdBatch]:
         """Split rows into batches of nearly equal size."""
-        for part in torch.tensor_split(rows, max(1, -(-len(rows) // size))):
-            yield self.batch(part)
+        n_batches = max(1, -(-len(rows) // size))
+        cuts = torch.arange(n_batches + 1) * (len(rows) // n_batches)
+        cuts += torch.arange(n_batches + 1).clamp_max(len(rows) % n_batches)
+        at_once = max(1, TASKS_AT_ONCE // size)
+        for first in range(0, n_batches, at_once):
+            yield from self._cut(rows, cuts[first : first + at_once + 1].tolist())
+
+    def _cut(self, rows: Tensor, cuts: list[int]) -> Iterator[CrowdBatch]:
+        """Find the annotations of several batches together, which is faster than one by one."""
+        some = rows[cuts[0] : cuts[-1]]
+        start = self._indptr.index_select(0, some)
+        counts = self._indptr.index_select(0, some + 1) - start
+        task = torch.repeat_interleave(torch.arange(len(some)), counts)
+        until = counts.cumsum(0)
+        edge = torch.arange(len(task)) + (start - until + counts).index_select(0, task)
+        ends = [0, *until.tolist()]
+        for low, high in pairwise(cut - cuts[0] for cut in cuts):
+            part = slice(ends[low], ends[high])
+            yield self._batch(some[low:high], task[part] - low, edge[part])
 
 
 def is_known(gold: NDArray[Any]) -> NDArray[np.bool_]:
@@ -170,7 +190,7 @@ def _mean_of(label_weight: NDArray[np.float64], labels: CrowdLabels) -> NDArray[
 
 @torch.inference_mode()
 def log_probas_of(
-    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 4096
+    network: torch.nn.Module, features: Features, *, device: Any = "cpu", size: int = 512
 ) -> NDArray[np.float64]:
     """Return (N, K) log class probabilities of all rows, with dropout off, in double precision."""
     was_training = network.training
@@ -178,6 +198,6 @@ def log_probas_of(
     parts = []
     for rows in torch.split(torch.arange(len(features)), size):
         logits = network(features[rows].to(device))
-        parts.append(torch.log_softmax(logits.double(), dim=1).cpu())
+        parts.append(log_softmax(logits.double()).cpu())
     network.train(was_training)
     return np.asarray(torch.cat(parts).numpy())

@@ -12,13 +12,12 @@ from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
-from wisecrowd.nn.heads import ConfusionHead, gather_rows
+from wisecrowd.nn.heads import ConfusionHead, log_softmax
 from wisecrowd.nn.objectives import (
     coupled_cross_entropy,
     label_log_probas,
     posterior_cross_entropy,
 )
-from wisecrowd.nn.penalties import mean_trace
 from wisecrowd.nn.trunks import logits_and_features
 
 
@@ -30,7 +29,7 @@ class CrowdModel(NetworkModel):
 
     def log_probas(self, x: Tensor) -> Tensor:
         """Return (B, K): log f(x)."""
-        return functional.log_softmax(self.network(x), dim=1)
+        return log_softmax(self.network(x))
 
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the training loss: that of the crowd's labels plus that of known classes."""
@@ -95,10 +94,9 @@ class TraceModel(ConfusionModel):
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the penalised loss of a batch."""
-        log_table = self.head.log()
-        rows = gather_rows(log_table, batch.worker, batch.label)
+        rows, diagonals = self.head.rows_and_diagonals(batch.worker, batch.label)
         loss = coupled_cross_entropy(log_probas, rows, batch)
-        size = mean_trace(log_table if self.log_trace else log_table.exp())
+        size = (diagonals if self.log_trace else diagonals.exp()).sum(dim=1).mean()
         return loss + self.penalty * batch.tasks_per_label() * size
 
 
@@ -141,7 +139,7 @@ class TrunkModel(CrowdModel):
     def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return (B, K) log f(x) and (B, d) features."""
         logits, features = logits_and_features(self.backbone, x)
-        return functional.log_softmax(logits, dim=1), features
+        return log_softmax(logits), features
 
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the training loss: that of the crowd's labels plus that of known classes."""

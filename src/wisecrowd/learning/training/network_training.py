@@ -54,6 +54,7 @@ from wisecrowd.nn.backbones import Standardize
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 FINISHED = ("", "patience")  # reasons to stop that need no warning
+MANY_ROWS, SMALL_BATCH, LARGE_BATCH = 10_000, 64, 256  # of automatic batches
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
 _SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
 
@@ -80,7 +81,7 @@ class NetworkTraining(Estimator):
     random_state: int | None = 0
     module: Any = "mlp"
     epochs: int = 60
-    batch_size: int = 64
+    batch_size: Any = "auto"
     lr: float = 1e-3
     crowd_lr: float = 1e-2
     weight_decay: float = 1e-4
@@ -123,7 +124,8 @@ class NetworkTraining(Estimator):
     def _validate_parameters(self) -> None:
         as_generator(self.random_state)
         check_integer("epochs", self.epochs, 1, MOST_ITERATIONS)
-        check_integer("batch_size", self.batch_size, 1)
+        if not is_auto(self.batch_size):
+            check_integer("batch_size", self.batch_size, 1)
         for name in ("lr", "crowd_lr"):
             check_number(name, getattr(self, name), 1e-12)
         check_number("weight_decay", self.weight_decay, 0.0)
@@ -193,6 +195,9 @@ class NetworkTraining(Estimator):
         """Train a new model on some rows, or resume from a checkpoint."""
         seen, options = data.only(rows), self._options(epochs)
         model = self._new_model(data, seen).to(data.device)
+        if is_auto(self.batch_size):  # by all rows, so that a refit has batches of the same size
+            n_rows = len(rows) if valid is None else len(rows) + len(valid)
+            options = with_automatic_batch(options, n_rows)
         path, resumed = f"{self.checkpoint}{suffix}", None
         if self.checkpoint is not None:
             key = replace(self._fingerprint(data), part=suffix)
@@ -264,6 +269,20 @@ class NetworkTraining(Estimator):
         network: nn.Module = vars(self)["_network"]
         weights = {k: v.contiguous() for k, v in network.state_dict().items()}
         return {FILE: to_bytes(weights)}
+
+
+def with_automatic_batch(options: TrainerOptions, n_rows: int) -> TrainerOptions:
+    """Return options with batches of 64 rows, or of 256 at doubled rates from 10,000 rows.
+
+    A batch of four times the size has half the noise; with the same rates, 256 cost a point of
+    accuracy on 20,000 rows of covtype with simulated workers.
+    """
+    if n_rows < MANY_ROWS:
+        return replace(options, batch_size=SMALL_BATCH)
+    factor = math.sqrt(LARGE_BATCH / SMALL_BATCH)
+    return replace(
+        options, batch_size=LARGE_BATCH, lr=factor * options.lr, crowd_lr=factor * options.crowd_lr
+    )
 
 
 def as_array(tensor: Tensor) -> Floats:

@@ -41,8 +41,11 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
     module : str, torch module, or callable
         "mlp", "linear", "pooled-cnn", "deep-cnn"; a module from features to logits, copied with
         its weights; or a function of ``(shape, n_classes)`` that makes one.
-    epochs, batch_size : int
-        Number of passes over the tasks, and number of tasks per batch, with all their labels.
+    epochs : int
+        Number of passes over the tasks.
+    batch_size : int or "auto"
+        Number of tasks per batch, with all their labels. "auto" is 64, and 256 from 10,000 tasks;
+        the learning rates are then twice those given.
     lr, crowd_lr : float
         Learning rates of the network and of the worker parameters.
     weight_decay : float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,7 +13,9 @@ from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.nn.backbones import make_backbone
 from wisecrowd.nn.batches import CrowdBatch
+from wisecrowd.nn.heads import log_softmax
 
+EDGES_AT_ONCE = 128  # annotations whose heads are in the cache together
 AT_ONCE = 2**23  # probabilities of all heads in memory together when predicting
 
 
@@ -76,14 +79,17 @@ class Doctors(nn.Module):
         """Return (E, K) log-probabilities of the head of each annotation's worker."""
         weight = self.head.weight.reshape(self.n_workers, self.n_classes, -1)
         bias = self.head.bias.reshape(self.n_workers, self.n_classes)
-        seen = hidden.index_select(0, task).unsqueeze(2)  # (E, width, 1)
-        logits = torch.bmm(weight.index_select(0, worker), seen).squeeze(2)
-        return functional.log_softmax(logits + bias.index_select(0, worker), dim=1)
+        logits = _own_products(hidden, weight, task, worker)
+        return log_softmax(logits + bias.index_select(0, worker))
 
     def of_all(self, hidden: Tensor) -> Tensor:
-        """Return (B, J, K) log-probabilities of all heads."""
-        logits = self.head(hidden).reshape(-1, self.n_workers, self.n_classes)
-        return functional.log_softmax(logits, dim=2)
+        """Return (B, J, K) log-probabilities of all heads, with the classes first in memory."""
+        weight = self.head.weight.reshape(self.n_workers, self.n_classes, -1)
+        bias = self.head.bias.reshape(self.n_workers, self.n_classes)
+        logits = torch.stack(
+            [torch.addmm(bias[:, k], hidden, weight[:, k].T) for k in range(self.n_classes)]
+        )
+        return functional.log_softmax(logits, dim=0).permute(1, 2, 0)
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, ...) to (B, K) log-probabilities of the weighted mean."""
@@ -93,6 +99,43 @@ class Doctors(nn.Module):
             torch.logsumexp(self.of_all(part) + weight, dim=1) for part in self.trunk(x).split(size)
         ]
         return torch.cat(parts)
+
+
+class _OwnProducts(torch.autograd.Function):
+    """Products (E, K) of hidden features (B, d) with the (K, d) weights of annotations' workers.
+
+    A few annotations at a time: the weights of all of them together exceed the processor's cache.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden: Tensor, weight: Tensor, task: Tensor, worker: Tensor) -> Tensor:
+        """Return the logits without bias."""
+        ctx.save_for_backward(hidden, weight, task, worker)
+        parts = [
+            (weight.index_select(0, j) * hidden.index_select(0, i).unsqueeze(1)).sum(dim=2)
+            for i, j in zip(_pieces(task), _pieces(worker), strict=True)
+        ]
+        return torch.cat(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """Return the gradients of the features and of the weights."""
+        hidden, weight, task, worker = ctx.saved_tensors
+        of_hidden, of_weight = torch.zeros_like(hidden), torch.zeros_like(weight)
+        pieces = (_pieces(part) for part in (task, worker, gradients[0].contiguous()))
+        for i, j, slope in zip(*pieces, strict=True):
+            own = torch.bmm(slope.unsqueeze(1), weight.index_select(0, j)).squeeze(1)
+            of_hidden.index_add_(0, i, own)
+            outer = slope.unsqueeze(2) * hidden.index_select(0, i).unsqueeze(1)
+            of_weight.index_add_(0, j, outer)
+        return of_hidden, of_weight, None, None
+
+
+def _pieces(values: Tensor) -> tuple[Tensor, ...]:
+    return torch.split(values, EDGES_AT_ONCE)
+
+
+_own_products: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _OwnProducts.apply
 
 
 class DoctorModel(CrowdModel):
