@@ -12,6 +12,7 @@ LOCATIONS = {
     "TwoStage": "two_stage",
     "Raykar": "raykar",
     "CrowdKernel": "crowd_kernel",
+    "VoteRegression": "vote_regression",
     "AggNet": "agg_net",
     "MBEM": "mbem",
     "CCEM": "ccem",
