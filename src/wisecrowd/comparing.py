@@ -149,7 +149,7 @@ def compare_methods(
     first = scores_of(labels, truth)[0]
     rows.sort(key=lambda row: _rank(row, first))
     if truth is None:
-        _mark_best(rows)
+        mark_best(rows)
     return [{key: value for key, value in row.items() if key not in INTERNAL} for row in rows]
 
 
@@ -323,9 +323,9 @@ def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
 
 
 def _mark_best(rows: list[Row]) -> None:
-    """Mark the methods within one paired standard error of the first.
+    """Mark the methods within one paired standard error of the first with a held-out score.
 
-    The first is recommended if enough labels could be hidden.
+    That one is recommended if enough labels could be hidden.
     """
     scored = [row for row in rows if "held_out" in row]
     enough = len(scored) > 1 and len(scored[0]["held_out"].per_label) >= LEAST_HIDDEN
