@@ -163,9 +163,10 @@ def recommendation(rows: Sequence[Row]) -> tuple[str | None, str]:
     Parameters
     ----------
     rows : sequence of rows
-        Rows of :func:`compare_methods` without truth, the best first.
+        Rows with held-out scores, marked by :func:`mark_best`.
     """
     scored = [row for row in rows if row.get("held_out_score") is not None]
+    scored.sort(key=lambda row: -row["held_out_score"])  # with truth, rows are in another order
     if not scored:
         return None, (
             "No method is recommended: there are no held-out scores, which need tasks with two "
@@ -322,7 +323,7 @@ def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 
-def _mark_best(rows: list[Row]) -> None:
+def mark_best(rows: Sequence[Row]) -> None:
     """Mark the methods within one paired standard error of the first with a held-out score.
 
     That one is recommended if enough labels could be hidden.

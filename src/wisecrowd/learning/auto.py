@@ -275,12 +275,12 @@ def reason_of(chosen: str, table: Mapping[str, Mapping[str, float]]) -> str:
     rival = f"{others[0][1]} {-others[0][0]:.3f}"
     if chosen != first:
         lead = f"{own['lead']:.3f} ± {own['lead_error']:.3f}"
-        return f"{chosen} predicts labels of held-out tasks best ({stated}) and leads {first} by {lead}"
+        return f"{chosen} predicts held-out labels best ({stated}) and leads {first} by {lead}"
     if -others[0][0] <= own["score"]:
-        return f"{chosen} predicts labels of held-out tasks best ({stated}; {rival})"
+        return f"{chosen} predicts held-out labels best ({stated}; {rival})"
     return (
-        f"{chosen} is preferred, and no other learner predicts labels of held-out tasks better by "
-        f"two standard errors ({stated}; {rival})"
+        f"{chosen} is preferred, and no other learner predicts held-out labels better by two "
+        f"standard errors ({stated}; {rival})"
     )
 
 
