@@ -21,7 +21,7 @@ NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
-    "outside_kernels", "hierarchical",
+    "outside_kernels", "hierarchical", "learner_auto",
 )  # fmt: skip
 GROUPS = {
     "trust": (
