@@ -282,12 +282,16 @@ def _fit_and_score(
     held_out = None if plan is None else _held_out(method, scorer, plan, seed)
     if held_out is None:
         return {"held_out_score": None, "standard_error": None, **row}
+    return {**held_out_columns(held_out), **row}
+
+
+def held_out_columns(held_out: HeldOutScore) -> Row:
+    """Return the columns of a held-out score, and the score for :func:`mark_best`."""
     error = held_out.standard_error
     return {
         "held_out_score": held_out.mean,
         "standard_error": None if np.isnan(error) else error,
         "held_out": held_out,
-        **row,
     }
 
 

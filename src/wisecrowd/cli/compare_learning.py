@@ -114,6 +114,9 @@ def run_methods(
                 rows.append({"method": name, **_scores(name, problem, parameters, seed)})
         except WisecrowdError as error:
             rows.append({"method": name, "reason": str(error)})
+            continue
+        if hasattr(rows[-1]["model"], "reason_"):
+            notes(f"{name}: {rows[-1]['model'].reason_}")
     mark_best(sorted(rows, key=lambda row: -row.get("held_out_score", -1e300)))
     first = problem.scores[0]
     rows.sort(key=lambda row: -row[first] if first in row else 1e300)
@@ -126,6 +129,7 @@ def _scores(
     import numpy as np
 
     from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.comparing import held_out_columns
     from wisecrowd.learning.training.held_out_scoring import held_out_score
     from wisecrowd.metrics.against_truth import label_scores
 
@@ -139,11 +143,7 @@ def _scores(
     model = fresh().fit(problem.X, problem.labels, tasks=problem.labels.tasks)
     seconds = time.process_time() - start
     held_out = held_out_score(fresh(), problem.X, problem.labels, seed=seed)
-    scores: dict[str, Any] = {
-        "held_out_score": held_out.mean,
-        "standard_error": held_out.standard_error,
-        "held_out": held_out,
-    }
+    scores: dict[str, Any] = {**held_out_columns(held_out), "model": model}
     if problem.truth is not None:
         scores["train_accuracy"] = label_scores(problem.truth, model.labels_)["accuracy"]
     if problem.test is not None:

@@ -25,14 +25,11 @@ from wisecrowd.learning.training.held_out_scoring import HeldOutTasks, TaskFolds
 
 Floats = NDArray[np.float64]
 
-# Names and parameters of the learners to choose from, the preferred one first.
-VECTORS: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("crowd-kernel", {}),
-    ("crowd-kernel", {"balance": 0.0}),
-    ("raykar", {}),
-    ("vote-regression", {}),
-)
-LARGE_INPUTS: tuple[tuple[str, dict[str, Any]], ...] = (("maxmig", {}), ("vote-regression", {}))
+# Learners to choose from, the preferred one first.
+VECTORS = ("crowd-kernel", "raykar", "vote-regression")
+LARGE_INPUTS = ("maxmig", "vote-regression")
+FREQUENCIES = "hierarchical-dawid-skene"  # method that estimates class frequencies from labels
+FLAT_VOTES = 0.1  # excess entropy of the votes, in units of log K, that makes them too flat
 MOST_FEATURES = 5000  # numbers per task; above, a network is preferred to a kernel
 MIN_LEAD = 2.0  # standard errors by which another learner must lead the preferred one
 LEAST_TASKS = 30  # tasks with labels; with fewer, held-out scores are noise
@@ -51,10 +48,10 @@ class Auto(CrowdClassifier):
     :math:`\hat\theta^{-i}` are estimated from such predictions, by the same rule for all learners.
 
     Use it when you do not know which learner suits your data. For vectors of up to 5000 numbers the
-    candidates are CrowdKernel, CrowdKernel with ``balance=0``, Raykar and VoteRegression, which
-    need no torch. For larger inputs they are MaxMIG and VoteRegression; a torch Dataset is left to
-    MaxMIG. The first candidate is kept unless another one leads by more than two standard errors.
-    Cost: six fits of each candidate up to 2000 tasks with labels, and two above.
+    candidates are CrowdKernel, Raykar and VoteRegression, which need no torch. For larger inputs
+    they are MaxMIG and VoteRegression; a torch Dataset is left to MaxMIG. The first candidate is
+    kept unless another one leads by more than two standard errors. Cost: six fits of each candidate
+    up to 2000 tasks with labels, and two above.
 
     Parameters
     ----------
@@ -79,6 +76,11 @@ class Auto(CrowdClassifier):
 
     Notes
     -----
+    CrowdKernel aligns its predictions with the votes. If HierarchicalDawidSkene estimates class
+    frequencies from the labels that are much more skewed than the votes, CrowdKernel gets these
+    frequencies as its ``class_prior``: the entropy of the votes must exceed theirs by a tenth of
+    that of equal classes.
+
     The score measures how well features predict what workers say. It cannot see where a crowd is
     wrong together: on defendants' recidivism (COMPAS) a kernel predicts the workers better than
     logistic regression on vote shares does, and the truth worse.
@@ -182,14 +184,13 @@ class Auto(CrowdClassifier):
             return [_made(one, seed) for one in self.candidates]
         if is_dataset(training.X):
             return [_made("maxmig", seed)]
-        kinds = VECTORS
         if np.prod(training.X.shape[1:]) > MOST_FEATURES:
             try:
-                get_method("maxmig", "learning")
-                kinds = LARGE_INPUTS
+                return [_made(name, seed) for name in LARGE_INPUTS]
             except MissingDependencyError:  # a kernel is slow on so many numbers, and works
-                kinds = VECTORS
-        return [_made(name, seed, options) for name, options in kinds]
+                pass
+        kernel, *others = (_made(name, seed) for name in VECTORS)
+        return [kernel.set_params(class_prior=_class_prior(training)), *others]
 
     def _held_out(
         self, learners: Mapping[str, CrowdClassifier], training: Training
@@ -233,10 +234,29 @@ class Auto(CrowdClassifier):
             self.model_._set_network(files)
 
 
-def _made(one: Any, seed: int | None, options: Mapping[str, Any] | None = None) -> CrowdClassifier:
+def _class_prior(training: Training) -> Any:
+    """Return class frequencies if the votes are much flatter than these, else "auto".
+
+    Random mistakes make rare classes look frequent. CrowdKernel aligns its predictions with the
+    votes, which is wrong then.
+    """
+    labels = training.labels
+    fit = get_method(FREQUENCIES)()._fit_without_checks(labels)
+    excess = _entropy(labels.class_totals) - _entropy(fit.class_prior_)
+    if excess <= FLAT_VOTES * np.log(labels.n_classes):
+        return "auto"
+    return np.asarray(fit.class_prior_)
+
+
+def _entropy(weights: Floats) -> float:
+    shares = weights[weights > 0] / weights.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def _made(one: Any, seed: int | None) -> CrowdClassifier:
     """Return an unfitted learner from its name, or a copy of a learner with its parameters."""
     if isinstance(one, str):
-        learner: CrowdClassifier = get_method(one, "learning")(random_state=seed, **(options or {}))
+        learner: CrowdClassifier = get_method(one, "learning")(random_state=seed)
         return learner
     if not isinstance(one, CrowdClassifier):
         raise ParameterError(
@@ -258,7 +278,7 @@ def name_of(learner: CrowdClassifier) -> str:
     usual = type(learner)().get_params(deep=False)
     given = learner.get_params(deep=False)
     own = [
-        f"{key}={value!r}"
+        f"{key}={'given' if np.ndim(value) else value}"
         for key, value in given.items()
         if key != "random_state" and repr(value) != repr(usual[key])
     ]

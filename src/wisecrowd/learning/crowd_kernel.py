@@ -14,8 +14,10 @@ from wisecrowd.core.features import is_dataset
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import as_generator, check_integer, check_number
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
+from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.core.votes import vote_table
 from wisecrowd.families.confusion import safe_log
+from wisecrowd.inference.class_prior import check_fixed_class_prior, fixed_class_prior
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
@@ -35,6 +37,7 @@ TEMPERATURES = 0.2, 100.0
 ALIGNMENT_STEPS = 15
 CHOOSING_ROUNDS = (1, 2, 4)  # rounds that choose the ridge again
 DEPENDENCE = 0.1  # correlation of the labels of a task
+LEAST_SHARE = 1e-6  # of a class in a given class prior
 TINY = 1e-10  # eigenvalues below this share of the largest are zero
 
 
@@ -61,6 +64,9 @@ class CrowdKernel(CrowdClassifier):
         From 0 to 1: the mean prediction of a class is proportional to its vote share to the power
         ``1 - balance``. It is an assumption, that classes are less skewed than votes, which the
         labels cannot confirm. Set it to 0 if classes are as skewed as the votes.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        Class frequencies that the mean prediction should have. "auto" takes them from the votes
+        and ``balance``. Noise makes votes flatter than rare classes are: give frequencies then.
     n_landmarks : int
         Tasks at which the kernel is evaluated. With no more tasks than that, all are used and the
         result is deterministic; otherwise they are drawn at random.
@@ -104,6 +110,7 @@ class CrowdKernel(CrowdClassifier):
     """
 
     balance: float = 0.5
+    class_prior: Any = "auto"
     n_landmarks: int = 1000
     rounds: int = 4
 
@@ -130,6 +137,7 @@ class CrowdKernel(CrowdClassifier):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("balance", self.balance, 0.0, 1.0)
+        check_fixed_class_prior(self.class_prior)
         check_integer("n_landmarks", self.n_landmarks, 2, 20_000)
         check_integer("rounds", self.rounds, 1, 1000)
 
@@ -145,7 +153,12 @@ class CrowdKernel(CrowdClassifier):
         # Other tasks inform neither the classifier nor the workers.
         useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
         ridge = KernelRidge.of(kernel.features(X[useful]))
-        state = _Rounds(ridge, training, useful, self.balance).run(self.rounds)
+        state = _Rounds(ridge, training, useful, self.balance)
+        n_classes = training.labels.n_classes
+        target = fixed_class_prior(self.class_prior, TaskPrior(np.zeros((1, n_classes))), n_classes)
+        if target is not None:
+            state.log_target = np.maximum(target, np.log(LEAST_SHARE))
+        state = state.run(self.rounds)
         weights, intercept = ridge.solve(state.posterior, state.ridge)
         classifier = {
             "temperature": state.temperature,

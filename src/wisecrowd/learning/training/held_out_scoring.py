@@ -7,8 +7,10 @@ predicts the labels of that fold from their features:
 
 One judge serves all methods, because a method's own model of the workers would make scores
 incomparable. The judge estimates :math:`\hat\theta` from predictions of tasks that were held out as
-well, and leaves out the fold that it scores: a classifier that is too sure of its training tasks
-gains nothing. The unit of the standard error is the task.
+well, and leaves out the tasks that it scores: a classifier that is too sure of its training tasks
+gains nothing. Each matrix is shrunk to that of the whole crowd, because workers with few labels
+would otherwise favour classifiers whose output resembles the votes. The unit of the standard error
+is the task.
 """
 
 from __future__ import annotations
@@ -30,6 +32,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
 N_FOLDS = 5
+STRENGTHS = (4.0, 16.0, 64.0)  # pseudo-labels of the crowd's matrix in each row of a worker's
+SMOOTHING = 0.02  # pseudo-count of every cell
+JUDGE_STEPS = 25
 ALL_FOLDS = 2000  # tasks with labels up to which all folds are scored; above, one is
 
 
@@ -115,6 +120,8 @@ def held_out_tasks(method: CrowdClassifier, training: Training, folds: TaskFolds
 def score_held_out(probas: Floats, labels: CrowdLabels) -> HeldOutScore:
     """Return the score of labels under predictions of held-out tasks.
 
+    The strength of the shrinkage is the one with the best score; it is the same for all workers.
+
     Parameters
     ----------
     probas : (n, K)
@@ -129,17 +136,28 @@ def score_held_out(probas: Floats, labels: CrowdLabels) -> HeldOutScore:
     >>> score_held_out(right, votes).mean > score_held_out(wrong, votes).mean
     True
     """
-    found = np.empty(labels.n_annotations)
+    found = {strength: np.empty(labels.n_annotations) for strength in STRENGTHS}
     log_probas = safe_log(probas)
     part = np.arange(labels.n_tasks) % N_FOLDS
     for number in range(min(N_FOLDS, labels.n_tasks)):
         # With a single task there are no others: the judge's prior speaks.
-        others = np.flatnonzero(part != number)
-        judge = fit_confusion(probas[others], labels[others])
-        own = (part == number)[labels.task]
-        scored = labels.select_annotations(own)
-        found[own] = label_log_probas(log_probas, scored, safe_log(judge))
-    return HeldOutScore(found, labels.task, labels.weight)
+        others, own = np.flatnonzero(part != number), (part == number)[labels.task]
+        visible, scored = labels[others], labels.select_annotations(own)
+        crowd = fit_confusion(probas[others], _as_one_worker(visible))[0]
+        for strength, values in found.items():
+            prior = strength * crowd + SMOOTHING
+            judge = fit_confusion(probas[others], visible, prior=prior, max_iter=JUDGE_STEPS)
+            values[own] = label_log_probas(log_probas, scored, safe_log(judge))
+    scores = [HeldOutScore(values, labels.task, labels.weight) for values in found.values()]
+    return max(scores, key=lambda score: score.mean)
+
+
+def _as_one_worker(labels: CrowdLabels) -> CrowdLabels:
+    """Return the labels as if one worker had given them all."""
+    return CrowdLabels(
+        labels.task, np.zeros_like(labels.worker), labels.label, labels.tasks,
+        np.array(["everybody"], dtype=object), labels.classes, weight=labels.weight,
+    )  # fmt: skip
 
 
 def held_out_score(
