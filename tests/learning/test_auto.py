@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 
 import numpy as np
@@ -129,15 +130,15 @@ def test_the_aggregator_of_the_same_name_still_loads(tmp_path):
     assert type(wc.load(tmp_path / "aggregator")) is wc.aggregation.Auto
 
 
-def test_a_damaged_choice_is_refused(fitted, tmp_path):
-    fitted[2].save(tmp_path / "model")
-    path = tmp_path / "model" / "model.json"
-    document = path.read_text(encoding="utf-8")
-    place = document.index('"chosen_"')
-    damaged = document[:place] + document[place:].replace("crowd-kernel", "raykar", 1)
-    path.write_text(damaged, encoding="utf-8")
+def test_a_choice_that_does_not_fit_the_model_is_refused(fitted, tmp_path):
+    damaged = copy.copy(fitted[2])
+    damaged.chosen_ = "raykar"
     with pytest.raises(DataError, match="chosen_ is not the name of model_"):
-        wc.load(tmp_path / "model")
+        damaged.save(tmp_path / "model")
+    damaged = copy.copy(fitted[2])
+    damaged.model_ = CrowdKernel()
+    with pytest.raises(DataError, match="model_ is not fitted"):
+        damaged.save(tmp_path / "model")
 
 
 def test_without_torch_large_vectors_are_left_to_the_kernel(monkeypatch):
