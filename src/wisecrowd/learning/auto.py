@@ -143,6 +143,10 @@ class Auto(CrowdClassifier):
             return "model_ does not fit tasks_, workers_ and classes_"
         if self.chosen_ != name_of(self.model_):
             return "chosen_ is not the name of model_"
+        if self.scores_ and self.chosen_ not in self.scores_:
+            return "scores_ has no score of chosen_"
+        if self.reason_ != reason_of(self.chosen_, self.scores_):
+            return "reason_ is not that of the choice"
         return ""
 
     # -------------------------------------------------------------------------------------- fit
