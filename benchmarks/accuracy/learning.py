@@ -18,7 +18,7 @@ from benchmarks.rows import Row
 from benchmarks.speed.memory import PEAK
 from wisecrowd import learning
 from wisecrowd.io.tables import read, read_truth
-from wisecrowd.learning.training.held_out_scoring import aligned, held_out_likelihood
+from wisecrowd.learning.training.held_out_scoring import aligned, held_out_score
 
 Make = Callable[..., learning.TwoStage]
 
@@ -110,7 +110,7 @@ def set_table(name: str, n_seeds: int) -> tuple[dict[str, dict[str, np.ndarray]]
             warnings.simplefilter("ignore")
             found[method] = accuracies(method, data, range(n_seeds))
             options = {} if method == "Raykar" else {"selection": "crowd"}
-            likelihood[method] = held_out_likelihood(make(**options), X, labels)
+            likelihood[method] = held_out_score(make(**options), X, labels).mean
         last, crowd = (spread(found[method][which]) for which in ("last", "crowd"))
         known = PROTOTYPE.get(method) if name == "labelme" else None
         beside = "–" if known is None else f"{known[0]:.3f}, {known[1]:.3f}"

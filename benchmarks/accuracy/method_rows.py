@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.accuracy.method_rows`` measures all methods and writes
 docs/benchmark_rows.json; names of methods after it measure those alone and leave the other lines as
-they are.
+they are. ``learning.auto`` is the learner, if an aggregator has the same name.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ def main(names: list[str]) -> None:
     for kind in PACKAGES:
         rows = dict(kept.get(kind, {}).get("rows", {}))
         for name in method_names(kind):
-            if not names or name in names:
+            if not names or name in names or f"{kind}.{name}" in names:
                 rows[name] = measure(name, kind)
                 print(kind, name, line(rows[name]), flush=True)
         crowds = {crowd: (make.__doc__ or "").strip() for crowd, make in CROWDS[kind].items()}

@@ -15,7 +15,7 @@ from typing import Any
 
 from docstrings import Docstring, Entry, Link, parse, to_markdown
 
-from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, methods
+from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names, methods
 
 ROOT = Path(__file__).parents[2]
 HEADINGS = {"aggregation": "From labels alone", "learning": "With features"}
@@ -62,7 +62,7 @@ class Method:
     @property
     def path(self) -> str:
         """The page's file."""
-        return f"methods/{self.name}.md"
+        return f"methods/{page_of(self.kind, self.name)}"
 
     @property
     def docstring(self) -> Docstring:
@@ -103,6 +103,12 @@ def groups_of_methods() -> list[tuple[str, str]]:
 def heading(kind: str, type: str) -> str:
     """Return the heading of a group of methods."""
     return HEADINGS[kind] if type == "labels" else f"{HEADINGS[kind]}: {TYPES[type]}"
+
+
+def page_of(kind: str, name: str) -> str:
+    """Return the file of a method's page; a learner may have the name of an aggregator."""
+    taken = kind == "learning" and name in method_names("aggregation", None)
+    return f"{name}-learner.md" if taken else f"{name}.md"
 
 
 def link(target: str) -> str | None:
@@ -250,7 +256,7 @@ def benchmarks(method: Method) -> Iterator[str]:
         return
     measured, yardstick = simulated()[method.kind], YARDSTICKS[method.kind]
     row = measured["rows"].get(method.name)
-    real = published().get(method.name)
+    real = published().get(method.name) if method.kind == "aggregation" else None
     if row or real:
         yield "## Measured"
     if row:
@@ -328,7 +334,8 @@ def index_page() -> str:
             row = measured["rows"].get(info.name, {})
             cells = "".join(f" {numbers(row.get(crowd), (score,))} |" for crowd in crowds)
             use = to_markdown(info.use.removeprefix("Use it when "), link).replace("|", "\\|")
-            lines.append(f"| [{info.name}]({info.name}.md) | {use} |{cells}")
+            page = page_of(kind, info.name)
+            lines.append(f"| [{info.name}]({page}) | {use} |{cells}")
         parts.append("\n".join(lines))
     command = "python -m benchmarks.accuracy.method_rows"
     parts.append(f"`{command}` in a clone measures all of this again.")

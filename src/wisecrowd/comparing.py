@@ -149,7 +149,7 @@ def compare_methods(
     first = scores_of(labels, truth)[0]
     rows.sort(key=lambda row: _rank(row, first))
     if truth is None:
-        _mark_best(rows)
+        mark_best(rows)
     return [{key: value for key, value in row.items() if key not in INTERNAL} for row in rows]
 
 
@@ -163,9 +163,10 @@ def recommendation(rows: Sequence[Row]) -> tuple[str | None, str]:
     Parameters
     ----------
     rows : sequence of rows
-        Rows of :func:`compare_methods` without truth, the best first.
+        Rows with held-out scores, marked by :func:`mark_best`.
     """
     scored = [row for row in rows if row.get("held_out_score") is not None]
+    scored.sort(key=lambda row: -row["held_out_score"])  # with truth, rows are in another order
     if not scored:
         return None, (
             "No method is recommended: there are no held-out scores, which need tasks with two "
@@ -281,12 +282,16 @@ def _fit_and_score(
     held_out = None if plan is None else _held_out(method, scorer, plan, seed)
     if held_out is None:
         return {"held_out_score": None, "standard_error": None, **row}
+    return {**held_out_columns(held_out), **row}
+
+
+def held_out_columns(held_out: HeldOutScore) -> Row:
+    """Return the columns of a held-out score, and the score for :func:`mark_best`."""
     error = held_out.standard_error
     return {
         "held_out_score": held_out.mean,
         "standard_error": None if np.isnan(error) else error,
         "held_out": held_out,
-        **row,
     }
 
 
@@ -322,10 +327,10 @@ def _add_agreement(rows: list[Row], scorer: Scorer) -> None:
         row["agreement"] = float(np.mean(shares)) if shares else None
 
 
-def _mark_best(rows: list[Row]) -> None:
-    """Mark the methods within one paired standard error of the first.
+def mark_best(rows: Sequence[Row]) -> None:
+    """Mark the methods within one paired standard error of the first with a held-out score.
 
-    The first is recommended if enough labels could be hidden.
+    That one is recommended if enough labels could be hidden.
     """
     scored = [row for row in rows if "held_out" in row]
     enough = len(scored) > 1 and len(scored[0]["held_out"].per_label) >= LEAST_HIDDEN

@@ -134,15 +134,38 @@ def test_compare_ranks_without_gold_and_with_it(cli, problem):
     options = ("--features", problem / "x.npy", problem / "answers.csv", *FAST[:4])
     names = ("--methods", "ccem,raykar", "-p", "epochs=5")
     code, out, _ = cli("compare", *options, *names, "--json")
-    found = json.loads(out)["methods"]
+    answer = json.loads(out)
+    found = answer["methods"]
     assert code == 0
-    scores = [row["held_out_log_likelihood"] for row in found]
+    scores = [row["held_out_score"] for row in found]
     assert scores == sorted(scores, reverse=True)
+    assert [row["recommended"] for row in found] == [True, False]
+    assert answer["recommended"] == found[0]["method"]
+    assert "predicts held-out labels best" in answer["reason"]
+    assert all(row["standard_error"] > 0 for row in found)
     assert "test_accuracy" not in found[0]
     test = ("--test", problem / "x.npy", "--test-truth", problem / "truth.csv")
     code, out, _ = cli("compare", *options, *names, *test, "--truth", problem / "truth.csv")
     assert code == 0
     assert out.splitlines()[0].split()[:3] == ["method", "test", "accuracy"]
+    assert f"{answer['recommended']} is recommended" in out
+
+
+def test_auto_is_trained_by_default(cli, problem):
+    model = problem / "automatic"
+    code, _, err = cli("train", problem / "x.npy", problem / "answers.csv", "-o", model)
+    assert code == 0
+    assert "auto: " in err
+    fitted = wc.load(model)
+    assert fitted.chosen_ in fitted.scores_
+
+
+def test_compare_reports_why_auto_chose(cli, problem):
+    options = ("--features", problem / "x.npy", problem / "answers.csv")
+    code, out, err = cli("compare", *options, "--methods", "auto,vote-regression")
+    assert code == 0
+    assert "auto: " in err
+    assert "held-out" in out
 
 
 def test_compare_says_that_options_need_features(cli, problem):

@@ -23,7 +23,7 @@ def test_every_method_has_a_page_with_an_example(pages):
     made = pages.pages()
     for kind in PACKAGES:
         for info in methods(kind):
-            page = made[f"methods/{info.name}.md"]
+            page = made[f"methods/{pages.page_of(kind, info.name)}"]
             assert page.startswith(f"# {info.name}\n"), info.name
             assert f"--method {info.name} " in page
             for heading in ("Parameters", "References", "Example"):

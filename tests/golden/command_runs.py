@@ -206,7 +206,10 @@ CASES: dict[str, dict[str, list[str]]] = {
     },
     "train": {
         "default": [
-            "train features.csv crowd.csv -o model --epochs 3 --labels labels.csv"
+            "train features.csv crowd.csv -o model --labels labels.csv --workers workers.csv --json"
+        ],
+        "a network": [
+            "train features.csv crowd.csv -o model -m agg-net --epochs 3 --labels labels.csv"
             " --workers workers.csv --json"
         ],
         "without torch": [

@@ -14,7 +14,7 @@ from wisecrowd.testing.learners import (
     features_and_labels,
 )
 
-WITHOUT_NETWORK = ("Raykar", "CrowdKernel")
+WITHOUT_NETWORK = ("Auto", "Raykar", "CrowdKernel", "VoteRegression")
 FEW = {"module": "linear", "epochs": 4, "batch_size": 16, "lr": 0.1}
 # Options under which a method has another posterior than by default.
 VARIANTS = {

@@ -15,7 +15,7 @@ from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarnin
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.learning import Raykar
-from wisecrowd.learning.raykar import solve_logistic
+from wisecrowd.learning.training.logistic import solve_logistic
 
 
 def crowd(n=120, n_workers=4, n_classes=3, seed=0, noise=0.8):

@@ -18,6 +18,7 @@ FEW = {"module": "linear", "epochs": 6, "lr": 0.2}
 # The few that need other settings to learn the checks' toy data in a second.
 SETTINGS: dict[str, dict[str, object]] = {
     "Raykar": {}, "CrowdKernel": {}, "DeepBP": {**FEW, "epochs": 2}, "RaykarRegression": {},
+    "VoteRegression": {}, "Auto": {"candidates": ["crowd-kernel", "vote-regression"]},
 }  # fmt: skip
 # Votes on pairs are not one target per row of X, so that these checks cannot apply.
 NAMES = [info.cls for kind in ("labels", "numbers") for info in methods("learning", type=kind)]

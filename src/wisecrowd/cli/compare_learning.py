@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.metrics.against_truth import MatchedTruth
 
-WITHOUT_GOLD = "held_out_log_likelihood"
+WITHOUT_GOLD = ("held_out_score", "standard_error", "near_best", "recommended")
 WITH_TRUTH = ("train_accuracy",)
 WITH_TEST = ("test_accuracy", "test_log_loss")
 
@@ -70,7 +70,7 @@ class LearningProblem:
     def scores(self) -> list[str]:
         """Columns of the table; the first that needs truth, if any, determines the ranking."""
         found = [*(WITH_TEST if self.test else ()), *(WITH_TRUTH if self.truth else ())]
-        return [*found, WITHOUT_GOLD]
+        return [*found, *WITHOUT_GOLD]
 
 
 def read_problem(
@@ -99,8 +99,12 @@ def read_problem(
 def run_methods(
     problem: LearningProblem, chosen: list[str], parameters: list[str], seed: int, notes: Notes
 ) -> list[dict[str, Any]]:
-    """Fit and score every method, the best first, with the reason if a method fails."""
+    """Fit and score every method, the best first, with the reason if a method fails.
+
+    The row with the best held-out score is marked as recommended, whatever the ranking.
+    """
     from wisecrowd.cli.progress import working
+    from wisecrowd.comparing import INTERNAL, mark_best
     from wisecrowd.core.exceptions import WisecrowdError
 
     rows = []
@@ -110,17 +114,23 @@ def run_methods(
                 rows.append({"method": name, **_scores(name, problem, parameters, seed)})
         except WisecrowdError as error:
             rows.append({"method": name, "reason": str(error)})
+            continue
+        if hasattr(rows[-1]["model"], "reason_"):
+            notes(f"{name}: {rows[-1]['model'].reason_}")
+    mark_best(sorted(rows, key=lambda row: -row.get("held_out_score", -1e300)))
     first = problem.scores[0]
-    return sorted(rows, key=lambda row: -row[first] if first in row else 1e300)
+    rows.sort(key=lambda row: -row[first] if first in row else 1e300)
+    return [{key: value for key, value in row.items() if key not in INTERNAL} for row in rows]
 
 
 def _scores(
     name: str, problem: LearningProblem, parameters: list[str], seed: int
-) -> dict[str, float]:
+) -> dict[str, Any]:
     import numpy as np
 
     from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.learning.training.held_out_scoring import held_out_likelihood
+    from wisecrowd.comparing import held_out_columns
+    from wisecrowd.learning.training.held_out_scoring import held_out_score
     from wisecrowd.metrics.against_truth import label_scores
 
     def fresh() -> Any:
@@ -132,7 +142,8 @@ def _scores(
     start = time.process_time()
     model = fresh().fit(problem.X, problem.labels, tasks=problem.labels.tasks)
     seconds = time.process_time() - start
-    scores = {WITHOUT_GOLD: held_out_likelihood(fresh(), problem.X, problem.labels, seed=seed)}
+    held_out = held_out_score(fresh(), problem.X, problem.labels, seed=seed)
+    scores: dict[str, Any] = {**held_out_columns(held_out), "model": model}
     if problem.truth is not None:
         scores["train_accuracy"] = label_scores(problem.truth, model.labels_)["accuracy"]
     if problem.test is not None:

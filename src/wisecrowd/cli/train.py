@@ -45,7 +45,7 @@ class TrainOptions:
         str | None,
         typer.Option(
             "-m", "--method", metavar="NAME",
-            help="See `wisecrowd methods --learning` (default: agg-net for classes).",
+            help="See `wisecrowd methods --learning` (default: auto for classes).",
         ),
     ] = None  # fmt: skip
     parameter: options.Parameters = None

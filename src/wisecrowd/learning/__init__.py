@@ -9,9 +9,11 @@ from wisecrowd.core.exceptions import MissingDependencyError
 
 # Class name → module. Adding a method is one file and one line here.
 LOCATIONS = {
+    "Auto": "auto",
     "TwoStage": "two_stage",
     "Raykar": "raykar",
     "CrowdKernel": "crowd_kernel",
+    "VoteRegression": "vote_regression",
     "AggNet": "agg_net",
     "MBEM": "mbem",
     "CCEM": "ccem",
@@ -39,6 +41,7 @@ LOCATIONS = {
 
 if TYPE_CHECKING:
     from wisecrowd.learning.agg_net import AggNet as AggNet
+    from wisecrowd.learning.auto import Auto as Auto
     from wisecrowd.learning.bayes_dgc import BayesDGC as BayesDGC
     from wisecrowd.learning.ccem import CCEM as CCEM
     from wisecrowd.learning.coinnet import COINNet as COINNet
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from wisecrowd.learning.two_stage import TwoStage as TwoStage
     from wisecrowd.learning.union_net import UnionNet as UnionNet
     from wisecrowd.learning.virtual_adversarial import VirtualAdversarial as VirtualAdversarial
+    from wisecrowd.learning.vote_regression import VoteRegression as VoteRegression
     from wisecrowd.learning.weighted_doctor_net import WeightedDoctorNet as WeightedDoctorNet
 
 

@@ -17,12 +17,14 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import as_generator, check_flag, check_integer, check_number
 from wisecrowd.core.saved_attributes import NUMBER, SIZES, Saved, SavedArray
+from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.training.class_alignment import log_softmax
+from wisecrowd.inference.class_prior import check_fixed_class_prior, fixed_class_prior
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.kernel_ridge import Kernel
 from wisecrowd.learning.training.kernel_rounds import Rounds, confusion_of, label_evidence
 from wisecrowd.learning.training.known_tasks import recall, remember, remembered
+from wisecrowd.learning.training.logistic import log_softmax
 from wisecrowd.learning.training.mismatched_features import (
     Mismatches,
     mismatch_findings,
@@ -34,6 +36,7 @@ Flags = NDArray[np.bool_]
 
 TRIMS = 2  # how often mismatched tasks are taken out of the classifier
 MANY_MOVED = 0.1  # share of answers that `balance` decides at which a finding says so
+LEAST_SHARE = 1e-6  # of a class in a given class prior
 FEWEST_MOVED = 20  # number of these answers
 
 
@@ -61,6 +64,9 @@ class CrowdKernel(CrowdClassifier):
         ``1 - balance``. It is an assumption, that classes are less skewed than votes, which the
         labels cannot confirm. Set it to 0 if classes are as skewed as the votes. The finding
         "assumed-balance" reports that it decides a tenth of the answers or more.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        Class frequencies that the mean prediction should have. "auto" takes them from the votes
+        and ``balance``. Noise makes votes flatter than rare classes are: give frequencies then.
     n_landmarks : int
         Tasks at which the kernel is evaluated. With no more tasks than that, all are used and the
         result is deterministic; otherwise they are drawn at random.
@@ -132,6 +138,7 @@ class CrowdKernel(CrowdClassifier):
     """
 
     balance: float = 0.5
+    class_prior: Any = "auto"
     n_landmarks: int = 1000
     rounds: int = 4
     smoothness: float = 0.3
@@ -166,6 +173,7 @@ class CrowdKernel(CrowdClassifier):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_number("balance", self.balance, 0.0, 1.0)
+        check_fixed_class_prior(self.class_prior)
         check_integer("n_landmarks", self.n_landmarks, 2, 20_000)
         check_integer("rounds", self.rounds, 1, 1000)
         check_number("smoothness", self.smoothness, 0.0)
@@ -236,7 +244,8 @@ class CrowdKernel(CrowdClassifier):
     ) -> tuple[Rounds, Mismatches]:
         """Run the rounds; ``robust`` repeats them without the tasks whose features mismatch."""
         trusted, rows = sound, np.flatnonzero(useful)
-        state = Rounds(features, training, useful, trusted, self.balance).run(self.rounds)
+        target = self._target(training.labels.n_classes)
+        state = Rounds(features, training, useful, trusted, target).run(self.rounds)
         found = state.mismatches(features[rows], sound[rows])
         for _ in range(TRIMS if self.robust else 0):
             kept = sound.copy()
@@ -244,9 +253,15 @@ class CrowdKernel(CrowdClassifier):
             if not found.clear or (kept == trusted).all() or not kept[rows].any():
                 break
             trusted = kept
-            state = Rounds(features, training, useful, trusted, self.balance).run(self.rounds)
+            state = Rounds(features, training, useful, trusted, target).run(self.rounds)
             found = state.mismatches(features[rows], sound[rows])
         return state, found
+
+    def _target(self, n_classes: int) -> float | Floats:
+        """Return the balance, or the (n_classes,) log of given class frequencies."""
+        none = TaskPrior(np.zeros((1, n_classes)))
+        given = fixed_class_prior(self.class_prior, none, n_classes)
+        return self.balance if given is None else np.maximum(given, np.log(LEAST_SHARE))
 
     def _findings_of(
         self, training: Training, useful: Flags, odd: Flags, found: Mismatches, state: Rounds

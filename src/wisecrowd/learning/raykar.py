@@ -20,6 +20,7 @@ from wisecrowd.families.confusion import dirichlet_update, known_mixture
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.inference.priors import as_row_prior
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
+from wisecrowd.learning.training.logistic import Standardised, log_softmax, solve_logistic
 from wisecrowd.learning.training.targets import expected_counts, soft_votes, with_gold
 
 Floats = NDArray[np.float64]
@@ -101,14 +102,12 @@ class Raykar(CrowdClassifier):
         if training.resume:
             raise ParameterError("Raykar writes no checkpoints to resume from; fit without resume.")
         X, labels = _as_matrix(training.X), training.labels
-        mean, scale = _moments(X)
-        scale = np.where(scale > 1e-12 * (1 + np.abs(mean)), scale, np.inf)  # constant: no weight
+        standard = Standardised.of(X)
         prior = as_row_prior(self.prior, labels.classes)
         alpha = prior.pseudo_counts(labels.workers, labels.n_classes)
-        em = _EM(_standardized(X, mean, scale), training, self.l2, alpha)
+        em = _EM(standard.X, training, self.l2, alpha)
         history, converged = em.run(self.max_iter, self.tol)
-        coef = em.weights[:, :-1] / scale
-        intercept = em.weights[:, -1] - coef @ mean
+        coef, intercept = standard.as_given(em.weights)
         unused = Finding(
             "validation-set-not-used", "medium", 1.0, (),
             "Raykar has no epochs to choose among; the validation set was not used.", "",
@@ -133,7 +132,7 @@ class Raykar(CrowdClassifier):
                 f"Each row of X has {flat.shape[1]} numbers and Raykar is expecting "
                 f"{self.coef_.shape[1]}; give features of the shape that the fit had."
             )
-        return _log_softmax(flat @ self.coef_.T + self.intercept_)
+        return log_softmax(flat @ self.coef_.T + self.intercept_)
 
 
 class _EM:
@@ -143,8 +142,7 @@ class _EM:
     log_confusion: Floats
 
     def __init__(self, X: Any, training: Training, l2: float, alpha: Floats) -> None:
-        self.X = X
-        self.labels, self.l2, self.alpha = training.labels, l2, alpha
+        self.X, self.labels, self.l2, self.alpha = X, training.labels, l2, alpha
         n_classes = self.labels.n_classes
         # Other tasks do not inform either part: their posterior is f itself.
         self.useful = (self.labels.labels_per_task > 0) | (training.gold >= 0)
@@ -170,98 +168,13 @@ class _EM:
         self.weights = solve_logistic(
             self.X[self.useful], self.posterior[self.useful], self.l2, self.weights
         )
-        self.log_f = _log_softmax(self.X @ self.weights.T)
+        self.log_f = log_softmax(self.X @ self.weights.T)
         rows = self.log_f + self.possible
         prior = TaskPrior(rows, np.arange(len(rows), dtype=np.int32), given=True)
         self.posterior, evidence = known_mixture(
             in_memory(self.labels, prior), np.exp(self.log_confusion), np.ones(rows.shape[1])
         )
         return evidence + log_prior - 0.5 * self.l2 * float((self.weights[:, :-1] ** 2).sum())
-
-
-def _moments(X: Any) -> tuple[Floats, Floats]:
-    """Return mean and standard deviation of each column; X may be sparse."""
-    if not is_sparse(X):
-        return X.mean(axis=0), X.std(axis=0)
-    n = X.shape[0]
-    mean = np.asarray(X.sum(axis=0)).ravel() / n
-    # Zeros that are not stored deviate by the mean.
-    stored = X.copy()
-    stored.data = (X.data - mean[X.indices]) ** 2
-    count = np.bincount(X.indices, minlength=X.shape[1])
-    total = np.asarray(stored.sum(axis=0)).ravel() + (n - count) * mean**2
-    return mean, np.sqrt(total / n)
-
-
-def _standardized(X: Any, mean: Floats, scale: Floats) -> Any:
-    """Return standardised features with a last column of ones."""
-    if is_sparse(X):
-        return _Standardized(X, mean, scale)
-    return np.hstack([(X - mean) / scale, np.ones((len(X), 1))])
-
-
-class _Standardized:
-    """Products with standardised sparse features and a column of ones, without a dense array."""
-
-    __array_ufunc__ = None  # products with arrays from the left come here
-
-    def __init__(self, X: Any, mean: Floats, scale: Floats) -> None:
-        self.X, self.mean, self.scale = X, mean, scale
-        self.shape = (X.shape[0], X.shape[1] + 1)
-
-    def __len__(self) -> int:
-        return int(self.shape[0])
-
-    def __getitem__(self, rows: NDArray[np.bool_]) -> _Standardized:
-        return _Standardized(self.X[np.flatnonzero(rows)], self.mean, self.scale)
-
-    def __matmul__(self, weights: Floats) -> Floats:
-        inner = weights[:-1] / self.scale[:, None]
-        return np.asarray(self.X @ inner + (weights[-1] - self.mean @ inner))
-
-    def __rmatmul__(self, left: Floats) -> Floats:
-        total = left.sum(axis=1, keepdims=True)
-        inner = ((self.X.T @ left.T).T - total * self.mean) / self.scale
-        return np.hstack([inner, total])
-
-
-def solve_logistic(X: Any, targets: Floats, l2: float, start: Floats) -> Floats:
-    r"""Return the (K, d) weights of a logistic regression on class probabilities.
-
-    They minimise :math:`-\sum_{ik} q_i(k) \log f_k(x_i) + \frac{\lambda}{2} \|W\|^2`; the last
-    column, the intercept, is not penalised.
-
-    Parameters
-    ----------
-    X : (N, d) array, or what has its products
-        Features with a last column of ones.
-    targets : (N, K)
-    l2 : float
-    start : (K, d)
-        Initial weights; returned unchanged if L-BFGS does not improve on them.
-    """
-    from scipy.optimize import minimize
-
-    n_classes, penalty = targets.shape[1], np.full(X.shape[1], l2)
-    penalty[-1] = 0.0
-
-    def loss(flat: Floats) -> tuple[float, Floats]:
-        weights = flat.reshape(n_classes, -1)
-        log_f = _log_softmax(X @ weights.T)
-        value = -(targets * log_f).sum() + 0.5 * (penalty * weights**2).sum()
-        gradient = (np.exp(log_f) - targets).T @ X + penalty * weights
-        return float(value) / len(X), gradient.ravel() / len(X)
-
-    options = {"maxiter": 1000, "ftol": 0.0, "gtol": 1e-7, "maxcor": 20}
-    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
-    better = np.isfinite(found.fun) and found.fun <= loss(start.ravel())[0]
-    return np.asarray(found.x.reshape(n_classes, -1) if better else start)
-
-
-def _log_softmax(scores: Floats) -> Floats:
-    top = scores.max(axis=1, keepdims=True)
-    shifted = scores - top
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 def _as_matrix(X: Any) -> Any:

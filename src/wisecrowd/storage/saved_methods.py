@@ -29,6 +29,7 @@ PRIORS = (
     "Mixture", "OneCoin",  # the former names, in files of earlier versions
 )  # fmt: skip
 
+LEARNING = PACKAGES[1]
 UPDATING = "wisecrowd.families.updating"  # also above; reads the labels that updates need
 _PARAMETERS, _KEPT = "parameters", "kept"
 _METHOD, _PRIOR, _FINDING, _MODULE = "$method", "$prior", "$finding", "$module"
@@ -128,14 +129,14 @@ def load(path: str | os.PathLike[str], *, module: Any = None) -> Any:
 
 def can_be_loaded(cls: type[Estimator]) -> bool:
     """Return whether a class is found again by its name, as loading needs it."""
-    name = kebab_case(cls.__name__)
+    name = _name_of(cls)
     return _package_of(name) is not None and _class_of(name) is cls
 
 
 def _take_apart(method: Estimator) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Return a method's name, parameters and learned attributes as storable values."""
     cls = type(method)
-    name = kebab_case(cls.__name__)
+    name = _name_of(cls)
     if not can_be_loaded(cls):
         raise ParameterError(
             f"Cannot save {cls.__name__}: only the methods that wisecrowd.methods() lists can be "
@@ -169,12 +170,21 @@ def _require_loadable(method: Estimator, names: list[str]) -> None:
         ) from error
 
 
+def _name_of(cls: type[Any]) -> str:
+    """Return the name of a class in files, with its package if an aggregator has the name too."""
+    name = kebab_case(cls.__name__)
+    learns = cls.__module__.startswith(f"wisecrowd.{LEARNING}.")
+    return f"{LEARNING}.{name}" if learns and name in method_names(PACKAGES[0], None) else name
+
+
 def _class_of(name: str) -> type[Any]:
-    return get_method(name, _package_of(name) or "aggregation")
+    return get_method(name.removeprefix(f"{LEARNING}."), _package_of(name) or "aggregation")
 
 
 def _package_of(name: str) -> str | None:
-    return next((kind for kind in PACKAGES if name in method_names(kind, None)), None)
+    plain = name.removeprefix(f"{LEARNING}.")
+    kinds = PACKAGES if plain == name else (LEARNING,)
+    return next((kind for kind in kinds if plain in method_names(kind, None)), None)
 
 
 def _as_storable(value: Any, where: str) -> Any:
@@ -227,7 +237,7 @@ def _nests(values: list[Any] | tuple[Any, ...]) -> bool:
 def _put_together(name: str, parameters: Any, learned: Mapping[str, Any]) -> Any:
     """Make the method again; its class comes from the registry and from nowhere else."""
     cls = _class_of(name)
-    if kebab_case(cls.__name__) != name or not isinstance(parameters, dict):
+    if _name_of(cls) != name or not isinstance(parameters, dict):
         raise DataError(f"it does not describe the method {name!r}")
     method = cls(**{key: _from_storable(value) for key, value in parameters.items()})
     method._validate_parameters()

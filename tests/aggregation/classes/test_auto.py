@@ -19,6 +19,7 @@ from wisecrowd.aggregation import (
 )
 from wisecrowd.aggregation.classes import auto as auto_module
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.inference.held_out_choice import leader
 from wisecrowd.inference.held_out_labels import HeldOutScore
 
 pytestmark = pytest.mark.filterwarnings("ignore::wisecrowd.core.exceptions.FindingWarning")
@@ -59,9 +60,9 @@ def test_the_first_candidate_stays_unless_another_leads_by_over_a_standard_error
     first = _score(-1.0, -1.0, -1.0, -1.0)
     ahead = _score(-0.5, -0.6, -0.5, -0.6)  # by .45 ± .03
     unsure = _score(0.5, -1.5, 0.5, -2.0)  # by .375 ± .65
-    assert auto_module._best({"a": first, "b": unsure}) == "a"
-    assert auto_module._best({"a": first, "b": unsure, "c": ahead}) == "c"
-    assert auto_module._best({"a": ahead, "b": first}) == "a"
+    assert leader({"a": first, "b": unsure}) == "a"
+    assert leader({"a": first, "b": unsure, "c": ahead}) == "c"
+    assert leader({"a": ahead, "b": first}) == "a"
 
 
 def test_two_coin_workers_are_not_judged_by_one_coin():

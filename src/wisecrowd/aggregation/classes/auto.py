@@ -27,11 +27,11 @@ from wisecrowd.core.votes import vote_table
 from wisecrowd.families.incremental import Arrival
 from wisecrowd.families.updating import continued_fit
 from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
+from wisecrowd.inference.held_out_choice import are_numbers, leader, score_table
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
     ScoringPlan,
     held_out_score,
-    paired_difference,
     scoring_plan,
 )
 from wisecrowd.inference.label_law import LabelLaw
@@ -129,13 +129,13 @@ class Auto(Aggregator):
     saves: ClassVar[dict[str, Saved]] = {
         "chosen_": SavedValue(lambda value: isinstance(value, str), "a name"),
         "scores_": SavedValue(
-            lambda value: _are_numbers(value, depth=2), "a score for each candidate"
+            lambda value: are_numbers(value, depth=2), "a score for each candidate"
         ),
         "members_": SavedValue(
             lambda value: isinstance(value, list) and all(isinstance(m, Aggregator) for m in value),
             "a list of methods",
         ),
-        "agreement_": SavedValue(lambda value: _are_numbers(value), "a share for each member"),
+        "agreement_": SavedValue(lambda value: are_numbers(value), "a share for each member"),
         "overruled_": SavedValue(
             lambda value: isinstance(value, float) and 0 <= value <= 1, "a share"
         ),
@@ -194,7 +194,7 @@ class Auto(Aggregator):
         parts = [_fit_member(name, problem) for name in names]
         temperature = _temperature(names, problem)
         probas = _pool([result.probas for _, result in parts], problem, temperature)
-        return _result(problem.data, probas, parts, names, _score_table(scores), temperature)
+        return _result(problem.data, probas, parts, names, score_table(scores), temperature)
 
     def _continued(self, problem: Problem, arrival: Arrival, passes: int) -> Fit:
         """Return the pool of the same members after some passes from their previous posteriors."""
@@ -219,7 +219,7 @@ class Auto(Aggregator):
         if len(names) == 1 or not _can_choose(plan):
             return [names[0], *VOTES], {}
         scores = {name: _held_out(name, plan, problem) for name in names}
-        return [_best(scores), *VOTES], scores
+        return [leader(scores), *VOTES], scores
 
     # --------------------------------------------------------------------------------- predict
 
@@ -266,17 +266,6 @@ def _prior_of(some: CrowdLabels, problem: Problem) -> TaskPrior:
     place = lookup(some.tasks, problem.data.tasks)
     index = None if prior.index is None else prior.index[place]
     return replace(prior, index=index, gold=None if prior.gold is None else prior.gold[place])
-
-
-def _best(scores: Mapping[str, HeldOutScore]) -> str:
-    """Return the first candidate, or the best of those that lead it by over a standard error."""
-    first = next(iter(scores))
-    best, lead = first, 0.0
-    for name, score in scores.items():
-        ahead, error = paired_difference(score, scores[first])
-        if ahead > max(lead, error):  # false for an undefined error
-            best, lead = name, ahead
-    return best
 
 
 def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggregator, Fit]:
@@ -427,17 +416,6 @@ def _findings_of(
         )  # fmt: skip
 
 
-def _score_table(scores: Mapping[str, HeldOutScore]) -> dict[str, dict[str, float]]:
-    """Return the scores as plain numbers."""
-    first = next(iter(scores.values()), None)
-    table = {}
-    for name, score in scores.items():
-        lead, error = paired_difference(score, first) if first is not None else (0.0, 0.0)
-        table[name] = {"score": score.mean, "standard_error": score.standard_error}
-        table[name] |= {"lead": lead, "lead_error": error}
-    return table
-
-
 def _reason(
     names: Sequence[str], table: Mapping[str, Mapping[str, float]], overruled: float
 ) -> str:
@@ -456,13 +434,4 @@ def _reason(
     return (
         f"{chosen} predicts held-out labels as well as the best within a standard error "
         f"({stated}; {rival}); {changed}"
-    )
-
-
-def _are_numbers(value: Any, depth: int = 1) -> bool:
-    """Return whether a value is a mapping, or one of mappings, from names to numbers."""
-    if depth == 0:
-        return isinstance(value, float)
-    return isinstance(value, dict) and all(
-        isinstance(name, str) and _are_numbers(item, depth - 1) for name, item in value.items()
     )

@@ -14,6 +14,7 @@ crowd_data, targets       batches of tasks, and class probabilities to train on
 pair_data                 batches of votes on pairs
 confusion_init            initial confusion matrices
 label_model               likelihood of labels given the output of a classifier
+logistic                  logistic regression on class probabilities
 held_out_scoring          a score without gold by which methods are compared
 alternating, known_tasks  parts of deepMF, deepBP and instance-dependent confusion
 kernel_rounds             the alternation of CrowdKernel, with kernel_ridge and class_alignment

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.learning.training.logistic import log_softmax
+
 Floats = NDArray[np.float64]
 
 STEPS = 15
@@ -17,9 +19,3 @@ def aligned(log_f: Floats, log_target: Floats) -> Floats:
         mean = np.exp(log_softmax(log_f + bias)).mean(axis=0)
         bias += log_target - np.log(np.maximum(mean, 1e-300))
     return np.asarray(bias - bias.mean())
-
-
-def log_softmax(scores: Floats) -> Floats:
-    """Return (n, K) log-probabilities of scores."""
-    shifted = scores - scores.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))

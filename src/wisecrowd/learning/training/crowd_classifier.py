@@ -171,6 +171,12 @@ class CrowdClassifier(Estimator):
             vars(self).update(vars(fresh))
         return self
 
+    def _publish_quietly(self, training: Training) -> None:
+        """Fit to validated input, for methods made of others, which report the findings."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", WisecrowdWarning)
+            self._publish(training.X, training, self._fit(training))
+
     def _validate_parameters(self) -> None:
         """Check the shared parameters; subclasses check their own and call super."""
         as_generator(self.random_state)

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.votes import vote_table
 from wisecrowd.inference.monitor import Progress, report
-from wisecrowd.learning.training.class_alignment import aligned, log_softmax
+from wisecrowd.learning.training.class_alignment import aligned
 from wisecrowd.learning.training.crowd_classifier import Training
 from wisecrowd.learning.training.kernel_ridge import KernelRidge
 from wisecrowd.learning.training.label_model import sum_rows
+from wisecrowd.learning.training.logistic import log_softmax
 from wisecrowd.learning.training.mismatched_features import Mismatches, find_mismatches
 from wisecrowd.learning.training.targets import expected_counts, with_gold
 
@@ -38,12 +39,14 @@ class Rounds:
     training : Training
     useful, trusted : (N,)
         Tasks with labels or gold, and tasks that the classifier may learn from.
-    balance : float
+    target : float or (K,)
+        Balance of the alignment, or the logarithms of the class frequencies that it aims at.
     """
 
     def __init__(
-        self, features: Floats, training: Training, useful: Flags, trusted: Flags, balance: float
-    ) -> None:
+        self, features: Floats, training: Training, useful: Flags, trusted: Flags,
+        target: float | Floats,
+    ) -> None:  # fmt: skip
         rows = np.flatnonzero(useful)
         self.trusted = trusted[rows]
         self.regression = KernelRidge.of(features[useful & trusted])
@@ -55,7 +58,7 @@ class Rounds:
         count = votes.sum(axis=1, keepdims=True)
         self.posterior = with_gold((votes + 1 / n_classes) / (count + 1), self.known)
         share = votes.sum(axis=0) + 1e-3
-        self.log_share, self.balance = np.log(share / share.sum()), balance
+        self.log_share, self.target = np.log(share / share.sum()), target
         self.ridge, self.temperature = RIDGES[2] * self.regression.unit, USUAL_TEMPERATURE
         self.bias = np.zeros(n_classes)
         self.history: list[dict[str, float]] = []
@@ -81,7 +84,7 @@ class Rounds:
                 if value > best:
                     best, self.ridge, self.temperature = value, ridge, temperature
                     self.scores = scores
-            self.bias = self._bias(self.balance)
+            self.bias = self._bias(self.target)
             self.evidence = label_evidence(np.log(theta), self.labels)
             self.posterior = self._posterior(self.bias)
             mean = best / max(_total_weight(seen), 1e-300)
@@ -89,7 +92,7 @@ class Rounds:
             report(Progress(number, n_rounds, mean))
         return self
 
-    def _bias(self, balance: float) -> Floats:
+    def _bias(self, balance: float | Floats) -> Floats:
         """Return the class biases that align the mean prediction of all tasks, labelled or not."""
         scores = self.scores
         if len(self.unlabelled):
@@ -97,8 +100,10 @@ class Rounds:
             scores = np.vstack([scores, self.unlabelled @ weights + intercept])
         return aligned(self.temperature * scores, self._log_target(balance))
 
-    def _log_target(self, balance: float) -> Floats:
+    def _log_target(self, balance: float | Floats) -> Floats:
         """Return the (K,) log of the mean prediction that the alignment aims at."""
+        if isinstance(balance, np.ndarray):
+            return balance
         return np.asarray(log_softmax((1 - balance) * self.log_share[None])[0])
 
     def _posterior(self, bias: Floats) -> Floats:
@@ -110,6 +115,8 @@ class Rounds:
 
     def moved_by_balance(self) -> float:
         """Return the share of tasks whose class would be another one with a balance of 0."""
+        if isinstance(self.target, np.ndarray):
+            return 0.0  # the user gave the frequencies
         plain = self._posterior(self._bias(0.0)).argmax(axis=1)
         return float(np.mean(plain != self.posterior.argmax(axis=1)))
 
@@ -125,7 +132,7 @@ class Rounds:
         evidence = label_evidence(np.log(theta), self.labels)
         known = np.flatnonzero(self.known.gold >= 0)
         evidence[known] = CERTAIN * np.eye(evidence.shape[1])[self.known.gold[known]]
-        target = self._log_target(self.balance)
+        target = self._log_target(self.target)
         judged = sound & ((self.labels.labels_per_task > 1) | (self.known.gold >= 0))
         found = find_mismatches(scores[judged], evidence[judged], self.temperature, target)
         probability = np.where(sound, 0.0, 1.0)

@@ -21,7 +21,12 @@ Floats = NDArray[np.float64]
 
 
 def fit_confusion(
-    probas: Floats, labels: CrowdLabels, *, smoothing: float = 0.1, max_iter: int = 50
+    probas: Floats,
+    labels: CrowdLabels,
+    *,
+    smoothing: float = 0.1,
+    max_iter: int = 50,
+    prior: Floats | None = None,
 ) -> Floats:
     r"""Return the (J, K, K) confusion matrices that maximise the likelihood of the labels.
 
@@ -36,9 +41,11 @@ def fit_confusion(
     smoothing : float
         :math:`s`.
     max_iter : int
+    prior : (K, K), optional
+        Pseudo-counts of every matrix, instead of the smoothing.
     """
     n_workers, n_classes = labels.n_workers, labels.n_classes
-    start = smoothing * (1 + n_classes * np.eye(n_classes))
+    start = smoothing * (1 + n_classes * np.eye(n_classes)) if prior is None else prior
     cell = labels.worker.astype(np.int64) * n_classes + labels.label  # (E,) worker and label
     f = probas[labels.task] if labels.n_annotations else np.zeros((0, n_classes))
     weight = 1.0 if labels.weight is None else labels.weight[:, None]

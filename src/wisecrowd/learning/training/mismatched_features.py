@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.messages.option_spelling import parameter
-from wisecrowd.learning.training.class_alignment import aligned, log_softmax
+from wisecrowd.learning.training.class_alignment import aligned
+from wisecrowd.learning.training.logistic import log_softmax
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
