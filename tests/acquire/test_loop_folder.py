@@ -73,6 +73,18 @@ def test_the_same_file_again_adds_nothing(loop):
     assert loop.names("done") == ["2-a.csv", "a.csv"]
 
 
+def test_an_old_file_again_does_not_undo_a_correction(loop):
+    for name, content in (("a", TABLE), ("b", "task,worker,label\nt1,ann,y\n"), ("c", TABLE)):
+        loop.put(f"{name}.csv", content)
+        loop.files.receive()
+        loop.files.receive()
+    columns = loop.campaign.labels.to_dict()
+    told = dict(zip(zip(columns["task"], columns["worker"], strict=True), columns["label"],
+                    strict=True))  # fmt: skip
+    assert told["t1", "ann"] == "y"
+    assert loop.campaign.n_answers == 4
+
+
 def test_a_file_that_was_committed_but_not_moved_is_harmless(loop, monkeypatch):
     loop.put("a.csv", TABLE)
     loop.files.receive()
