@@ -222,6 +222,21 @@ def test_a_second_loop_is_refused_and_a_killed_one_is_taken_over(tmp_path):
         assert "was killed" in notes[-1]
 
 
+def test_unfinished_writes_of_a_killed_loop_are_removed(loop, monkeypatch):
+    loop.put("bad.csv", "")
+    loop.files.receive()
+    with monkeypatch.context() as killed:  # nothing is cleaned up, as after SIGKILL
+        killed.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            loop.files.receive()
+    assert any(name.endswith(".tmp") for name in loop.names("refused"))
+    again = LoopFolder(loop.folder, loop.campaign, loop.notes.append)
+    again.receive()
+    again.receive()
+    assert loop.names("refused") == ["bad.csv", "bad.csv.reason.txt"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")
 def test_a_killed_loop_is_continued(tmp_path):
     make_inbox(tmp_path / "whole")
