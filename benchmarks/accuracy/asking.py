@@ -3,6 +3,11 @@
 ``python -m benchmarks.run asking`` prints every row. Constants are those of the published policy;
 what was left open was settled on simulated crowds and on the sets in ``LOOKED_AT``. No
 constant changed after replays of the sets in ``JUDGED``.
+
+Tasks are ordered by the mean posterior of both models. On ``LOOKED_AT`` it was compared with the
+driving model alone, the larger of both entropies, and their sum. Mean accuracies were within .002
+of each other; the mean posterior was taken because its least lead over balanced was the best of
+the four (-.007; driving model -.009, larger entropy -.013, sum -.028).
 """
 
 from __future__ import annotations

@@ -73,6 +73,18 @@ def test_the_same_file_again_adds_nothing(loop):
     assert loop.names("done") == ["2-a.csv", "a.csv"]
 
 
+def test_an_old_file_again_does_not_undo_a_correction(loop):
+    for name, content in (("a", TABLE), ("b", "task,worker,label\nt1,ann,y\n"), ("c", TABLE)):
+        loop.put(f"{name}.csv", content)
+        loop.files.receive()
+        loop.files.receive()
+    columns = loop.campaign.labels.to_dict()
+    told = dict(zip(zip(columns["task"], columns["worker"], strict=True), columns["label"],
+                    strict=True))  # fmt: skip
+    assert told["t1", "ann"] == "y"
+    assert loop.campaign.n_answers == 4
+
+
 def test_a_file_that_was_committed_but_not_moved_is_harmless(loop, monkeypatch):
     loop.put("a.csv", TABLE)
     loop.files.receive()
@@ -208,6 +220,21 @@ def test_a_second_loop_is_refused_and_a_killed_one_is_taken_over(tmp_path):
         held.communicate()
     with only_loop(tmp_path, notes.append):
         assert "was killed" in notes[-1]
+
+
+def test_unfinished_writes_of_a_killed_loop_are_removed(loop, monkeypatch):
+    loop.put("bad.csv", "")
+    loop.files.receive()
+    with monkeypatch.context() as killed:  # nothing is cleaned up, as after SIGKILL
+        killed.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(Path, "unlink", lambda *_, **__: None)
+        with pytest.raises(KeyboardInterrupt):
+            loop.files.receive()
+    assert any(name.endswith(".tmp") for name in loop.names("refused"))
+    again = LoopFolder(loop.folder, loop.campaign, loop.notes.append)
+    again.receive()
+    again.receive()
+    assert loop.names("refused") == ["bad.csv", "bad.csv.reason.txt"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="fork")

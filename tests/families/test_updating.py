@@ -61,6 +61,19 @@ def test_sweeps_reach_the_batch_labels(name, crowd):
     assert once.n_iter_ <= 1  # it continued and did not start again
 
 
+@pytest.mark.parametrize("name", ["hierarchical-dawid-skene", "mean-field", "mace", "glad"])
+def test_an_update_continues_from_the_previous_posterior(name, crowd):
+    labels, _ = crowd
+    make = get_method(name)
+    all_but_one = np.arange(labels.n_annotations) > 0
+    batch = make().fit(labels)
+    updated = make().fit(labels.select_annotations(all_but_one))
+    updated.update(labels.select_annotations(~all_but_one))
+    again = make(max_iter=1).fit(labels)  # one pass from the vote
+    distance = [np.abs(one.probas_ - batch.probas_).mean() for one in (updated, again)]
+    assert distance[0] < 0.3 * distance[1]
+
+
 @every_method
 def test_new_tasks_workers_and_classes_join(name):
     made = get_method(name)().fit((["t1", "t1"], ["ann", "bob"], ["cat", "cat"]))

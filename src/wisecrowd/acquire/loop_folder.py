@@ -32,6 +32,7 @@ from wisecrowd.storage.manifest import file_sha256
 Note = Callable[[str], None]
 
 LOCK, HOLDER = "loop.lock", "loop.json"
+LEFTOVER = ".wisecrowd-*.tmp"  # temporary names of storage.atomic
 REST = 10.0  # pause after a choice of queries, in times of its duration
 UNFINISHED = (".part", ".tmp", ".partial", ".crdownload", ".swp")  # names of files being written
 
@@ -97,6 +98,9 @@ class LoopFolder:
         self._said: str | None = None
         for name in ("inbox", "outbox", "done", "refused"):
             (self._folder / name).mkdir(exist_ok=True)
+        for name in ("", "outbox", "refused"):  # unfinished writes of a killed loop
+            for leftover in (self._folder / name).glob(LEFTOVER):
+                leftover.unlink(missing_ok=True)
 
     def step(self) -> None:
         """Take the files of the inbox, then write the next queries if they have changed."""
