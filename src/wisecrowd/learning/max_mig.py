@@ -20,7 +20,6 @@ from wisecrowd.core.parameter_checks import check_choice, check_flag, check_numb
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.training.crowd_classifier import Training
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import softmax, vote_scores
@@ -32,7 +31,6 @@ from wisecrowd.nn.divergences import DIVERGENCES, information_gain
 Floats = NDArray[np.float64]
 LARGEST_LEAD = 10.0  # largest initial margin of a vote in logits; beyond, gradients vanish
 COLLAPSED = 0.99  # mean probability of one class at which the classifier has collapsed
-FEW_TASKS = 50  # fewer tasks leave too few to hold out
 MOST_PAIRS = 1000  # about how many held-out tasks scale the vote; all their pairs are compared
 SCALES = [0.8**power for power in range(11)]  # candidate scales of the vote, 1 to about 0.1
 
@@ -83,9 +81,9 @@ class MaxMIG(NeuralClassifier):
     stay in the log domain. A worker without labels has weight zero. The gain does not depend on the
     order of the classes; after training they are ordered so that labels support their own class.
 
-    A network can memorise the vote, and the vote then becomes overconfident. Therefore
-    ``selection="auto"`` without known classes means "crowd" here: the epoch and the scale of the
-    vote maximise the gain on held-out tasks. The defaults of weight decay and ``crowd_lr`` were
+    A network can memorise the vote, and the vote then becomes overconfident. With
+    ``selection="crowd"`` the epoch and the scale of the vote maximise the gain on held-out tasks.
+    The defaults of weight decay and ``crowd_lr`` were
     chosen on simulated crowds (``replays/max_mig.py``).
 
     References
@@ -124,11 +122,6 @@ class MaxMIG(NeuralClassifier):
             raise ParameterError(
                 "aggregator must be a function of (n_workers, n_classes) that makes a module."
             )
-
-    def _selection(self, training: Training) -> str:
-        selection = super()._selection(training)
-        unguided = self.selection == "auto" and selection == "last"
-        return "crowd" if unguided and training.labels.n_tasks >= FEW_TASKS else selection
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return Ordered(super()._make_network(shape, n_classes, n_workers), n_classes)

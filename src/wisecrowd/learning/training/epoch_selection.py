@@ -13,6 +13,7 @@ from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
+from wisecrowd.learning.training.output_calibration import Calibration, calibration_by_labels
 
 
 def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -41,6 +42,26 @@ def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor
         total += float((each * values).sum())
         weight += float(each.sum())
     return total / max(weight, 1e-12)
+
+
+def held_out_calibration(
+    model: CrowdModel, seen: CrowdData, data: CrowdData, valid: Tensor
+) -> Calibration:
+    """Return the calibration under which the labels of held-out rows are most likely.
+
+    Parameters
+    ----------
+    model : CrowdModel
+        Trained on ``seen``, the data without the labels of the rows ``valid``.
+    """
+    log_probas = log_probas_of(model.network, data.features, device=data.device)
+    table = model.confusion()
+    if table is None:
+        confusion = fit_confusion(np.exp(log_probas), seen.labels)
+    else:
+        confusion = table.detach().cpu().numpy().astype(np.float64)
+    rows = valid.numpy()
+    return calibration_by_labels(log_probas[rows], data.labels[rows], confusion)
 
 
 def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:

@@ -47,6 +47,8 @@ from wisecrowd.nn.backbones import Standardize
 
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
+ENOUGH_LABELS = 100  # held-out labels from which "auto" chooses the epoch by them
+PATIENCE = 10  # epochs without improvement after which "auto" stops
 FINISHED = ("", "patience")  # reasons to stop that need no warning
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
 _SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
@@ -60,6 +62,7 @@ class Run:
     seen: Any
     state: TrainingState
     history: list[dict[str, float]]
+    calibration: Any = None  # by held-out tasks
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,7 +86,7 @@ class NetworkTraining(Estimator):
     clip_gradient: float | None = None
     selection: str = "auto"
     valid_fraction: float = 0.1
-    patience: int | None = None
+    patience: Any = "auto"
     refit: bool = True
     checkpoint: Any = None
     device: str = "auto"
@@ -124,7 +127,7 @@ class NetworkTraining(Estimator):
         check_flag("refit", self.refit)
         if self.clip_gradient is not None:
             check_number("clip_gradient", self.clip_gradient, 1e-12)
-        if self.patience is not None:
+        if self.patience is not None and not is_auto(self.patience):
             check_integer("patience", self.patience, 1)
 
     # ------------------------------------------------------------------------------------ training
@@ -146,13 +149,16 @@ class NetworkTraining(Estimator):
                 "had, so that it goes on with the same draws."
             )
 
-    def _selection(self, training: Any) -> str:
+    def _selection(self, training: Any, n_labels: int) -> str:
+        """Return the way to choose an epoch, given the number of labels of the crowd."""
         if self.selection == "gold" and training.valid is None:
             how = for_reader("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
             raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
         if self.selection != "auto":
             return self.selection
-        return "last" if training.valid is None else "gold"
+        if training.valid is not None:
+            return "gold"
+        return "crowd" if self.valid_fraction * n_labels >= ENOUGH_LABELS else "last"
 
     def _train(self, training: Any, data: Any, useful: Tensor, selection: str) -> Run:
         """Train on the useful rows once, or a second time to include the held-out ones."""
@@ -177,7 +183,7 @@ class NetworkTraining(Estimator):
         valid: Tensor | None = None, suffix: str = "",
     ) -> Run:  # fmt: skip
         """Train a new model on some rows, or resume from a checkpoint."""
-        seen, options = data.only(rows), self._options(epochs)
+        seen, options = data.only(rows), self._options(epochs, valid is not None)
         model = self._new_model(data, seen).to(data.device)
         path, key = f"{self.checkpoint}{suffix}", ""
         if self.checkpoint is not None:
@@ -207,10 +213,13 @@ class NetworkTraining(Estimator):
         )  # fmt: skip
         return Run(model, seen, state, state.history)
 
-    def _options(self, epochs: int) -> TrainerOptions:
+    def _options(self, epochs: int, held_out: bool) -> TrainerOptions:
+        patience = self.patience
+        if is_auto(patience):
+            patience = PATIENCE if held_out else None
         return TrainerOptions(
             epochs, self.batch_size, self.lr, self.crowd_lr, self.weight_decay, self.optimizer,
-            self.schedule, self.clip_gradient, self.patience, self.epochs,
+            self.schedule, self.clip_gradient, patience, self.epochs,
         )  # fmt: skip
 
     def _fingerprint(self, data: Any) -> str:
