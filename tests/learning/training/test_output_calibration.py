@@ -12,7 +12,7 @@ from wisecrowd.learning.training.output_calibration import (
     USUAL,
     Calibration,
     calibration_by_classes,
-    calibration_by_labels,
+    judge_by_labels,
 )
 from wisecrowd.storage.saved_methods import load
 
@@ -45,6 +45,10 @@ def held_out_crowd(n=1500, sure=1.0, copies=1, n_classes=3, per_task=3, seed=0):
     return sure * log_f, labels, confusion, truth
 
 
+def judged(*held_out):
+    return judge_by_labels(*held_out).calibration
+
+
 def test_the_formula_by_hand():
     labels = CrowdLabels.from_arrays([0, 0, 1], list("aba"), [0, 1, 1], tasks=[0, 1, 2])
     prior = np.log([[0.7, 0.3], [0.5, 0.5], [0.8, 0.2]])
@@ -66,7 +70,7 @@ def test_a_class_without_any_probability_does_not_win():
 @pytest.mark.parametrize("sure", [0.3, 1.0, 3.0])
 def test_exponents_are_recovered_from_labels_alone(sure):
     log_f, labels, confusion, truth = held_out_crowd(sure=sure)
-    found = calibration_by_labels(log_f, labels, confusion)
+    found = judged(log_f, labels, confusion)
     assert found.alone == pytest.approx(1 / sure, rel=0.35)
     assert found.beside_labels == pytest.approx(1 / sure, rel=0.35)
     assert found.dependence <= 0.3  # the labels are independent
@@ -75,15 +79,29 @@ def test_exponents_are_recovered_from_labels_alone(sure):
 
 def test_copied_labels_are_dependent():
     log_f, labels, confusion, _ = held_out_crowd(n=600, copies=3)
-    found = calibration_by_labels(log_f, labels, confusion)
+    found = judged(log_f, labels, confusion)
     assert found.dependence >= 0.3
-    few = calibration_by_labels(log_f[:2], labels[[0, 1]], confusion)
+    few = judged(log_f[:2], labels[[0, 1]], confusion)
     assert 0.1 < few.alone < 10  # two tasks are no reason for an extreme exponent
+
+
+def test_the_gain_is_what_features_tell_about_labels():
+    log_f, labels, confusion, truth = held_out_crowd()
+    found = judge_by_labels(log_f, labels, confusion)
+    assert found.gain > 5 * found.error > 0
+    shuffled = np.random.default_rng(0).permutation(log_f)
+    useless = judge_by_labels(shuffled, labels, confusion)
+    assert useless.gain < 2 * useless.error
+    certain = np.log(np.full((len(truth), 3), 1e-6))
+    certain[np.arange(len(truth)), truth] = 0.0
+    most = judge_by_labels(certain, labels, confusion).gain
+    entropy = RIGHT * np.log(RIGHT) + (1 - RIGHT) * np.log((1 - RIGHT) / 2)
+    assert most == pytest.approx(np.log(3) + entropy, abs=0.03)  # the information of a label
 
 
 def test_one_label_per_task_says_nothing_about_dependence():
     log_f, labels, confusion, _ = held_out_crowd(per_task=1)
-    assert calibration_by_labels(log_f, labels, confusion).dependence == USUAL
+    assert judged(log_f, labels, confusion).dependence == USUAL
 
 
 def test_weights_count_as_repetitions_and_rows_may_change_places():
@@ -93,11 +111,11 @@ def test_weights_count_as_repetitions_and_rows_may_change_places():
         weight=np.where(labels.task < 200, 0.0, 1.0),
     )  # fmt: skip
     half = np.arange(200, 400)
-    expected = calibration_by_labels(log_f[half], labels[half], confusion)
-    assert calibration_by_labels(log_f, doubled, confusion) == pytest.approx(expected)
+    expected = judged(log_f[half], labels[half], confusion)
+    assert judged(log_f, doubled, confusion) == pytest.approx(expected)
     order = np.random.default_rng(1).permutation(400)
-    moved = calibration_by_labels(log_f[order], labels[order], confusion)
-    assert moved == pytest.approx(calibration_by_labels(log_f, labels, confusion))
+    moved = judged(log_f[order], labels[order], confusion)
+    assert moved == pytest.approx(judged(log_f, labels, confusion))
 
 
 def test_a_fit_publishes_saves_and_uses_its_calibration(tmp_path):

@@ -34,6 +34,7 @@ from wisecrowd.core.saved_attributes import (
 )
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.worker_accuracy import accuracy_of
+from wisecrowd.learning.training.collapse_checks import collapse_findings
 from wisecrowd.learning.training.known_tasks import recall
 from wisecrowd.learning.training.label_model import (
     fit_confusion,
@@ -90,6 +91,8 @@ class Learned:
         except for tasks that ``remember`` identifies. If missing, ``_forecast`` computes it.
     calibration : Calibration, optional
         Exponents of the classifier and of the labels; None leaves posteriors unchanged.
+    gain : (mean, standard error), optional
+        What the features add to the log-likelihood of a held-out label.
     extra, private : dict
         Further results, published with a trailing underscore, and parts that predictions need,
         such as the network, published with a leading one.
@@ -99,6 +102,7 @@ class Learned:
     confusion: Floats | None = None
     probas: Floats | None = None
     calibration: Calibration | None = None
+    gain: tuple[float, float] | None = None
     n_iter: int = 1
     converged: bool = True
     history: tuple[dict[str, float], ...] = ()
@@ -250,7 +254,8 @@ class CrowdClassifier(Estimator):
         )
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_ = result.history
-        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings)
+        collapse = collapse_findings(result.log_probas, codes, labels, result.gain)
+        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings, *collapse)
         self.warnings_ = tuple(map(str, self.findings_))
         if not is_dataset(X):
             self.n_features_in_ = int(training.X.shape[1])

@@ -13,7 +13,7 @@ from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
-from wisecrowd.learning.training.output_calibration import Calibration, calibration_by_labels
+from wisecrowd.learning.training.output_calibration import HeldOut, judge_by_labels
 
 
 def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -44,10 +44,10 @@ def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor
     return total / max(weight, 1e-12)
 
 
-def held_out_calibration(
+def judge_held_out(
     model: CrowdModel, seen: CrowdData, data: CrowdData, valid: Tensor
-) -> Calibration:
-    """Return the calibration under which the labels of held-out rows are most likely.
+) -> HeldOut | None:
+    """Return what the labels of held-out rows say about a trained model.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def held_out_calibration(
     else:
         confusion = table.detach().cpu().numpy().astype(np.float64)
     rows = valid.numpy()
-    return calibration_by_labels(log_probas[rows], data.labels[rows], confusion)
+    return judge_by_labels(log_probas[rows], data.labels[rows], confusion)
 
 
 def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:

@@ -62,7 +62,7 @@ class Run:
     seen: Any
     state: TrainingState
     history: list[dict[str, float]]
-    calibration: Any = None  # by held-out tasks
+    held_out: Any = None  # what held-out labels say about it
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

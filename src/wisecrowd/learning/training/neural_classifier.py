@@ -18,7 +18,7 @@ from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.epoch_selection import (
     crowd_score,
     gold_score,
-    held_out_calibration,
+    judge_held_out,
 )
 from wisecrowd.learning.training.network_files import network_from
 from wisecrowd.learning.training.network_training import (
@@ -127,6 +127,7 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         return Learned(
             log_probas_of(network, data.features),
             calibration=self._calibration(run, training.valid),
+            gain=(run.held_out.gain, run.held_out.error) if run.held_out else None,
             private={"network": network, **result.pop("private", {})},
             **outcome,
             **result,
@@ -136,10 +137,10 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         self, chosen: Run, data: CrowdData, useful: Tensor, training: Any, valid: Tensor
     ) -> Run:
         scale = chosen.model.evidence_scale(data, valid)
-        calibration = held_out_calibration(chosen.model, chosen.seen, data, valid)
+        judged = judge_held_out(chosen.model, chosen.seen, data, valid)
         run = super()._again(chosen, data, useful, training, valid)
         run.model.scale_evidence(scale)
-        return replace(run, calibration=calibration)
+        return replace(run, held_out=judged)
 
     def _calibration(self, run: Run, valid: Any) -> Calibration | None:
         """Return the calibration by known classes or by held-out labels; None without both."""
@@ -148,8 +149,7 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         if valid is not None:
             features, codes = valid
             return calibration_by_classes(log_probas_of(run.model.network, features), codes)
-        calibration: Calibration | None = run.calibration
-        return calibration
+        return run.held_out.calibration if run.held_out else None
 
     def _useful_rows(self, training: Training) -> NDArray[np.int64]:
         useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)

@@ -83,10 +83,19 @@ def calibration_by_classes(log_probas: Floats, codes: NDArray[Any]) -> Calibrati
     return Calibration(exponent, exponent)
 
 
-def calibration_by_labels(
-    log_probas: Floats, labels: CrowdLabels, confusion: Floats
-) -> Calibration:
-    """Return the calibration under which held-out labels are most likely.
+class HeldOut(NamedTuple):
+    """Calibration by held-out labels, and what the features gain per label in log-likelihood.
+
+    Without information in the features, as if all tasks had their mean output, the gain is zero.
+    """
+
+    calibration: Calibration
+    gain: float
+    error: float
+
+
+def judge_by_labels(log_probas: Floats, labels: CrowdLabels, confusion: Floats) -> HeldOut | None:
+    """Return the calibration under which held-out labels are most likely, and their gain.
 
     Parameters
     ----------
@@ -101,17 +110,19 @@ def calibration_by_labels(
         step = -(-labels.n_annotations // MOST_LABELS)
         labels, log_probas = labels[np.arange(0, labels.n_tasks, step)], log_probas[::step]
     if not labels.n_annotations:
-        return Calibration()
+        return None
     judge = _Judge(log_probas, labels, confusion)
-    several = labels.labels_per_task.max() > 1
-    found = [
-        (rho, *_best(partial(judge, dependence=rho)))
-        for rho in (DEPENDENCES if several else (USUAL,))
-    ]
+    candidates = DEPENDENCES if labels.labels_per_task.max() > 1 else (USUAL,)
+    found = [(rho, *_best(partial(judge, dependence=rho))) for rho in candidates]
     best = max((values for _, _, values in found), key=np.sum)
     rho, beside, _ = next(each for each in reversed(found) if _as_good(each[2], best))
-    alone, _ = _best(judge.without_others(beside, rho))
-    return Calibration(alone, beside, rho)
+    rows = judge.rows(beside, rho)
+    alone, values = _best(lambda a: judge.from_features(softmax(a * log_probas), rows))
+    mean = softmax(alone * log_probas).mean(axis=0, keepdims=True)
+    gain = values - judge.from_features(np.broadcast_to(mean, log_probas.shape), rows)
+    total = judge.weight.sum()
+    error = float(gain.std() * np.sqrt(len(gain)) / total)
+    return HeldOut(Calibration(alone, beside, rho), float(gain.sum() / total), error)
 
 
 class _Judge:
@@ -139,20 +150,15 @@ class _Judge:
         each = self.weight * safe_log((others * rows).sum(axis=1))
         return np.bincount(task, each, self.labels.n_tasks)
 
-    def without_others(self, exponent: float, dependence: float) -> Callable[[float], Floats]:
-        """Return the likelihood given the features alone, as a function of the exponent.
-
-        Workers are judged by the posterior of the given exponent and dependence.
-        """
-        task = self.labels.task
+    def rows(self, exponent: float, dependence: float) -> Floats:
+        """Return (E, K): the worker's probability of each label, by the posterior of the others."""
         scores = exponent * self.f + _share(self.labels, dependence) * self.evidence
-        rows = self._rows(softmax(scores)[task])
+        return self._rows(softmax(scores)[self.labels.task])
 
-        def likelihood(alone: float) -> Floats:
-            each = self.weight * safe_log((softmax(alone * self.f)[task] * rows).sum(axis=1))
-            return np.bincount(task, each, self.labels.n_tasks)
-
-        return likelihood
+    def from_features(self, probas: Floats, rows: Floats) -> Floats:
+        """Return (n,) log-likelihoods of each task's labels, each given class probabilities."""
+        each = self.weight * safe_log((probas[self.labels.task] * rows).sum(axis=1))
+        return np.bincount(self.labels.task, each, self.labels.n_tasks)
 
     def _rows(self, q: Floats) -> Floats:
         """Return (E, K): the worker's probability of each label, counted without this label."""
