@@ -91,7 +91,7 @@ class InstanceConfusion(NeuralClassifier):
 
     Such a model is not identified in general. In a region where workers are little better than
     chance, the classifier and the confusion matrices can swap classes, especially in long training.
-    Select the epoch with ``selection="crowd"`` or known classes, and compare with trace
+    Let held-out labels or known classes select the epoch, as by default, and compare with trace
     regularisation.
 
     References
