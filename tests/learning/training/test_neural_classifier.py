@@ -11,7 +11,8 @@ from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarnin
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.learning import CCEM, AggNet, SoftBootstrap, TwoStage
-from wisecrowd.learning.training.network_training import ENOUGH_LABELS, PATIENCE
+from wisecrowd.learning.training import network_training
+from wisecrowd.learning.training.network_training import ENOUGH_LABELS
 
 SMALL = {"module": "linear", "epochs": 4, "lr": 0.1}
 METHODS = [CCEM, AggNet, TwoStage]
@@ -192,13 +193,13 @@ def test_held_out_labels_choose_the_epoch_where_there_are_enough():
     assert last.selection_ == "last"
 
 
-@pytest.mark.parametrize(("patience", "stops"), [("auto", True), (3, True), (None, False)])
+@pytest.mark.parametrize(("patience", "stops"), [("auto", 12), (3, 4), (None, 14)])
 def test_training_stops_when_held_out_labels_become_less_likely(patience, stops, monkeypatch):
     X, votes, _ = crowd()
     monkeypatch.setattr(CCEM, "_score", lambda *_: 0.0)
+    monkeypatch.setattr(network_training, "PATIENCE", (2, 11 * 54))  # 54 tasks are not held out
     model = CCEM(**{**SMALL, "epochs": 14}, selection="crowd", patience=patience).fit(X, votes)
-    expected = 14 if not stops else 1 + (PATIENCE if patience == "auto" else patience)
-    assert len(model.history_) == expected
+    assert len(model.history_) == stops
     assert model.best_epoch_ == 1
     assert model.converged_
     gold = CCEM(**{**SMALL, "epochs": 14}).fit(X, votes, valid=(X, np.zeros(60, int)))

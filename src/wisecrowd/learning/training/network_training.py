@@ -48,7 +48,7 @@ from wisecrowd.nn.backbones import Standardize
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
 ENOUGH_LABELS = 100  # held-out labels from which "auto" chooses the epoch by them
-PATIENCE = 10  # epochs without improvement after which "auto" stops
+PATIENCE = 10, 20_000  # epochs and tasks without improvement after which "auto" stops
 FINISHED = ("", "patience")  # reasons to stop that need no warning
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
 _SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
@@ -183,7 +183,7 @@ class NetworkTraining(Estimator):
         valid: Tensor | None = None, suffix: str = "",
     ) -> Run:  # fmt: skip
         """Train a new model on some rows, or resume from a checkpoint."""
-        seen, options = data.only(rows), self._options(epochs, valid is not None)
+        seen, options = data.only(rows), self._options(epochs, None if valid is None else len(rows))
         model = self._new_model(data, seen).to(data.device)
         path, key = f"{self.checkpoint}{suffix}", ""
         if self.checkpoint is not None:
@@ -213,10 +213,11 @@ class NetworkTraining(Estimator):
         )  # fmt: skip
         return Run(model, seen, state, state.history)
 
-    def _options(self, epochs: int, held_out: bool) -> TrainerOptions:
+    def _options(self, epochs: int, judged_rows: int | None) -> TrainerOptions:
+        """Return the options of a run; held-out labels judge it if ``judged_rows`` is given."""
         patience = self.patience
         if is_auto(patience):
-            patience = PATIENCE if held_out else None
+            patience = None if judged_rows is None else usual_patience(judged_rows)
         return TrainerOptions(
             epochs, self.batch_size, self.lr, self.crowd_lr, self.weight_decay, self.optimizer,
             self.schedule, self.clip_gradient, patience, self.epochs,
@@ -256,6 +257,17 @@ class NetworkTraining(Estimator):
         network: nn.Module = vars(self)["_network"]
         weights = {k: v.contiguous() for k, v in network.state_dict().items()}
         return {FILE: to_bytes(weights)}
+
+
+def usual_patience(n_rows: int) -> int:
+    """Return the patience "auto" in epochs: small data sets have noisy scores and are cheap.
+
+    Examples
+    --------
+    >>> usual_patience(1000), usual_patience(50_000)
+    (20, 10)
+    """
+    return max(PATIENCE[0], -(-PATIENCE[1] // n_rows))
 
 
 def as_array(tensor: Tensor) -> Floats:

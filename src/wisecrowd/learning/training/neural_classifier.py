@@ -71,7 +71,7 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         Share of the tasks that "crowd" holds out.
     patience : int, "auto" or None
         Number of epochs without improvement after which training stops; None never stops early.
-        "auto" is 10 for "crowd" and None otherwise.
+        "auto" is 10 epochs, but at least 20 000 tasks, for "crowd", and None otherwise.
     refit : bool
         Whether to train again on all tasks, up to the epoch that "crowd" selected.
     checkpoint : path, optional
