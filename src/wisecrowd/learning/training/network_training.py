@@ -35,6 +35,7 @@ from wisecrowd.learning.training.crowd_data import Features
 from wisecrowd.learning.training.epoch_selection import held_out
 from wisecrowd.learning.training.network_files import FILE
 from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.output_calibration import HeldOut
 from wisecrowd.learning.training.torch_random import own_random_numbers
 from wisecrowd.learning.training.trainer import (
     OPTIMIZERS,
@@ -62,7 +63,7 @@ class Run:
     seen: Any
     state: TrainingState
     history: list[dict[str, float]]
-    held_out: Any = None  # what held-out labels say about it
+    held_out: HeldOut | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
