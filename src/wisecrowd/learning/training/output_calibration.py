@@ -148,7 +148,7 @@ class _Judge:
         others = softmax(scores[task] - (share[task] * self.weight[:, None]) * self.own)
         rows = self._rows(softmax(scores)[task])
         each = self.weight * safe_log((others * rows).sum(axis=1))
-        return np.bincount(task, each, self.labels.n_tasks)
+        return np.asarray(np.bincount(task, each, self.labels.n_tasks), dtype=np.float64)
 
     def rows(self, exponent: float, dependence: float) -> Floats:
         """Return (E, K): the worker's probability of each label, by the posterior of the others."""
@@ -158,7 +158,8 @@ class _Judge:
     def from_features(self, probas: Floats, rows: Floats) -> Floats:
         """Return (n,) log-likelihoods of each task's labels, each given class probabilities."""
         each = self.weight * safe_log((probas[self.labels.task] * rows).sum(axis=1))
-        return np.bincount(self.labels.task, each, self.labels.n_tasks)
+        per_task = np.bincount(self.labels.task, each, self.labels.n_tasks)
+        return np.asarray(per_task, dtype=np.float64)
 
     def _rows(self, q: Floats) -> Floats:
         """Return (E, K): the worker's probability of each label, counted without this label."""
