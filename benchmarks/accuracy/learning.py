@@ -1,7 +1,8 @@
 """Learning from real crowds without gold; `epochs` says what an epoch costs.
 
-Nothing is chosen by true classes: every method runs as it comes, its epoch is the last one or the
-one under which held-out labels of the crowd are most likely, and the test classes only score it.
+Nothing is chosen by true classes: every method runs with its defaults, or keeps the last epoch, and
+the true classes only score it. ``python -m benchmarks.accuracy.learning calibration 2`` measures
+the calibration error of the training tasks' posteriors, before and after calibration, two seeds.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from benchmarks.speed.memory import PEAK
 from wisecrowd import learning
 from wisecrowd.io.tables import read, read_truth
 from wisecrowd.learning.training.held_out_scoring import aligned, held_out_score
+from wisecrowd.metrics import expected_calibration_error
 
 Make = Callable[..., learning.TwoStage]
 
@@ -49,6 +51,9 @@ METHODS: dict[str, Make] = {
     "CoNAL": with_options("CoNAL"),
     "UnionNet": with_options("UnionNet"),
     "InstanceConfusion": with_options("InstanceConfusion"),
+    "MaxMIG": with_options("MaxMIG"),
+    "DeepMF": with_options("DeepMF"),
+    "BayesDGC": with_options("BayesDGC"),
 }
 # An untuned prototype of two seeds on the same features of LabelMe: last epoch, and the epoch
 # chosen by true classes, which nothing here may use.
@@ -81,20 +86,21 @@ def read_set(name: str):
 
 
 def accuracies(name: str, data, seeds: Iterable[int]) -> dict[str, np.ndarray]:
-    """Return the test accuracy of the last and of the crowd's epoch, one number per seed."""
+    """Return the test accuracy with defaults and of the last epoch, one number per seed."""
     X, labels, X_test, y_test = data
-    # Raykar trains to convergence: there is no epoch to choose.
-    selections = ("last",) if name == "Raykar" else ("last", "crowd")
-    found = {}
-    for selection in selections:
-        options = {} if name == "Raykar" else {"selection": selection}
-        found[selection] = np.array(
+    choices: dict[str, dict[str, str]] = {"default": {}}
+    if name != "Raykar":  # it trains to convergence: there is no epoch to choose
+        choices["last"] = {"selection": "last"}
+    found = {
+        which: np.array(
             [
                 METHODS[name](random_state=seed, **options).fit(X, labels).score(X_test, y_test)
                 for seed in seeds
             ]
         )
-    return {"last": found["last"], "crowd": found.get("crowd", found["last"])}
+        for which, options in choices.items()
+    }
+    return {"last": found["default"], **found}
 
 
 def set_table(name: str, n_seeds: int) -> tuple[dict[str, dict[str, np.ndarray]], str]:
@@ -103,18 +109,19 @@ def set_table(name: str, n_seeds: int) -> tuple[dict[str, dict[str, np.ndarray]]
     X, labels = aligned(data[0], data[1], None)
     found, likelihood = {}, {}
     print(f"\n{name}: test accuracy, mean ± deviation of {n_seeds} seeds, no gold anywhere\n")
-    print("| method | last epoch | chosen by the crowd | held-out likelihood | prototype |")
+    print("| method | last epoch | defaults | held-out likelihood | prototype |")
     print("|---|---|---|---|---|")
     for method, make in METHODS.items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found[method] = accuracies(method, data, range(n_seeds))
-            options = {} if method == "Raykar" else {"selection": "crowd"}
-            likelihood[method] = held_out_score(make(**options), X, labels).mean
-        last, crowd = (spread(found[method][which]) for which in ("last", "crowd"))
+            likelihood[method] = held_out_score(make(), X, labels).mean
+        last, default = (spread(found[method][which]) for which in ("last", "default"))
         known = PROTOTYPE.get(method) if name == "labelme" else None
         beside = "–" if known is None else f"{known[0]:.3f}, {known[1]:.3f}"
-        print(f"| {method} | {last} | {crowd} | {likelihood[method]:.4f} | {beside} |", flush=True)
+        print(
+            f"| {method} | {last} | {default} | {likelihood[method]:.4f} | {beside} |", flush=True
+        )
     return found, max(likelihood, key=likelihood.__getitem__)
 
 
@@ -125,9 +132,9 @@ def spread(values: np.ndarray) -> str:
 def accuracy_rows(n_seeds: int) -> list[Row]:
     rows = []
     found, chosen = set_table("labelme", n_seeds)
-    means = {name: values["crowd"].mean() for name, values in found.items()}
+    means = {name: values["default"].mean() for name, values in found.items()}
     best = max(means, key=means.__getitem__)
-    what = f"LabelMe, epoch chosen by the crowd, {n_seeds} seeds"
+    what = f"LabelMe, defaults, {n_seeds} seeds"
     rows.append(Row(f"{what}: best method", "≥ 0.86", f"{means[best]:.3f} ({best})",
                     bool(means[best] >= 0.86)))  # fmt: skip
     above = [name for name, mean in means.items() if mean >= 0.86]
@@ -135,15 +142,64 @@ def accuracy_rows(n_seeds: int) -> list[Row]:
     rows.append(Row(f"{what}: the method chosen by held-out likelihood as well", "",
                     f"{means[chosen]:.3f} ({chosen})"))  # fmt: skip
     found, chosen = set_table("music_genre", n_seeds)
-    means = {name: values["crowd"].mean() for name, values in found.items()}
+    means = {name: values["default"].mean() for name, values in found.items()}
     best = max(means, key=means.__getitem__)
     gain, honest = (100 * (means[name] - means[SOFT_VOTE]) for name in (best, chosen))
-    what = f"Music, epoch chosen by the crowd, {n_seeds} seeds"
+    what = f"Music, defaults, {n_seeds} seeds"
     rows.append(Row(f"{what}: best method over soft majority vote", "≥ 2 points",
                     f"{gain:+.1f} points: {means[best]:.3f} ({best}) over {means[SOFT_VOTE]:.3f}",
                     bool(gain >= 2)))  # fmt: skip
     rows.append(Row(f"{what}: the method chosen by held-out likelihood as well", "",
                     f"{honest:+.1f} points: {means[chosen]:.3f} ({chosen})"))  # fmt: skip
+    return rows
+
+
+# --------------------------------------------------------------------------------- calibration
+
+# Data sets, and how many of their tasks: the first two were looked at, the others judge.
+CALIBRATED = {
+    "labelme": None, "compas_dressel_race": None,
+    "music_genre": None, "sentiment_polarity": 2500, "cifar10n": 3000,
+}  # fmt: skip
+SURE = {"before": {"calibrate": False}, "after": {}}
+
+
+def training_errors(name: str, most: int | None, seeds: int) -> dict[str, dict[str, float]]:
+    """Return the calibration error of each learner's training posteriors, before and after."""
+    X, labels, _, _ = read_set(name)
+    X, labels = aligned(X, labels, None)
+    truth = read_truth(data_folder() / name / "truth.csv")
+    rows = np.argsort([int(task) for task in truth.column(0).to_pylist()])[:most]
+    classes = np.array(truth["label"].to_pylist())[rows]
+    X, labels = X[: len(rows)], labels[np.arange(len(rows))]
+    found: dict[str, dict[str, float]] = {}
+    for method, make in METHODS.items():
+        if method == "Raykar":
+            continue  # no epochs, and nothing is held out
+        found[method] = {}
+        for when, options in SURE.items():
+            fits = [make(random_state=seed, **options).fit(X, labels) for seed in range(seeds)]
+            errors = [
+                expected_calibration_error(classes, fit.probas_, classes=fit.classes_)
+                for fit in fits
+            ]
+            found[method][when] = float(np.mean(errors))
+        print(name, method, found[method], file=sys.stderr, flush=True)
+    return found
+
+
+def calibration_rows(n_seeds: int) -> list[Row]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sets = {name: training_errors(name, most, n_seeds) for name, most in CALIBRATED.items()}
+    rows = []
+    for method in next(iter(sets.values())):
+        before, after = ([errors[method][when] for errors in sets.values()] for when in SURE)
+        median = float(np.median(after))
+        each = ", ".join(f"{name} {error:.3f}" for name, error in zip(sets, after, strict=True))
+        measured = f"{median:.3f} (before {np.median(before):.3f}): {each}"
+        rows.append(Row(f"calibration error of training tasks, median, {method}", "≤ 0.12",
+                        measured, median <= 0.12))  # fmt: skip
     return rows
 
 
@@ -195,6 +251,8 @@ def run(n_seeds: int = 10, parts: tuple[str, ...] = ()) -> list[Row]:
         return [*rows, Row("learning from real crowds", "", "no data: set WISECROWD_DATA")]
     if not parts or "cifar" in parts:
         rows += cifar_rows()
+    if not parts or "calibration" in parts:
+        rows += calibration_rows(n_seeds)
     if not parts or "accuracy" in parts:
         rows += accuracy_rows(n_seeds)
     return rows

@@ -124,10 +124,10 @@ def score_learner(name: str, make_crowd: Callable[[int], Any], seed: int) -> Sco
     }
 
 
-def measure(name: str, kind: str) -> dict[str, Score | None]:
+def measure(name: str, kind: str) -> dict[str, dict[str, Any] | None]:
     """Return the mean scores of one method on each crowd; None where it refuses the crowd."""
     score = {"aggregation": score_aggregator, "learning": score_learner}[kind]
-    row: dict[str, Score | None] = {}
+    row: dict[str, dict[str, Any] | None] = {}
     for crowd, make_crowd in CROWDS[kind].items():
         try:
             runs = [score(name, make_crowd, seed) for seed in range(SEEDS[kind])]
@@ -135,6 +135,8 @@ def measure(name: str, kind: str) -> dict[str, Score | None]:
             row[crowd] = None
             continue
         row[crowd] = {key: round(float(np.mean([run[key] for run in runs])), 4) for key in runs[0]}
+        if kind == "learning":  # by seed, for the test that fits with defaults give these
+            row[crowd]["accuracies"] = [round(run["accuracy"], 4) for run in runs]
     return row
 
 
@@ -182,11 +184,15 @@ def rows_of_kind(kind: str, rows: dict[str, Any], names: list[str]) -> dict[str,
     }
 
 
-def line(row: dict[str, Score | None]) -> str:
+def line(row: dict[str, dict[str, Any] | None]) -> str:
     return "  ".join(
-        f"{crowd}: {'–' if score is None else ' '.join(f'{v:.3f}' for v in score.values())}"
+        f"{crowd}: {'–' if score is None else ' '.join(_numbers(score))}"
         for crowd, score in row.items()
     )
+
+
+def _numbers(score: dict[str, Any]) -> list[str]:
+    return [f"{value:.3f}" for value in score.values() if isinstance(value, float)]
 
 
 if __name__ == "__main__":

@@ -135,8 +135,6 @@ def _scores(
 
     def fresh() -> Any:
         method: Any = configured_method(name, _those_of(name, parameters), seed, "learning")
-        if "selection" in method.get_params() and method.selection == "auto":
-            method.selection = "crowd"  # chooses the epoch without gold
         return method
 
     start = time.process_time()

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.aggregation.classes.belief_propagation import BeliefPropagation
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved
 from wisecrowd.engines.memory import MemoryShards
 from wisecrowd.families.message_passing import (
@@ -27,7 +26,7 @@ from wisecrowd.learning.training.alternating import (
     AlternatingModel,
 )
 from wisecrowd.learning.training.crowd_data import CrowdData
-from wisecrowd.learning.training.known_tasks import recall, remember, remembered
+from wisecrowd.learning.training.known_tasks import remember, remembered
 from wisecrowd.learning.training.neural_classifier import as_array
 
 Floats = NDArray[np.float64]
@@ -100,9 +99,6 @@ class DeepBP(AlternatingClassifier):
 
     def _evidence(self, final: Any, data: CrowdData, log_f: Floats) -> dict[str, Any]:
         return remember(data, log_f)
-
-    def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        return recall(self, super()._forecast(log_probas, labels), log_probas, labels)
 
 
 class WarmBeliefPropagation(BeliefPropagation):

@@ -19,7 +19,7 @@ from wisecrowd.learning.training.confusion_init import check_start, confusion_he
 from wisecrowd.learning.training.crowd_classifier import Floats
 from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel, TraceModel, TrunkModel
-from wisecrowd.learning.training.known_tasks import recall, remember, remembered
+from wisecrowd.learning.training.known_tasks import remember, remembered
 from wisecrowd.learning.training.label_model import (
     forecast,
     label_log_probas,
@@ -91,7 +91,7 @@ class InstanceConfusion(NeuralClassifier):
 
     Such a model is not identified in general. In a region where workers are little better than
     chance, the classifier and the confusion matrices can swap classes, especially in long training.
-    Select the epoch with ``selection="crowd"`` or known classes, and compare with trace
+    Let held-out labels or known classes select the epoch, as by default, and compare with trace
     regularisation.
 
     References
@@ -302,9 +302,7 @@ class AnchorNoise:
 
     def posterior(self, features: Any, labels: CrowdLabels) -> Floats:
         """Return (n, K) class probabilities of tasks with labels."""
-        log_probas = self.method._log_probas(features)
-        new = forecast(log_probas, labels, self.method.confusion_)
-        return recall(self.method, new, log_probas, labels)
+        return forecast(self.method._log_probas(features), labels, self.method.confusion_)
 
     def label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
         """Return (E,) log-probabilities of labels."""

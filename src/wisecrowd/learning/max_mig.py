@@ -14,14 +14,12 @@ from torch.nn import functional
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.parameter_checks import check_choice, check_flag, check_number
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import safe_log
-from wisecrowd.learning.training.crowd_classifier import Training
-from wisecrowd.learning.training.crowd_data import CrowdData, log_probas_of
+from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import softmax, vote_scores
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
@@ -32,8 +30,6 @@ from wisecrowd.nn.heads import log_softmax
 
 Floats = NDArray[np.float64]
 LARGEST_LEAD = 10.0  # largest initial margin of a vote in logits; beyond, gradients vanish
-COLLAPSED = 0.99  # mean probability of one class at which the classifier has collapsed
-FEW_TASKS = 50  # fewer tasks leave too few to hold out
 MOST_PAIRS = 1000  # about how many held-out tasks scale the vote; all their pairs are compared
 SCALES = [0.8**power for power in range(11)]  # candidate scales of the vote, 1 to about 0.1
 
@@ -85,9 +81,9 @@ class MaxMIG(NeuralClassifier):
     stay in the log domain. A worker without labels has weight zero. The gain does not depend on the
     order of the classes; after training they are ordered so that labels support their own class.
 
-    A network can memorise the vote, and the vote then becomes overconfident. Therefore
-    ``selection="auto"`` without known classes means "crowd" here: the epoch and the scale of the
-    vote maximise the gain on held-out tasks. The defaults of weight decay and ``crowd_lr`` were
+    A network can memorise the vote, and the vote then becomes overconfident. With
+    ``selection="crowd"`` the epoch and the scale of the vote maximise the gain on held-out tasks.
+    The defaults of weight decay and ``crowd_lr`` were
     chosen on simulated crowds (``replays/max_mig.py``).
 
     References
@@ -127,11 +123,6 @@ class MaxMIG(NeuralClassifier):
                 "aggregator must be a function of (n_workers, n_classes) that makes a module."
             )
 
-    def _selection(self, training: Training) -> str:
-        selection = super()._selection(training)
-        unguided = self.selection == "auto" and selection == "last"
-        return "crowd" if unguided and training.labels.n_tasks >= FEW_TASKS else selection
-
     def _make_network(self, shape: tuple[int, ...], n_classes: int, n_workers: int) -> nn.Module:
         return Ordered(super()._make_network(shape, n_classes, n_workers), n_classes)
 
@@ -147,21 +138,12 @@ class MaxMIG(NeuralClassifier):
         assert isinstance(model, InformationModel)
         if isinstance(model.vote, VoteLayer):
             model.name_classes(class_order(model.vote, data.labels))
-        log_h = log_probas_of(model.network, data.features, device=data.device)
         known: dict[str, Any] = {"prior": np.exp(as_array(model.log_prior()))}
         if isinstance(model.vote, VoteLayer):
             known["vote_weight"] = as_array(model.vote.weight.transpose(1, 2))
             known["private"] = {"vote": None}
         else:
             known["private"] = {"vote": model.vote.cpu().eval()}
-        share = float(np.exp(log_h).mean(axis=0).max())
-        if data.labels.n_classes > 1 and share > COLLAPSED:
-            collapsed = Finding(
-                "collapsed-classifier", "high", share, (),
-                f"The classifier gives one class {share:.1%} of all tasks: it has collapsed.",
-                "Raise batch_size, lower lr, or start from another method.",
-            )  # fmt: skip
-            known["findings"] = (collapsed,)
         return known
 
     # ---------------------------------------------------------------------------------- predict

@@ -11,6 +11,8 @@ from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarnin
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.monitor import reporting
 from wisecrowd.learning import CCEM, AggNet, SoftBootstrap, TwoStage
+from wisecrowd.learning.training import network_training
+from wisecrowd.learning.training.network_training import ENOUGH_LABELS
 
 SMALL = {"module": "linear", "epochs": 4, "lr": 0.1}
 METHODS = [CCEM, AggNet, TwoStage]
@@ -177,9 +179,36 @@ def test_without_refit_the_chosen_epoch_itself_is_kept():
     assert not torch.equal(weights(kept), weights(refitted))
 
 
+def test_held_out_labels_choose_the_epoch_where_there_are_enough():
+    X, votes, truth = crowd()
+    enough = ENOUGH_LABELS / votes.size  # share that holds out just as many
+    model = CCEM(**SMALL, valid_fraction=enough).fit(X, votes)
+    assert model.selection_ == "crowd"
+    too_few = CCEM(**SMALL, valid_fraction=0.99 * enough).fit(X, votes)
+    assert too_few.selection_ == "last"
+    assert "calibration_" not in vars(too_few)
+    known = CCEM(**SMALL, valid_fraction=enough).fit(X, votes, valid=(X, truth))
+    assert known.selection_ == "gold"
+    last = CCEM(**SMALL, valid_fraction=enough, selection="last").fit(X, votes)
+    assert last.selection_ == "last"
+
+
+@pytest.mark.parametrize(("patience", "stops"), [("auto", 12), (3, 4), (None, 14)])
+def test_training_stops_when_held_out_labels_become_less_likely(patience, stops, monkeypatch):
+    X, votes, _ = crowd()
+    monkeypatch.setattr(CCEM, "_score", lambda *_: 0.0)
+    monkeypatch.setattr(network_training, "PATIENCE", (2, 11 * 54))  # 54 tasks are not held out
+    model = CCEM(**{**SMALL, "epochs": 14}, selection="crowd", patience=patience).fit(X, votes)
+    assert len(model.history_) == stops
+    assert model.best_epoch_ == 1
+    assert model.converged_
+    gold = CCEM(**{**SMALL, "epochs": 14}).fit(X, votes, valid=(X, np.zeros(60, int)))
+    assert len(gold.history_) == 14
+
+
 def test_a_validation_set_chooses_the_epoch():
     X, votes, truth = crowd()
-    model = CCEM(**{**SMALL, "epochs": 8}).fit(X, votes, valid=(X, truth))
+    model = CCEM(**{**SMALL, "epochs": 8}, calibrate=False).fit(X, votes, valid=(X, truth))
     assert model.selection_ == "gold"
     scores = [record["score"] for record in model.history_]
     assert model.best_epoch_ == 1 + int(np.argmax(scores))
@@ -340,7 +369,8 @@ def test_modules_that_do_not_fit_are_said():
         {"epochs": 0}, {"batch_size": 0}, {"lr": 0.0}, {"crowd_lr": -1}, {"weight_decay": -1},
         {"optimizer": "lbfgs"}, {"schedule": "linear"}, {"selection": "best"},
         {"balance": "yes"}, {"valid_fraction": 0.95}, {"refit": 1}, {"clip_gradient": 0.0},
-        {"patience": 0}, {"device": "abacus"}, {"random_state": -1},
+        {"patience": 0}, {"patience": "soon"}, {"calibrate": "yes"}, {"device": "abacus"},
+        {"random_state": -1},
     ],
 )  # fmt: skip
 def test_bad_parameters_are_named(settings):

@@ -58,7 +58,7 @@ def test_a_learner_is_fitted_by_one_thread_at_a_time(monkeypatch):
     learner = CrowdLayer(epochs=1)
     entered = threading.Event()
     # Of the class: a fit works on a new object.
-    monkeypatch.setattr(CrowdLayer, "_selection", lambda self, training: entered.set() or "last")
+    monkeypatch.setattr(CrowdLayer, "_selection", lambda *_: entered.set() or "last")
     with ThreadPoolExecutor(1) as pool:
         with own_random_numbers():
             running = pool.submit(learner.fit, X, LABELS)

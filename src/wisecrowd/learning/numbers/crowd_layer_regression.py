@@ -105,9 +105,9 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: NumberTraining) -> LearnedNumbers:
-        selection, device = self._selection(training), choose_device(self.device)
+        numbers, device = training.numbers, choose_device(self.device)
+        selection = self._selection(training, numbers.n_annotations)
         self._require_resumable(training.resume)
-        numbers = training.numbers
         mean = float(np.average(numbers.value, weights=numbers.weights))
         unit = float(np.sqrt(np.average((numbers.value - mean) ** 2, weights=numbers.weights)))
         unit = unit if unit > 0 else 1.0

@@ -75,7 +75,8 @@ class PreferenceNet(NetworkTraining, ItemLearner):
         Number of votes per batch. "auto" is 64, and 256 from 10,000 votes;
         the learning rates are then twice those given.
     selection : {"auto", "last", "crowd"}
-        Epoch to keep: the last one, also for "auto", or that with the most likely held-out votes.
+        Epoch to keep: the last one by default, because the objective of "linear" has one optimum;
+        that with the most likely held-out votes ("crowd"); or as in ``NeuralClassifier`` ("auto").
     **others
         Parameters of ``NeuralClassifier``: epochs, lr, crowd_lr, weight_decay, checkpoint ...
 
@@ -117,6 +118,7 @@ class PreferenceNet(NetworkTraining, ItemLearner):
     lr: float = 1e-2
     crowd_lr: float = 1e-1
     schedule: str = "cosine"
+    selection: str = "last"
 
     saves: ClassVar[dict[str, Saved]] = {
         "selection_": SavedValue(lambda value: value in ("last", "crowd"), "last or crowd"),
@@ -159,7 +161,7 @@ class PreferenceNet(NetworkTraining, ItemLearner):
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: PairTraining) -> LearnedReward:
-        selection = self._selection(training)
+        selection = self._selection(training, training.votes.n_annotations)
         device = choose_device(self.device)
         self._require_resumable(training.resume)
         data = PairData(training.X, training.votes, device=device)

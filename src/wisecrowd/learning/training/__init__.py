@@ -10,6 +10,8 @@ network_model             the torch module that is trained, whatever the kind
 crowd_model               the same for classes: a network and a loss over labels
 trainer, checkpoint       the training loop, and files to resume it from
 epoch_selection           the score that chooses the epoch to keep
+output_calibration        exponents of the classifier and the labels, by held-out labels
+collapse_checks           findings about a classifier that has collapsed
 crowd_data, targets       batches of tasks, and class probabilities to train on
 pair_data                 batches of votes on pairs
 confusion_init            initial confusion matrices

@@ -24,18 +24,34 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.result import choose_labels, confidence_of
-from wisecrowd.core.saved_attributes import RECORDS, Saved, SavedArray, SavedValue, is_count
+from wisecrowd.core.saved_attributes import (
+    RECORDS,
+    Saved,
+    SavedArray,
+    SavedValue,
+    is_count,
+    is_finite,
+)
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.worker_accuracy import accuracy_of
+from wisecrowd.learning.training.collapse_checks import collapse_findings
+from wisecrowd.learning.training.known_tasks import recall
 from wisecrowd.learning.training.label_model import (
     fit_confusion,
     forecast,
     label_log_probas,
+    softmax,
     sum_rows,
 )
+from wisecrowd.learning.training.output_calibration import Calibration
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
+
+
+def _are_exponents(value: Any) -> bool:
+    numbers = isinstance(value, tuple) and len(value) == 3 and all(map(is_finite, value))
+    return numbers and value[0] > 0 and value[1] > 0 and value[2] >= 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +87,12 @@ class Learned:
     confusion : (J, K, K), optional
         Confusion matrices of the method; estimated from the classifier's output if missing.
     probas : (N, K), optional
-        Posterior of the training tasks, which ``_forecast`` must reproduce. If missing,
-        ``_forecast`` computes it from the classifier's output and the labels.
+        Posterior of the training tasks before calibration, which ``_forecast`` must reproduce,
+        except for tasks that ``remember`` identifies. If missing, ``_forecast`` computes it.
+    calibration : Calibration, optional
+        Exponents of the classifier and of the labels; None leaves posteriors unchanged.
+    gain : (mean, standard error), optional
+        What the features add to the log-likelihood of a held-out label.
     extra, private : dict
         Further results, published with a trailing underscore, and parts that predictions need,
         such as the network, published with a leading one.
@@ -81,6 +101,8 @@ class Learned:
     log_probas: Floats
     confusion: Floats | None = None
     probas: Floats | None = None
+    calibration: Calibration | None = None
+    gain: tuple[float, float] | None = None
     n_iter: int = 1
     converged: bool = True
     history: tuple[dict[str, float], ...] = ()
@@ -106,6 +128,9 @@ class CrowdClassifier(Estimator):
     worker_accuracy_, worker_accuracy_error_ : (J,)
     class_prior_ : (K,)
         The mean of ``probas_``.
+    calibration_ : (float, float, float), if the posteriors are calibrated
+        Exponents of the classifier's output without and with labels, and dependence of the labels
+        of one task.
     n_iter_, converged_, history_
     findings_ : tuple of Finding, what casts doubt on the result
     warnings_ : tuple of str, the texts of the findings
@@ -118,6 +143,7 @@ class CrowdClassifier(Estimator):
     saves: ClassVar[dict[str, Saved]] = {
         "confusion_": SavedArray("J K K", "distribution"),
         "class_prior_": SavedArray("K", "distribution"),
+        "calibration_": SavedValue(_are_exponents, "exponents and a dependence", optional=True),
         "history_": RECORDS,
         "ties_": SavedArray("N", "flag", optional=True),
         "n_features_in_": SavedValue(is_count, "a count", optional=True),
@@ -213,9 +239,12 @@ class CrowdClassifier(Estimator):
             setattr(self, name + "_", value)
         for name, value in result.private.items():
             setattr(self, "_" + name, value)
+        if result.calibration is not None:
+            self.calibration_ = tuple(result.calibration)
         probas = result.probas
         if probas is None:  # the same as predict_proba
             probas = self._forecast(result.log_probas, labels)
+        probas = self._calibrated(probas, result.log_probas, labels)
         known = np.flatnonzero(gold >= 0)
         probas[known] = np.eye(labels.n_classes)[gold[known]]
         codes, _ = choose_labels(probas, labels.class_totals)
@@ -233,7 +262,8 @@ class CrowdClassifier(Estimator):
         )
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_ = result.history
-        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings)
+        collapse = collapse_findings(result.log_probas, codes, labels, result.gain)
+        self.findings_ = (*_unlabelled_rows(self, labels), *result.findings, *collapse)
         self.warnings_ = tuple(map(str, self.findings_))
         if not is_dataset(X):
             self.n_features_in_ = int(training.X.shape[1])
@@ -266,18 +296,25 @@ class CrowdClassifier(Estimator):
             Task of each row, as in ``fit``.
         """
         features = self._checked(X)
+        log_probas = self._log_probas(features)
         if labels is None:
-            return _normalised(np.exp(self._log_probas(features)))
-        return self._posterior(
-            features, self._known(as_targets(labels, n_rows_of(features), tasks))
-        )
+            return softmax(vars(self).get("calibration_", (1.0,))[0] * log_probas)
+        known = self._known(as_targets(labels, n_rows_of(features), tasks))
+        probas = self._calibrated(self._posterior(features, known), log_probas, known)
+        return recall(self, probas, log_probas, known) if "task_key_" in vars(self) else probas
+
+    def _calibrated(self, probas: Floats, log_probas: Floats, labels: CrowdLabels) -> Floats:
+        """Return the (n, K) posterior after calibration, if the fit has calibrated itself."""
+        if "calibration_" not in vars(self):
+            return probas
+        return Calibration(*self.calibration_).apply(probas, self._log_prior(log_probas), labels)
 
     def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
         """Return the (n, K) posterior from features and labels in the vocabularies of the fit."""
         return self._forecast(self._log_probas(features), labels)
 
     def _forecast(self, log_probas: Floats, labels: CrowdLabels) -> Floats:
-        """Return the (n, K) posterior from the classifier's output and labels."""
+        """Return the (n, K) posterior from the classifier's output and labels, not calibrated."""
         return forecast(self._log_prior(log_probas), labels, self.confusion_)
 
     def _log_prior(self, log_probas: Floats) -> Floats:
@@ -376,7 +413,3 @@ def _unlabelled_rows(method: CrowdClassifier, labels: CrowdLabels) -> list[Findi
 def _labels_per_class(labels: CrowdLabels, probas: Floats) -> Floats:
     """Return (J, K) expected numbers of labels of each worker on each class."""
     return sum_rows(labels.worker, probas[labels.task], labels.n_workers, labels.weight)
-
-
-def _normalised(probas: Floats) -> Floats:
-    return np.asarray(probas / probas.sum(axis=1, keepdims=True))

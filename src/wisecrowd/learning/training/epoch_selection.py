@@ -9,10 +9,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
 from wisecrowd.learning.training.label_model import fit_confusion, label_log_probas
+from wisecrowd.learning.training.output_calibration import HeldOut, judge_by_labels
+
+Floats = NDArray[np.float64]
+MOST_LABELS = 20_000  # labels that estimate confusion matrices after every epoch
 
 
 def held_out(rows: Tensor, share: float) -> tuple[Tensor, Tensor]:
@@ -43,13 +48,41 @@ def crowd_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor
     return total / max(weight, 1e-12)
 
 
+def judge_held_out(
+    model: CrowdModel, seen: CrowdData, data: CrowdData, valid: Tensor
+) -> HeldOut | None:
+    """Return what the labels of held-out rows say about a trained model.
+
+    Parameters
+    ----------
+    model : CrowdModel
+        Trained on ``seen``, the data without the labels of the rows ``valid``.
+    """
+    log_probas = log_probas_of(model.network, data.features, device=data.device)
+    table = model.confusion()
+    if table is None:
+        used = np.flatnonzero(seen.labels.labels_per_task > 0)
+        confusion = _confusion_of(log_probas, seen.labels, used)
+    else:
+        confusion = table.detach().cpu().numpy().astype(np.float64)
+    rows = valid.numpy()
+    return judge_by_labels(log_probas[rows], data.labels[rows], confusion)
+
+
 def _fitted_score(model: CrowdModel, data: CrowdData, train: Tensor, valid: Tensor) -> float:
     """Return the score of a model without confusion matrices: estimate them from its output."""
     log_probas = log_probas_of(model.network, data.features, device=data.device)
-    seen, unseen = data.labels[train.numpy()], data.labels[valid.numpy()]
-    confusion = fit_confusion(np.exp(log_probas[train.numpy()]), seen)
+    unseen = data.labels[valid.numpy()]
+    confusion = _confusion_of(log_probas, data.labels, train.numpy())
     values = label_log_probas(log_probas[valid.numpy()], unseen, safe_log(confusion))
     return float(np.average(values, weights=unseen.weight))
+
+
+def _confusion_of(log_probas: Floats, labels: CrowdLabels, rows: NDArray[np.int64]) -> Floats:
+    """Return (J, K, K) confusion matrices by the classifier's output on some rows, or on a part."""
+    step = -(-int(labels.labels_per_task[rows].sum()) // MOST_LABELS)
+    some = rows[:: max(step, 1)]
+    return fit_confusion(np.exp(log_probas[some]), labels[some])
 
 
 def gold_score(model: CrowdModel, features: Features, codes: NDArray[Any], device: Any) -> float:

@@ -2,7 +2,8 @@
 
 The posterior of a training task may depend on more than the classifier and the worker parameters:
 belief propagation estimates each worker from its other tasks. A new task has no such posterior. The
-fit therefore stores what identifies its tasks, so that predictions on them repeat the posterior.
+fit therefore stores what identifies its tasks, and ``CrowdClassifier.predict_proba`` repeats their
+posteriors.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Training
 
-if TYPE_CHECKING:  # the data of a network need torch
+if TYPE_CHECKING:  # the data of a network need torch; the base class imports this module
+    from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Training
     from wisecrowd.learning.training.crowd_data import CrowdData
 
 Floats = NDArray[np.float64]

@@ -41,6 +41,7 @@ from wisecrowd.learning.training.crowd_data import Features
 from wisecrowd.learning.training.epoch_selection import held_out
 from wisecrowd.learning.training.network_files import FILE
 from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.output_calibration import HeldOut
 from wisecrowd.learning.training.torch_random import own_random_numbers
 from wisecrowd.learning.training.trainer import (
     OPTIMIZERS,
@@ -53,6 +54,8 @@ from wisecrowd.nn.backbones import Standardize
 
 Floats = NDArray[np.float64]
 SELECTIONS = ("auto", "last", "crowd", "gold")
+ENOUGH_LABELS = 100  # held-out labels from which "auto" chooses the epoch by them
+PATIENCE = 10, 20_000  # epochs and tasks without improvement after which "auto" stops
 FINISHED = ("", "patience")  # reasons to stop that need no warning
 MANY_ROWS, SMALL_BATCH, LARGE_BATCH = 10_000, 64, 256  # of automatic batches
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
@@ -67,6 +70,7 @@ class Run:
     seen: Any
     state: TrainingState
     history: list[dict[str, float]]
+    held_out: HeldOut | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -90,7 +94,7 @@ class NetworkTraining(Estimator):
     clip_gradient: float | None = None
     selection: str = "auto"
     valid_fraction: float = 0.1
-    patience: int | None = None
+    patience: Any = "auto"
     refit: bool = True
     checkpoint: Any = None
     device: str = "auto"
@@ -136,7 +140,7 @@ class NetworkTraining(Estimator):
         check_flag("refit", self.refit)
         if self.clip_gradient is not None:
             check_number("clip_gradient", self.clip_gradient, 1e-12)
-        if self.patience is not None:
+        if self.patience is not None and not is_auto(self.patience):
             check_integer("patience", self.patience, 1)
 
     # ------------------------------------------------------------------------------------ training
@@ -158,13 +162,16 @@ class NetworkTraining(Estimator):
                 "had, so that it goes on with the same draws."
             )
 
-    def _selection(self, training: Any) -> str:
+    def _selection(self, training: Any, n_labels: int) -> str:
+        """Return the way to choose an epoch, given the number of labels of the crowd."""
         if self.selection == "gold" and training.valid is None:
             how = for_reader("fit(..., valid=(X, y))", "--valid FILE --valid-truth FILE")
             raise ParameterError(f"selection is 'gold'; give {how} to choose by.")
         if self.selection != "auto":
             return self.selection
-        return "last" if training.valid is None else "gold"
+        if training.valid is not None:
+            return "gold"
+        return "crowd" if self.valid_fraction * n_labels >= ENOUGH_LABELS else "last"
 
     def _train(self, training: Any, data: Any, useful: Tensor, selection: str) -> Run:
         """Train on the useful rows once, or a second time to include the held-out ones."""
@@ -193,7 +200,7 @@ class NetworkTraining(Estimator):
         valid: Tensor | None = None, suffix: str = "",
     ) -> Run:  # fmt: skip
         """Train a new model on some rows, or resume from a checkpoint."""
-        seen, options = data.only(rows), self._options(epochs)
+        seen, options = data.only(rows), self._options(epochs, None if valid is None else len(rows))
         model = self._new_model(data, seen).to(data.device)
         if is_auto(self.batch_size):  # by all rows, so that a refit has batches of the same size
             n_rows = len(rows) if valid is None else len(rows) + len(valid)
@@ -229,10 +236,14 @@ class NetworkTraining(Estimator):
         )  # fmt: skip
         return Run(model, seen, state, state.history)
 
-    def _options(self, epochs: int) -> TrainerOptions:
+    def _options(self, epochs: int, judged_rows: int | None) -> TrainerOptions:
+        """Return the options of a run; held-out labels judge it if ``judged_rows`` is given."""
+        patience = self.patience
+        if is_auto(patience):
+            patience = None if judged_rows is None else usual_patience(judged_rows)
         return TrainerOptions(
             epochs, self.batch_size, self.lr, self.crowd_lr, self.weight_decay, self.optimizer,
-            self.schedule, self.clip_gradient, self.patience, self.epochs,
+            self.schedule, self.clip_gradient, patience, self.epochs,
         )  # fmt: skip
 
     def _fingerprint(self, data: Any) -> Fingerprint:
@@ -283,6 +294,17 @@ def with_automatic_batch(options: TrainerOptions, n_rows: int) -> TrainerOptions
     return replace(
         options, batch_size=LARGE_BATCH, lr=factor * options.lr, crowd_lr=factor * options.crowd_lr
     )
+
+
+def usual_patience(n_rows: int) -> int:
+    """Return the patience "auto" in epochs: small data sets have noisy scores and are cheap.
+
+    Examples
+    --------
+    >>> usual_patience(1000), usual_patience(50_000)
+    (20, 10)
+    """
+    return max(PATIENCE[0], -(-PATIENCE[1] // n_rows))
 
 
 def as_array(tensor: Tensor) -> Floats:

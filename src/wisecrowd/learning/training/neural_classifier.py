@@ -11,11 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from wisecrowd.core.parameter_checks import check_choice
+from wisecrowd.core.parameter_checks import check_choice, check_flag
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.crowd_data import CrowdData, Features, log_probas_of
 from wisecrowd.learning.training.crowd_model import CrowdModel
-from wisecrowd.learning.training.epoch_selection import crowd_score, gold_score
+from wisecrowd.learning.training.epoch_selection import (
+    crowd_score,
+    gold_score,
+    judge_held_out,
+)
 from wisecrowd.learning.training.network_files import network_from
 from wisecrowd.learning.training.network_training import (
     NetworkTraining,
@@ -26,6 +30,7 @@ from wisecrowd.learning.training.network_training import (
     standardize,
 )
 from wisecrowd.learning.training.network_training import as_array as as_array
+from wisecrowd.learning.training.output_calibration import Calibration, calibration_by_classes
 from wisecrowd.nn.backbones import make_backbone
 
 Floats = NDArray[np.float64]
@@ -56,14 +61,20 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         Largest norm of a gradient; larger ones are scaled down.
     balance : {"none", "weights", "sampling"}
         For rare classes: weight labels, or sample tasks, inversely to the label's frequency.
+    calibrate : bool
+        Calibrate ``probas_`` and ``predict_proba``: an exponent of the classifier's output, and
+        less weight for the labels of tasks with many, because they are not independent. Both are
+        chosen by the held-out labels of "crowd"; with ``valid``, its classes choose the former.
+        With "last" nothing chooses them, and the posteriors stay those of the method.
     selection : {"auto", "last", "crowd", "gold"}
         Epoch to keep: the last one ("last"), the one with the most likely labels on held-out tasks
         ("crowd"), or the best one on ``fit(..., valid=(X, y))`` ("gold"). "auto" is "gold" with
-        such a validation set, and "last" without.
+        such a validation set, else "crowd" if that holds out 100 labels or more, else "last".
     valid_fraction : float
         Share of the tasks that "crowd" holds out.
-    patience : int, optional
-        Number of epochs without improvement after which training stops.
+    patience : int, "auto" or None
+        Number of epochs without improvement after which training stops; None never stops early.
+        "auto" is 10 epochs, but at least 20 000 tasks, for "crowd", and None otherwise.
     refit : bool
         Whether to train again on all tasks, up to the epoch that "crowd" selected.
     checkpoint : path, optional
@@ -74,6 +85,7 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
     """
 
     balance: str = "none"
+    calibrate: bool = True
 
     # ------------------------------------------------------------------- overridden by the methods
 
@@ -93,19 +105,21 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         check_choice("balance", self.balance, BALANCES)
+        check_flag("calibrate", self.calibrate)
 
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, training: Training) -> Learned:
-        selection = self._selection(training)
-        device = choose_device(self.device)
         labels = training.labels
+        selection = self._selection(training, labels.n_annotations)
+        device = choose_device(self.device)
         self._require_resumable(training.resume)
         weight = _inverse_frequency(labels.class_totals) if self.balance == "weights" else None
         data = CrowdData(training.X, labels, training.gold, device=device, label_weight=weight)
         with self._own_generator(device):
             useful = torch.from_numpy(self._useful_rows(training))
-            run = self._train(_with_features(training, data), data, useful, selection)
+            training = _with_features(training, data)
+            run = self._train(training, data, useful, selection)
             learned = self._learned(run.model, run.seen)
         network = run.model.network.eval().to("cpu")
         outcome = self._outcome_of(run, selection, data.features.shape)
@@ -115,6 +129,8 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         outcome["findings"] += result.pop("findings", ())
         return Learned(
             log_probas_of(network, data.features),
+            calibration=self._calibration(run, training.valid),
+            gain=(run.held_out.gain, run.held_out.error) if run.held_out else None,
             private={"network": network, **result.pop("private", {})},
             **outcome,
             **result,
@@ -124,9 +140,19 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
         self, chosen: Run, data: CrowdData, useful: Tensor, training: Any, valid: Tensor
     ) -> Run:
         scale = chosen.model.evidence_scale(data, valid)
+        judged = judge_held_out(chosen.model, chosen.seen, data, valid)
         run = super()._again(chosen, data, useful, training, valid)
         run.model.scale_evidence(scale)
-        return run
+        return replace(run, held_out=judged)
+
+    def _calibration(self, run: Run, valid: Any) -> Calibration | None:
+        """Return the calibration by known classes or by held-out labels; None without both."""
+        if not self.calibrate:
+            return None
+        if valid is not None:
+            features, codes = valid
+            return calibration_by_classes(log_probas_of(run.model.network, features), codes)
+        return run.held_out.calibration if run.held_out else None
 
     def _useful_rows(self, training: Training) -> NDArray[np.int64]:
         useful = (training.labels.labels_per_task > 0) | (training.gold >= 0)
