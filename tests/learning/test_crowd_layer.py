@@ -51,7 +51,7 @@ def test_the_loss_is_the_formula(kind):
             parameter.normal_()
     w, b = model.weight, model.bias
     o = {
-        "matrix": lambda j, p: p @ w[j],
+        "matrix": lambda j, p: p @ w[:, :, j],
         "vector": lambda j, p: w[j] * p,
         "bias": lambda j, p: p + b[j],
         "vector+bias": lambda j, p: w[j] * p + b[j],
@@ -93,6 +93,7 @@ def test_workers_without_labels_in_a_batch_have_no_gradient():
     object.__setattr__(batch, "label", batch.label[keep])
     object.__setattr__(batch, "worker", batch.worker[keep])
     (gradient,) = torch.autograd.grad(model.loss(batch), [model.weight])
+    gradient = gradient.permute(2, 0, 1)  # workers come last in matrices
     assert not gradient[2].any()
     assert gradient[[0, 1, 3]].flatten(1).any(dim=1).all()
 
