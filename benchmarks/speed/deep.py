@@ -41,7 +41,7 @@ for kind in (DeepBP, DeepMF):
         begin = model.begin_epoch
         model.begin_epoch = lambda *_: None
         start = time.process_time()
-        train(model, data, torch.arange(n), method._options(1))
+        train(model, data, torch.arange(n), method._options(1, None))
         taken.append((e_step, time.process_time() - start))
         model.begin_epoch = begin
     e_steps, epochs = zip(*taken)

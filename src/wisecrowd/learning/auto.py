@@ -217,9 +217,10 @@ class Auto(CrowdClassifier):
         output: Floats = self.model_._log_probas(X)
         return output
 
-    def _posterior(self, features: Any, labels: CrowdLabels) -> Floats:
-        posterior: Floats = self.model_._posterior(features, labels)
-        return posterior
+    def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
+        """Return the chosen learner's (n, K) class probabilities of new tasks."""
+        probas: Floats = self.model_.predict_proba(self._checked(X), labels, tasks=tasks)
+        return probas
 
     def _label_log_probas(self, features: Any, labels: CrowdLabels) -> Floats:
         values: Floats = self.model_._label_log_probas(features, labels)

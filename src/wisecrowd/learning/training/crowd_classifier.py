@@ -262,7 +262,9 @@ class CrowdClassifier(Estimator):
         )
         self.n_iter_, self.converged_ = result.n_iter, result.converged
         self.history_ = result.history
-        collapse = collapse_findings(result.log_probas, codes, labels, result.gain)
+        collapse: list[Finding] = []
+        if len(result.log_probas):  # of a learner inside, the findings are among those given
+            collapse = collapse_findings(result.log_probas, codes, labels, result.gain)
         self.findings_ = (*_unlabelled_rows(self, labels), *result.findings, *collapse)
         self.warnings_ = tuple(map(str, self.findings_))
         if not is_dataset(X):
