@@ -148,7 +148,7 @@ def test_predict_writes_them_too(cli, tmp_path):
     lines = [f"{i},w{j},{(i + j) % 2}" for i in range(20) for j in range(3)]
     (tmp_path / "a.csv").write_text("task,worker,label\n" + "\n".join(lines) + "\n")
     done = cli("train", tmp_path / "x.npy", tmp_path / "a.csv", "-o", tmp_path / "m",
-               "--epochs", 1, "-q")  # fmt: skip
+               "-m", "agg-net", "--epochs", 1, "-q")  # fmt: skip
     assert done.code == 0, done.err
     done = cli("predict", tmp_path / "m", tmp_path / "x.npy", "-q", "-o", tmp_path / "p.csv",
                "--soft", "--soft-labels", tmp_path / "s.npy", "--predictions",

@@ -17,7 +17,8 @@ SINGLE = "networks compute in single precision, which rounds otherwise in other 
 FEW = {"module": "linear", "epochs": 6, "lr": 0.2}
 # The few that need other settings to learn the checks' toy data in a second.
 SETTINGS: dict[str, dict[str, object]] = {
-    "Raykar": {}, "CrowdKernel": {}, "DeepBP": {**FEW, "epochs": 2}, "RaykarRegression": {},
+    "Raykar": {}, "CrowdKernel": {}, "DeepBP": {**FEW, "epochs": 2},
+    "RaykarRegression": {"l2": 1.0, "max_iter": 20},
     "VoteRegression": {}, "Auto": {"candidates": ["crowd-kernel", "vote-regression"]},
 }  # fmt: skip
 # Votes on pairs are not one target per row of X, so that these checks cannot apply.

@@ -44,10 +44,10 @@ def test_roughness_is_half_the_largest_eigenvalue_times_the_squared_radius():
 
 
 def test_the_radius_is_in_deviations_of_the_features():
-    plain, scaled = linear_model(), linear_model(scale=torch.full((6,), 10.0))
+    plain, scaled = linear_model().double(), linear_model(scale=torch.full((6,), 10.0)).double()
     with torch.no_grad():
         scaled.network.weight /= 10.0
-    x = torch.randn(5, 6)
+    x = torch.randn(5, 6, dtype=torch.float64)
     torch.manual_seed(1)
     first = float(plain.roughness(x).detach())
     torch.manual_seed(1)

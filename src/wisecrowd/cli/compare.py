@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.compare_learning import FeatureFiles, check_parameters, read_problem, run_methods
+from wisecrowd.cli.feature_reading import FeatureReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
@@ -27,6 +28,7 @@ class CompareOptions:
         typer.Option("--methods", metavar="A,B,...", help="Methods to compare (default: all)."),
     ] = None
     learning: FeatureFiles
+    feature_reading: FeatureReading
     parameter: options.Parameters = None
     truth_columns: options.TruthColumns = None
     reading: Reading
@@ -55,7 +57,7 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
     from wisecrowd.inference.scorers import scorer_of
 
     learning, parameters, seed = asked.learning, asked.parameter or [], asked.running.seed or 0
-    learning.check(parameters)
+    learning.check(parameters, asked.feature_reading)
     truth = KnownFile.given(asked.truth, "--truth", asked.truth_columns, asked.reading)
     sources = [*files, *([truth.path] if truth else []), *learning.paths()]
     set_threads(asked.running.threads)
@@ -71,7 +73,9 @@ def compare(context: typer.Context, files: options.Files, asked: CompareOptions)
             chosen = comparable_methods(data)
         explanations: tuple[str, ...] = ()
         if learning.features is not None:
-            problem = read_problem(learning, data, truth, asked.reading, notes)
+            problem = read_problem(
+                learning, asked.feature_reading, data, truth, asked.reading, notes
+            )
             rows = run_methods(problem, chosen, parameters, seed, notes)
             known, scores = problem.truth, problem.scores
         else:

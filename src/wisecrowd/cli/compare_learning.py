@@ -14,6 +14,7 @@ from wisecrowd.core.exceptions import ParameterError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from wisecrowd.cli.feature_reading import FeatureReading
     from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.options import Reading
     from wisecrowd.cli.terminal import Notes
@@ -45,11 +46,13 @@ class FeatureFiles:
         typer.Option("--test-truth", metavar="FILE", help="True classes of the test tasks."),
     ] = None
 
-    def check(self, parameters: list[str]) -> None:
+    def check(self, parameters: list[str], columns: FeatureReading) -> None:
         """Refuse options that need features."""
-        if self.features is None and (self.ids or self.test or self.test_truth or parameters):
+        given = (self.ids, self.test, self.test_truth, columns.embed, columns.feature_columns)
+        if self.features is None and (any(given) or parameters):
             raise ParameterError(
-                "--ids, --test, --test-truth and -p go with --features; give it too."
+                "--ids, --test, --test-truth, --embed, --feature-columns and -p go with "
+                "--features; give it too."
             )
 
     def paths(self) -> list[str]:
@@ -75,6 +78,7 @@ class LearningProblem:
 
 def read_problem(
     files: FeatureFiles,
+    columns: FeatureReading,
     labels: CrowdLabels,
     truth: KnownFile | None,
     reading: Reading,
@@ -83,17 +87,18 @@ def read_problem(
     """Read the files and align them."""
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.cli.train import read_validation
-    from wisecrowd.io.feature_files import read_features, read_ids
+    from wisecrowd.io.feature_files import read_ids
     from wisecrowd.learning.training.held_out_scoring import aligned
 
     assert files.features is not None
-    table = read_features(files.features)
+    table = columns.read(files.features, notes)
     tasks = table.tasks if files.ids is None else read_ids(files.ids)
     X, rows = aligned(table.X, labels, tasks)
     known = None if truth is None else read_truth(truth, rows.tasks, notes)
-    return LearningProblem(
-        X, rows, known, read_validation(files.test, files.test_truth, "--test", reading)
+    test = read_validation(
+        files.test, files.test_truth, "--test", reading, lambda path: columns.read(path, notes)
     )
+    return LearningProblem(X, rows, known, test)
 
 
 def run_methods(

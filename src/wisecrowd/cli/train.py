@@ -144,6 +144,8 @@ def train(
                 table.X, labels, **{_rows_are(model): ids}, resume=asked.how_to_start(), **known
             )  # fmt: skip
         notes(outcome(method, model, labels, _rows_are(model)))
+        if "reason_" in vars(model):
+            notes(f"{method}: {model.reason_}")
         if "checkpoint" in model.get_params():
             model.checkpoint = None  # the location in this run does not matter to the next
         manifest = describe_run(
@@ -332,6 +334,7 @@ def _summary(
         "n_workers": labels.n_workers,
         "n_labels": labels.n_annotations,
         **{part: ids for part, ids in labels.vocabularies().items() if part in PARTS},
+        "reason": getattr(model, "reason_", None),
         "n_iter": model.n_iter_,
         "best_epoch": getattr(model, "best_epoch_", None),
         "selection": getattr(model, "selection_", None),

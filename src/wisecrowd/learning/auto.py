@@ -14,7 +14,7 @@ from wisecrowd.core.features import is_dataset
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
-from wisecrowd.core.parameter_checks import as_generator
+from wisecrowd.core.parameter_checks import as_generator, is_auto
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.inference.held_out_choice import are_numbers, leader, score_table
@@ -115,7 +115,7 @@ class Auto(CrowdClassifier):
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         given = self.candidates
-        if given == "auto":
+        if is_auto(given):
             return
         if isinstance(given, str) or not isinstance(given, Sequence) or not given:
             raise ParameterError(

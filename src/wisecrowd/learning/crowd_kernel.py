@@ -187,6 +187,10 @@ class CrowdKernel(CrowdClassifier):
                 f"refine is {self.refine!r}; give a name such as 'mlp', a torch module, or a "
                 "function of (shape, n_classes) that makes one."
             )
+        if self.refine_options is not None and not isinstance(self.refine_options, Mapping):
+            raise ParameterError(
+                f"refine_options is {self.refine_options!r}; give a mapping of parameters."
+            )
         if self.refine is None and self.refine_options:
             raise ParameterError("refine_options has no effect without refine; set refine as well.")
 

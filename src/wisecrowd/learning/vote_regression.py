@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.features import is_dataset
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import check_number, is_auto
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
 from wisecrowd.learning.training.crowd_classifier import CrowdClassifier, Learned, Training
 from wisecrowd.learning.training.label_model import fit_confusion
@@ -94,7 +94,7 @@ class VoteRegression(CrowdClassifier):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if self.l2 != "auto":
+        if not is_auto(self.l2):
             check_number("l2", self.l2, 0.0)
 
     def _fit(self, training: Training) -> Learned:
@@ -107,7 +107,7 @@ class VoteRegression(CrowdClassifier):
         rows = np.flatnonzero((training.labels.labels_per_task > 0) | (training.gold >= 0))
         design, back = _rotated(standard.X[rows])
         targets = soft_votes(training)[rows]
-        scores = {} if self.l2 != "auto" else held_out_votes(design, targets, self.random_state)
+        scores = {} if not is_auto(self.l2) else held_out_votes(design, targets, self.random_state)
         l2 = max(scores, key=scores.__getitem__) if scores else float(self.l2)
         start = np.zeros((targets.shape[1], design.shape[1]))
         weights = solve_logistic(design, targets, l2, start) @ back

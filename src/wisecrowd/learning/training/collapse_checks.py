@@ -79,7 +79,7 @@ def _one_class(predicted: Codes, votes: Codes, labels: CrowdLabels) -> list[Find
         f"The classifier has collapsed: it gives class {labels.classes[top]!r} to {share:.0%} of "
         f"the tasks, and the plurality vote to {by_vote:.0%}."
     )
-    remedy = "Lower lr, raise batch_size, or choose another method."
+    remedy = "Choose another method; a network may need a lower learning rate."
     affected = (labels.classes[top],)
     return [Finding("collapsed-classifier", "high", float(share), affected, text, remedy)]
 
@@ -96,7 +96,7 @@ def _never_predicted(predicted: Codes, votes: Codes, labels: CrowdLabels) -> lis
         f"The classifier never predicts class {first!r}{others}, which is the plurality vote of "
         f"{share:.0%} of the tasks."
     )
-    remedy = "Compare with another method; for rare classes set balance='weights'."
+    remedy = "Compare with another method; some can give rare classes more weight."
     affected = tuple(labels.classes[missing].tolist())
     return [Finding("class-never-predicted", "medium", float(share), affected, text, remedy)]
 
