@@ -104,6 +104,9 @@ def test_kinds_of_errors_and_counts():
     assert [SPAN_ERRORS[code] for code in codes] == [
         "split", "split", "wrong_type", "phantom", "shifted", "phantom",
     ]  # fmt: skip
+    two = Spans(*map(np.array, ([0, 0], [1, 3], [3, 4], [0, 0])))
+    alone = compare_spans(two, wanted, np.array([10, 6]), np.array([0, 1])).tolist()
+    assert [SPAN_ERRORS[code] for code in alone] == ["too_short", "too_short"]  # of two workers
     scheme = TagScheme.of(["B-PER"])
     truth, tags = np.array([1, 2, 0, 1, -1]), np.array([1, 0, 0, 1, 1])
     pointer = np.array([0, 4, 5])

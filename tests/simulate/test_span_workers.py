@@ -21,7 +21,8 @@ def errors_of(**rates):
     own = scheme.spans(data.tags, data.pointer)
     before = np.where(data.previous == data.n_classes, len(scheme.legal) - 1, data.previous)
     assert scheme.legal[before, data.tags].all()
-    codes = compare_spans(own._replace(sequence=data.task[own.sequence]), wanted, data.length)
+    of_tasks = own._replace(sequence=data.task[own.sequence])
+    codes = compare_spans(of_tasks, wanted, data.length, own.sequence)
     counts = np.bincount(codes + 1, minlength=len(SPAN_ERRORS) + 1)
     return dict(zip(("right", *SPAN_ERRORS), counts.tolist(), strict=True)), 5 * len(wanted.start)
 

@@ -14,7 +14,7 @@ SPAN_ERRORS = ("wrong_type", "too_long", "too_short", "split", "shifted", "phant
 EXACT = -1  # of a span that is right
 
 
-def compare_spans(found: Spans, wanted: Spans, length: Ints) -> Ints:
+def compare_spans(found: Spans, wanted: Spans, length: Ints, source: Ints | None = None) -> Ints:
     """Return how each found span differs from the wanted ones of its sequence.
 
     -1 means not at all; other codes are places in ``SPAN_ERRORS``: the limits of a wanted span with
@@ -27,6 +27,8 @@ def compare_spans(found: Spans, wanted: Spans, length: Ints) -> Ints:
         Sorted by sequence and start, without overlaps, except that ``found`` may contain the spans
         of several workers one after the other.
     length : (n_sequences,)
+    source : (n_found,), optional
+        The annotation of each found span, if there are several of a sequence.
 
     Examples
     --------
@@ -55,7 +57,8 @@ def compare_spans(found: Spans, wanted: Spans, length: Ints) -> Ints:
     code[covers | several] = SPAN_ERRORS.index("too_long")
     code[inside] = SPAN_ERRORS.index("too_short")
     # Neighbouring parts of the same wanted span.
-    twin = inside[1:] & inside[:-1] & (at[1:] == at[:-1]) & (start[1:] >= end[:-1])
+    own = found.sequence if source is None else source
+    twin = inside[1:] & inside[:-1] & (at[1:] == at[:-1]) & (own[1:] == own[:-1])
     code[np.append(False, twin) | np.append(twin, False)] = SPAN_ERRORS.index("split")
     code[same] = np.where(found.kind[same] == wanted.kind[at[same]], EXACT,
                           SPAN_ERRORS.index("wrong_type"))  # fmt: skip

@@ -368,7 +368,7 @@ class WorkerSpans(NamedTuple):
         own = scheme.spans(data.tags, data.pointer)
         worker, each = data.worker[own.sequence], weight[own.sequence]
         of_tasks = own._replace(sequence=data.task[own.sequence].astype(np.int64))
-        code = compare_spans(of_tasks, consensus, data.length)
+        code = compare_spans(of_tasks, consensus, data.length, own.sequence)
         kinds = len(SPAN_ERRORS) + 1
         cells: Floats = np.bincount(worker * kinds + code + 1, each, n * kinds).astype(np.float64)
         cells = cells.reshape(n, kinds)
