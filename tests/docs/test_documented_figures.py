@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import warnings
 from pathlib import Path
@@ -54,11 +53,10 @@ def test_the_table_names_learners():
 
 
 @pytest.mark.data
-@pytest.mark.skipif("WISECROWD_DATA" not in os.environ, reason="set WISECROWD_DATA")
 @pytest.mark.parametrize(
     ("method", "data"), [("agg-net", "labelme"), ("maxmig", "labelme"), ("ccem", "music_genre")]
 )
-def test_the_table_is_what_defaults_give(method, data):
+def test_the_table_is_what_defaults_give(method, data, data_directory):
     mean, spread = documented_figures()[method][data]
     X, labels, X_test, y_test = read_set(data)
     with warnings.catch_warnings():
