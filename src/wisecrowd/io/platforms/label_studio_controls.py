@@ -24,6 +24,8 @@ WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise
 FORMS = {"choices": CHOICES, "taxonomy": CHOICES, "rating": RATING, "number": NUMBER,
          "pairwise": PAIRWISE, "ranker": RANKING}  # fmt: skip
 BUCKETS = "rankings in several buckets"
+TEXT_SPANS = "labels"  # the control that marks spans of a text
+SEVERAL_TYPES = "spans with several types"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"
@@ -87,6 +89,20 @@ def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
     if len(buckets) != 1 or not isinstance(buckets[0], list):
         return None
     return Ranking(buckets[0])
+
+
+def span_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
+    """Return start, end and type of a span; None if it has several types, or none.
+
+    Examples
+    --------
+    >>> span_of({"start": 0, "end": 8, "text": "Ada Lane", "labels": ["PER"]})
+    (0, 8, 'PER')
+    """
+    types = value.get(TEXT_SPANS)
+    if not isinstance(types, list) or len(types) != 1:
+        return None
+    return value.get("start"), value.get("end"), types[0]
 
 
 class Cell(NamedTuple):
