@@ -12,6 +12,7 @@ from wisecrowd.io.platforms.answer_forms import (
     PAIRWISE,
     RANKING,
     RATING,
+    SPANS,
     Ranking,
 )
 from wisecrowd.io.platforms.label_records import mapping
@@ -21,7 +22,8 @@ from wisecrowd.io.untrusted import json_text
 # Controls that label the task as a whole, and where their value is.
 WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
           "taxonomy": "taxonomy", "ranker": "ranker"}  # fmt: skip
-FORMS = {"choices": CHOICES, "taxonomy": CHOICES, "rating": RATING, "number": NUMBER,
+FORMS = {"labels": SPANS, "choices": CHOICES, "taxonomy": CHOICES, "rating": RATING,
+         "number": NUMBER,
          "pairwise": PAIRWISE, "ranker": RANKING}  # fmt: skip
 BUCKETS = "rankings in several buckets"
 TEXT_SPANS = "labels"  # the control that marks spans of a text
@@ -109,12 +111,14 @@ class Cell(NamedTuple):
     """What a cell of a flat export says.
 
     ``kind`` is a type of control, ``PER_REGION``, ``EMPTY``, ``PLAIN`` or ``OTHER``; ``value`` is
-    what the JSON export has in its place, ``n_results`` how many results it stands for.
+    what the JSON export has in its place, ``n_results`` how many results it stands for, ``spans``
+    are those of a text.
     """
 
     kind: str
     value: Mapping[str, Any] = MappingProxyType({})
     n_results: int = 1
+    spans: tuple[tuple[Any, Any, Any] | None, ...] = ()
 
     @property
     def label(self) -> str | None:
@@ -156,7 +160,8 @@ def _of_objects(values: list[dict[str, Any]]) -> Cell:
     kind = kinds.pop() if len(kinds) == 1 else OTHER
     if kind in WHOLE and (len(values) > 1 or is_placed(values[0])):
         kind = PER_REGION
-    return Cell(kind, values[0] if kind in WHOLE else {}, len(values))
+    spans = tuple(map(span_of, values)) if kind == TEXT_SPANS else ()
+    return Cell(kind, values[0] if kind in WHOLE else {}, len(values), spans)
 
 
 def _type_of(value: dict[str, Any]) -> str:
