@@ -85,7 +85,7 @@ def sequences_from_columns(
     if start is None:
         tagged = _tagged(_texts(tags, places), classes, scheme, places)
     else:
-        rows = _SpanRows(task_codes, worker_codes, tags, start, end, places)
+        rows = _SpanRows(task_codes, worker_codes, tags, start, end, extra.get("timestamp"), places)
         tagged, offsets = rows.tagged(len(task_ids), classes)
         task_codes, worker_codes = rows.task, rows.worker
         extra = {role: values[rows.first] for role, values in extra.items()}
@@ -193,14 +193,14 @@ class _SpanRows:
     Attributes
     ----------
     task, worker : (n_annotations,) int32
-        One entry per task and worker, whatever the number of spans.
+        One entry per task, worker and moment, whatever the number of spans.
     first : (n_annotations,) int64
         A row of each.
     """
 
     def __init__(
         self, task: NDArray[np.int32], worker: NDArray[np.int32], label: Any, start: Any, end: Any,
-        places: Places,
+        moment: NDArray[Any] | None, places: Places,
     ) -> None:  # fmt: skip
         self.places = places
         remedy = "give numbers of characters, counted from 0"
@@ -212,8 +212,11 @@ class _SpanRows:
         self.start = np.where(self.marked, begin, 0).astype(np.int64)
         self.end = np.where(self.marked, stop, 0).astype(np.int64)
         self.label = self._types(label)
-        pair = task.astype(np.int64) * (int(worker.max()) + 1) + worker
-        _, first, self.annotation = np.unique(pair, return_index=True, return_inverse=True)
+        # Rows of one pair at several moments are several annotations, of which the last counts.
+        when = np.zeros(len(task)) if moment is None else moment.astype(np.float64)
+        keys = np.stack([task.astype(np.float64), worker.astype(np.float64), when])
+        _, first, inverse = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+        self.annotation = inverse.ravel()
         self.first = first.astype(np.int64)
         self.task, self.worker = task[first].copy(), worker[first].copy()
 

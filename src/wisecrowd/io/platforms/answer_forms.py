@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
+from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, SEQUENCES
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.io.formats import Request
@@ -18,6 +18,7 @@ from wisecrowd.io.platforms.values import as_text
 
 CHOICES, LIST, RATING, NUMBER = "choices", "list of choices", "rating", "number"
 PAIRWISE, CHOICE_OF_TWO, RANKING = "pairwise", "choice of two", "ranking"
+SPANS = "spans"
 
 KINDS_OF: dict[str, tuple[str, ...]] = {
     CHOICES: (LABELS, ORDERED, NUMBERS),
@@ -27,6 +28,7 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
     PAIRWISE: (PAIRS, LABELS),
     CHOICE_OF_TWO: (LABELS, ORDERED, NUMBERS, PAIRS),
     RANKING: (PAIRS,),
+    SPANS: (SEQUENCES,),
 }
 MOST_RANKED = 100  # items of a ranking, whose comparisons grow with the square
 _FROM_RANKINGS = (
@@ -56,6 +58,17 @@ class Ranking(NamedTuple):
 
     items: Sequence[Any]
     ranks: Sequence[Any] | None = None
+
+
+class Marks(NamedTuple):
+    """Spans of a text: start, end and type of each; none if the worker marked nothing."""
+
+    spans: Sequence[tuple[Any, Any, Any]] = ()
+
+    def rows(self) -> list[tuple[str | None, ...]]:
+        """Return type, start and end of each span, or one row of nothing."""
+        found = [(as_text(kind), as_text(start), as_text(end)) for start, end, kind in self.spans]
+        return [*found] or [(None, None, None)]
 
 
 def settle_kind(form: str, question: str, source: str, request: Request) -> DataError | None:

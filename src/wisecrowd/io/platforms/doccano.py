@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.formats import Request
+from wisecrowd.io.platforms.answer_forms import SPANS, Marks
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -58,13 +59,23 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
     if not file.stem:
         raise DataError(f"{source.name} holds a file without a name; export it again.")
     for record in _records(file, stream, source, request):
-        label = record.get("label", record.get("labels", record.get("category")))
+        names = ("label", "labels", "entities", "category")
+        label = next((record[name] for name in names if name in record), None)
         if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):
-            yield Dropped("marks (spans), not labels of a whole task", len(label))
+            marks = [_span(one) for one in label]
+            yield LabelRecord(record.get("id"), file.stem, None, form=SPANS, compared=Marks(marks))
         elif label in ([], "", None):
             yield Dropped("not labelled by the user")
         else:
             yield LabelRecord(record.get("id"), file.stem, label)
+
+
+def _span(mark: Any) -> tuple[Any, Any, Any]:
+    """Return start, end and type of a span, which is a list or an object."""
+    if isinstance(mark, dict):
+        return mark.get("start_offset"), mark.get("end_offset"), mark.get("label")
+    parts = [*mark, None, None, None] if isinstance(mark, list) else [None, None, None]
+    return parts[0], parts[1], parts[2]
 
 
 def _records(

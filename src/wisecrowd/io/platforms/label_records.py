@@ -11,11 +11,12 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import NUMBERS, PAIRS
+from wisecrowd.core.kinds import NUMBERS, PAIRS, SEQUENCES
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
+    Marks,
     Ranking,
     UnknownItemsError,
     Vote,
@@ -42,7 +43,7 @@ class LabelRecord(NamedTuple):
     """A worker's label of a task.
 
     ``kind`` is that of the worker. ``form`` is that of the answer, which says what kind of label it
-    is; ``compared`` holds a comparison or a ranking.
+    is; ``compared`` holds a comparison, a ranking or spans.
     """
 
     task: Any
@@ -54,7 +55,7 @@ class LabelRecord(NamedTuple):
     cost: Any = None
     kind: str = HUMAN
     form: str = CHOICES
-    compared: Vote | Ranking | None = None
+    compared: Vote | Ranking | Marks | None = None
 
 
 class Gold(NamedTuple):
@@ -147,7 +148,7 @@ class _Collector:
         task, kind = as_text(event.task), self._request.kind.name
         label = number_text(event.label) if kind == NUMBERS else as_text(event.label)
         if isinstance(event, Gold):
-            if task and label and kind != PAIRS:
+            if task and label and kind not in (PAIRS, SEQUENCES):
                 self._inventory.add_gold(task, label)
             return
         worker = as_text(event.worker)
@@ -158,7 +159,8 @@ class _Collector:
             return
         if event.kind == MODEL:
             self._inventory.models.add(worker)
-        share = 1 / len(answers)  # of the time and the cost of a ranking
+        # A ranking shares its time and cost among its votes; spans are one answer.
+        share = 1.0 if kind == SEQUENCES else 1 / len(answers)
         details = (event.kind, event.timestamp, _part(event.duration, share),
                    _part(event.cost, share))  # fmt: skip
         self.rows += [(task, worker, *answer, *details) for answer in answers]
@@ -167,6 +169,8 @@ class _Collector:
         self, event: LabelRecord, label: str | None, task: str, worker: str
     ) -> list[tuple[str | None, ...]]:
         """Return the payload of each row that a judgement gives."""
+        if isinstance(event.compared, Marks):
+            return event.compared.rows()
         if self._request.kind.name != PAIRS:
             return [(label,)] if label else []
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.answer_forms import Ranking, Vote
+from wisecrowd.io.platforms.answer_forms import SPANS, Marks, Ranking, Vote
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -25,12 +25,15 @@ from wisecrowd.io.platforms.label_studio_controls import (
     BUCKETS,
     FORMS,
     PER_REGION,
+    SEVERAL_TYPES,
+    TEXT_SPANS,
     WHOLE,
     is_mark,
     is_placed,
     label_of,
     left_out,
     ranking_of,
+    span_of,
 )
 from wisecrowd.io.platforms.label_studio_rows import (
     is_flat,
@@ -66,6 +69,7 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
 def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
     gold = _GroundTruth()
     sides = Sides(request, source.name)
+    nothing = _NothingMarked()
     for record in records:
         task = task_of(record, request.asked.get("task"))
         compared = partial(_compared, sides=sides, data=mapping(record.get("data")))
@@ -79,12 +83,41 @@ def _events(records: Iterable[dict[str, Any]], source: Source, request: Request)
             yield Dropped("tasks that nobody labelled")
         done.sort(key=_number)
         for made in done:
-            yield from _labels(task, worker_of(made), made, compared)
+            yield from nothing.watch(task, worker_of(made), made, compared)
         gold.look_at(task, done)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
             yield from _labels(task, worker, made, compared, MODEL)
+    yield from nothing.events()
     yield from gold.events(request)
+
+
+class _NothingMarked:
+    """Annotations without spans: answers too, if the export has spans at all."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[Any, Any, dict[str, Any], set[str]]] = []
+        self._questions: dict[str, None] = {}
+
+    def watch(
+        self, task: Any, worker: Any, made: dict[str, Any],
+        compared: Callable[[dict[str, Any]], Vote | Ranking | None],
+    ) -> Iterator[Event]:  # fmt: skip
+        """Yield the labels of an annotation, and remember where it marks spans."""
+        marked: set[str] = set()
+        for event in _labels(task, worker, made, compared):
+            if isinstance(event, LabelRecord) and event.form == SPANS:
+                marked.add(event.question)
+            yield event
+        self._questions |= dict.fromkeys(sorted(marked))
+        self._seen.append((task, worker, made, marked))
+
+    def events(self) -> Iterator[Event]:
+        """Yield an empty answer for every annotation that marks nothing."""
+        for question in self._questions:
+            for task, worker, made, marked in self._seen:
+                if question not in marked:
+                    yield _marks(task, worker, made, question, ())
 
 
 class _GroundTruth:
@@ -184,9 +217,14 @@ def _labels(
         yield Dropped("empty annotations")
     found: dict[str, list[dict[str, Any]]] = {}
     regions = {_region(result) for result in results if is_mark(str(result.get("type")))} - {None}
+    marks: dict[str, list[tuple[Any, Any, Any]]] = {}
     for result in results:
         type_of, value = str(result.get("type")), mapping(result.get("value"))
-        if type_of not in WHOLE:
+        if type_of == TEXT_SPANS and (span := span_of(value)) is not None:
+            marks.setdefault(as_text(result.get("from_name")) or "", []).append(span)
+        elif type_of == TEXT_SPANS:
+            yield Dropped(SEVERAL_TYPES)
+        elif type_of not in WHOLE:
             yield Dropped(left_out(type_of))
         elif is_placed(value) or _region(result) in regions:
             yield Dropped(PER_REGION)
@@ -194,7 +232,9 @@ def _labels(
             yield Dropped(BUCKETS)
         else:
             found.setdefault(as_text(result.get("from_name")) or "", []).append(result)
-    time = made.get("updated_at") or made.get("created_at")  # an edit replaces what was there
+    for name, spans in marks.items():
+        yield _marks(task, worker, made, name, spans, kind)
+    time = _time(made)
     for name, given in found.items():
         if len(given) > 1:
             yield Dropped(PER_REGION, len(given))
@@ -204,6 +244,20 @@ def _labels(
             task, worker, _value(type_of, mapping(given[0].get("value"))), name, time,
             made.get("lead_time"), kind=kind, form=FORMS[type_of], compared=compared(given[0]),
         )  # fmt: skip
+
+
+def _marks(
+    task: Any, worker: Any, made: dict[str, Any], question: str, spans: Any, kind: str = HUMAN
+) -> LabelRecord:
+    """Return the spans of a control as one answer."""
+    return LabelRecord(
+        task, worker, None, question, _time(made), made.get("lead_time"), kind=kind, form=SPANS,
+        compared=Marks(spans),
+    )  # fmt: skip
+
+
+def _time(made: dict[str, Any]) -> Any:
+    return made.get("updated_at") or made.get("created_at")  # an edit replaces what was there
 
 
 def _value(type_of: str, value: dict[str, Any]) -> Any:

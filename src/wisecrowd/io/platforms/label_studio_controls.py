@@ -12,6 +12,7 @@ from wisecrowd.io.platforms.answer_forms import (
     PAIRWISE,
     RANKING,
     RATING,
+    SPANS,
     Ranking,
 )
 from wisecrowd.io.platforms.label_records import mapping
@@ -21,9 +22,12 @@ from wisecrowd.io.untrusted import json_text
 # Controls that label the task as a whole, and where their value is.
 WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
           "taxonomy": "taxonomy", "ranker": "ranker"}  # fmt: skip
-FORMS = {"choices": CHOICES, "taxonomy": CHOICES, "rating": RATING, "number": NUMBER,
+FORMS = {"labels": SPANS, "choices": CHOICES, "taxonomy": CHOICES, "rating": RATING,
+         "number": NUMBER,
          "pairwise": PAIRWISE, "ranker": RANKING}  # fmt: skip
 BUCKETS = "rankings in several buckets"
+TEXT_SPANS = "labels"  # the control that marks spans of a text
+SEVERAL_TYPES = "spans with several types"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"
@@ -89,16 +93,32 @@ def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
     return Ranking(buckets[0])
 
 
+def span_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
+    """Return start, end and type of a span; None if it has several types, or none.
+
+    Examples
+    --------
+    >>> span_of({"start": 0, "end": 8, "text": "Ada Lane", "labels": ["PER"]})
+    (0, 8, 'PER')
+    """
+    types = value.get(TEXT_SPANS)
+    if not isinstance(types, list) or len(types) != 1:
+        return None
+    return value.get("start"), value.get("end"), types[0]
+
+
 class Cell(NamedTuple):
     """What a cell of a flat export says.
 
     ``kind`` is a type of control, ``PER_REGION``, ``EMPTY``, ``PLAIN`` or ``OTHER``; ``value`` is
-    what the JSON export has in its place, ``n_results`` how many results it stands for.
+    what the JSON export has in its place, ``n_results`` how many results it stands for, ``spans``
+    are those of a text.
     """
 
     kind: str
     value: Mapping[str, Any] = MappingProxyType({})
     n_results: int = 1
+    spans: tuple[tuple[Any, Any, Any] | None, ...] = ()
 
     @property
     def label(self) -> str | None:
@@ -140,7 +160,8 @@ def _of_objects(values: list[dict[str, Any]]) -> Cell:
     kind = kinds.pop() if len(kinds) == 1 else OTHER
     if kind in WHOLE and (len(values) > 1 or is_placed(values[0])):
         kind = PER_REGION
-    return Cell(kind, values[0] if kind in WHOLE else {}, len(values))
+    spans = tuple(map(span_of, values)) if kind == TEXT_SPANS else ()
+    return Cell(kind, values[0] if kind in WHOLE else {}, len(values), spans)
 
 
 def _type_of(value: dict[str, Any]) -> str:

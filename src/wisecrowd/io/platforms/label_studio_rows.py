@@ -15,11 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.kinds import NUMBERS, PAIRS
+from wisecrowd.core.kinds import NUMBERS, PAIRS, SEQUENCES
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
-from wisecrowd.io.platforms.answer_forms import CHOICES, Ranking, Vote, settle_kind
+from wisecrowd.io.platforms.answer_forms import (
+    CHOICES,
+    SPANS,
+    Marks,
+    Ranking,
+    Vote,
+    settle_kind,
+)
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -33,6 +40,8 @@ from wisecrowd.io.platforms.label_studio_controls import (
     OTHER,
     PER_REGION,
     PLAIN,
+    SEVERAL_TYPES,
+    TEXT_SPANS,
     WHOLE,
     Cell,
     is_mark,
@@ -72,7 +81,7 @@ class Column:
         shaped = kinds - {PLAIN, OTHER}
         if PER_REGION in shaped:  # a list of texts may also be the task's own
             return PER_REGION if self.differs or not self.repeats else DATA
-        unread = shaped - WHOLE.keys()
+        unread = shaped - WHOLE.keys() - {TEXT_SPANS}
         if unread:
             return min(unread)
         if shaped or (self.differs and PLAIN in kinds):
@@ -165,7 +174,8 @@ class Sheet:
         """Return those questions whose every answer may as well be that of a region."""
         regions = [
             column for column in self.columns.values()
-            if column.role not in (QUESTION, DATA, PER_REGION) and is_mark(column.role)
+            if column.form == SPANS
+            or (column.role not in (QUESTION, DATA, PER_REGION) and is_mark(column.role))
         ]  # fmt: skip
         if not regions:
             return []
@@ -274,6 +284,9 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
         for role, one in columns.items()
         if one in sheet.table.column_names
     })  # fmt: skip
+    if request.kind.name == SEQUENCES:
+        yield from batches(_marked(column, table), source, request)
+        return
     table = table.filter(pa.array(column.filled))
     codes = column.codes[column.filled]
     if request.kind.name == PAIRS:
@@ -290,6 +303,19 @@ def _label(cell: Cell, request: Request) -> str:
     if request.kind.name == NUMBERS and cell.kind == "number":
         return number_text(cell.value["number"]) or ""
     return cell.label or ""
+
+
+def _marked(column: Column, table: Any) -> Iterator[Event]:
+    """Yield the spans of every annotation; an empty cell marks nothing."""
+    for row, made in enumerate(table.to_pylist()):
+        found = column.cells[column.codes[row]].spans
+        spans = [span for span in found if span is not None]
+        if len(spans) < len(found):
+            yield Dropped(SEVERAL_TYPES, len(found) - len(spans))
+        yield LabelRecord(
+            made["task"], made["worker"], None, column.name, made.get("timestamp"),
+            made.get("duration"), form=SPANS, compared=Marks(spans),
+        )  # fmt: skip
 
 
 def _compared(

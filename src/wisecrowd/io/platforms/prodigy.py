@@ -2,7 +2,8 @@
 
 A choice interface gives the chosen options; a binary one is a question of its own for every label
 it shows, with "accept" and "reject" as classes. The recipe compare gives comparisons of the items A
-and B, the two systems whose outputs it shows; the second output is the one to accept.
+and B, the two systems whose outputs it shows; the second output is the one to accept. Interfaces
+for manual marks give the spans of a text.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.answer_forms import CHOICE_OF_TWO, CHOICES, PAIRWISE, Vote
+from wisecrowd.io.platforms.answer_forms import (
+    CHOICE_OF_TWO,
+    CHOICES,
+    PAIRWISE,
+    SPANS,
+    Marks,
+    Vote,
+)
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
@@ -25,7 +33,7 @@ from wisecrowd.io.platforms.label_records import (
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
 
-CHOICE, COMPARE = "choice", "compare"
+CHOICE, COMPARE, MARKED = "choice", "compare", "spans"
 _BOTH = {"accept", "reject"}
 
 
@@ -68,8 +76,17 @@ def _event(record: dict[str, Any], task: Any, worker: Any) -> Event:
         return LabelRecord(
             task, worker, systems[decision], COMPARE, time, form=PAIRWISE, compared=vote
         )
+    view = as_text(record.get("_view_id")) or ("manual" if "tokens" in record else "")
+    if view.endswith("manual") and isinstance(record.get("spans", []), list):
+        if decision != "accept":
+            return Dropped("rejected as a whole")
+        marks = [
+            (one.get("start"), one.get("end"), one.get("label"))
+            for one in mappings(record.get("spans"))
+        ]
+        return LabelRecord(task, worker, None, MARKED, time, form=SPANS, compared=Marks(marks))
     if record.get("spans"):
-        return Dropped("marks (spans), not labels of a whole task")
+        return Dropped("decisions about single spans")
     label = as_text(record.get("label"))
     if label is None:
         return Dropped("without a label")
