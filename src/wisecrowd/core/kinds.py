@@ -10,12 +10,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from wisecrowd.core import symmetries
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
@@ -33,6 +31,7 @@ from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.settings import current_settings, with_settings
+from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
@@ -52,24 +51,6 @@ def no_start(init: Any, data: Annotations) -> None:
     """Refuse a start, for kinds whose methods choose their own."""
     if init is not None:
         raise ParameterError(f"Methods for {type(data).__name__} take no init; leave it out.")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Symmetry:
-    """A change of the data that changes the answers in a known way.
-
-    Attributes
-    ----------
-    name : str
-    change : function of data
-        Returns the changed data, with the same tasks and workers.
-    expected : function of learned attributes
-        Returns the expected answers to the changed data by attribute, given the original answers.
-    """
-
-    name: str
-    change: Callable[[Any], Any]
-    expected: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,77 +127,6 @@ class Kind:
         return getattr(importlib.import_module(module), function)(make, seed)
 
 
-def _reverse_classes(data: CrowdLabels) -> CrowdLabels:
-    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
-
-
-def _reversed_results(learned: Mapping[str, Any]) -> dict[str, Any]:
-    expected = {"probas_": learned["probas_"][:, ::-1]}
-    if "confusion_" in learned:
-        expected["confusion_"] = learned["confusion_"][:, ::-1, ::-1]
-    return expected
-
-
-def _reversed_grades(learned: Mapping[str, Any]) -> dict[str, Any]:
-    last = len(learned["classes_"]) - 1
-    return {"probas_": learned["probas_"][:, ::-1], "grade_": last - learned["grade_"]}
-
-
-def _scaled(data: CrowdNumbers) -> CrowdNumbers:
-    return replace(data, value=3.0 + 2.0 * data.value)
-
-
-def _scaled_results(learned: Mapping[str, Any]) -> dict[str, Any]:
-    places, amounts = ("values_", "low_", "high_"), ("noise_", "bias_")
-    found = {name: 3.0 + 2.0 * learned[name] for name in places}
-    found |= {name: 2.0 * learned[name] for name in amounts if name in learned}
-    return found | {"variance_": 4.0 * learned["variance_"]}
-
-
-def _negated(data: CrowdNumbers) -> CrowdNumbers:
-    return replace(data, value=-data.value)
-
-
-def _negated_results(learned: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"values_": -learned["values_"], "low_": -learned["high_"], "high_": -learned["low_"]}
-    return found | {"variance_": learned["variance_"]}
-
-
-def _same_scores(learned: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("scores_", "low_", "high_", "rank_", "component_", "worker_accuracy_")
-    return {name: learned[name] for name in kept if name in learned}
-
-
-def _reverse_items(data: CrowdPairs) -> CrowdPairs:
-    last = np.int32(data.n_items - 1)
-    return replace(data, left=last - data.left, right=last - data.right)
-
-
-def _reverse_ranked(data: CrowdRankings) -> CrowdRankings:
-    return replace(data, ranking=np.int32(data.n_items - 1) - data.ranking)
-
-
-def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
-    found = {name: learned[name][::-1] for name in ("scores_", "low_", "high_")}
-    kept = ("worker_accuracy_", "discrimination_")
-    return found | {name: learned[name] for name in kept if name in learned}
-
-
-def _reversed_tags(data: Any) -> NDArray[np.int64]:
-    """Return the code of each tag of BIO if the types are in reverse order."""
-    n = len(data)
-    return np.append(0, np.arange(1, n).reshape(-1, 2)[::-1].ravel())
-
-
-def _reverse_types(data: CrowdSequences) -> CrowdSequences:
-    return replace(data, tags=_reversed_tags(data.classes)[data.tags].astype(np.int32))
-
-
-def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
-    found = {"marginals_": learned["marginals_"][:, _reversed_tags(learned["classes_"])]}
-    return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
-
-
 KINDS: dict[str, Kind] = {
     LABELS: Kind(
         name=LABELS,
@@ -231,11 +141,7 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_labels",
         audit="wisecrowd.audit.plans:CLASSES",
         report="wisecrowd.reporting.plans:CLASSES",
-        symmetries=(
-            Symmetry(
-                name="reversing the classes", change=_reverse_classes, expected=_reversed_results
-            ),
-        ),
+        symmetries=symmetries.CLASSES,
     ),
     ORDERED: Kind(
         name=ORDERED,
@@ -251,11 +157,7 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_grades",
         audit="wisecrowd.audit.plans:ORDERED",
         report="wisecrowd.reporting.plans:ORDERED",
-        symmetries=(
-            Symmetry(
-                name="reversing the order", change=_reverse_classes, expected=_reversed_grades
-            ),
-        ),
+        symmetries=symmetries.GRADES,
     ),
     NUMBERS: Kind(
         name=NUMBERS,
@@ -269,10 +171,7 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_numbers",
         audit="wisecrowd.audit.plans:NUMBERS",
         report="wisecrowd.reporting.plans:NUMBERS",
-        symmetries=(
-            Symmetry(name="shift and scale", change=_scaled, expected=_scaled_results),
-            Symmetry(name="turning the sign", change=_negated, expected=_negated_results),
-        ),
+        symmetries=symmetries.NUMBERS,
     ),
     PAIRS: Kind(
         name=PAIRS,
@@ -285,10 +184,7 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_votes",
         audit="wisecrowd.audit.plans:PAIRS",
         report="wisecrowd.reporting.plans:PAIRS",
-        symmetries=(
-            Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
-            Symmetry(name="reversing the items", change=_reverse_items, expected=_items_reversed),
-        ),
+        symmetries=symmetries.PAIRS,
     ),
     RANKINGS: Kind(
         name=RANKINGS,
@@ -298,9 +194,7 @@ KINDS: dict[str, Kind] = {
         default_method="plackett-luce",
         scorer=None,
         example="wisecrowd.testing.crowds:small_rankings",
-        symmetries=(
-            Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),
-        ),
+        symmetries=symmetries.RANKINGS,
     ),
     SEQUENCES: Kind(
         name=SEQUENCES,
@@ -311,9 +205,7 @@ KINDS: dict[str, Kind] = {
         prior=sequence_prior,
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
-        symmetries=(
-            Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),
-        ),
+        symmetries=symmetries.SEQUENCES,
     ),
 }
 

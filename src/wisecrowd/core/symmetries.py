@@ -1,0 +1,124 @@
+"""Symmetries of the kinds of labels: changes of the data that change the answers in a known way.
+
+The common checks verify them for every method of a kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.sequences import CrowdSequences
+
+
+@dataclass(frozen=True, kw_only=True)
+class Symmetry:
+    """A change of the data that changes the answers in a known way.
+
+    Attributes
+    ----------
+    name : str
+    change : function of data
+        Returns the changed data, with the same tasks and workers.
+    expected : function of learned attributes
+        Returns the expected answers to the changed data by attribute, given the original answers.
+    """
+
+    name: str
+    change: Callable[[Any], Any]
+    expected: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+def _reverse_classes(data: CrowdLabels) -> CrowdLabels:
+    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+
+
+def _reversed_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    expected = {"probas_": learned["probas_"][:, ::-1]}
+    if "confusion_" in learned:
+        expected["confusion_"] = learned["confusion_"][:, ::-1, ::-1]
+    return expected
+
+
+def _reversed_grades(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"probas_": learned["probas_"][:, ::-1], "grade_": last - learned["grade_"]}
+
+
+def _scaled(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=3.0 + 2.0 * data.value)
+
+
+def _scaled_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    places, amounts = ("values_", "low_", "high_"), ("noise_", "bias_")
+    found = {name: 3.0 + 2.0 * learned[name] for name in places}
+    found |= {name: 2.0 * learned[name] for name in amounts if name in learned}
+    return found | {"variance_": 4.0 * learned["variance_"]}
+
+
+def _negated(data: CrowdNumbers) -> CrowdNumbers:
+    return replace(data, value=-data.value)
+
+
+def _negated_results(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"values_": -learned["values_"], "low_": -learned["high_"], "high_": -learned["low_"]}
+    return found | {"variance_": learned["variance_"]}
+
+
+def _same_scores(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("scores_", "low_", "high_", "rank_", "component_", "worker_accuracy_")
+    return {name: learned[name] for name in kept if name in learned}
+
+
+def _reverse_items(data: CrowdPairs) -> CrowdPairs:
+    last = np.int32(data.n_items - 1)
+    return replace(data, left=last - data.left, right=last - data.right)
+
+
+def _reverse_ranked(data: CrowdRankings) -> CrowdRankings:
+    return replace(data, ranking=np.int32(data.n_items - 1) - data.ranking)
+
+
+def _items_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: learned[name][::-1] for name in ("scores_", "low_", "high_")}
+    kept = ("worker_accuracy_", "discrimination_")
+    return found | {name: learned[name] for name in kept if name in learned}
+
+
+def _reversed_tags(data: Any) -> NDArray[np.int64]:
+    """Return the code of each tag of BIO if the types are in reverse order."""
+    n = len(data)
+    return np.append(0, np.arange(1, n).reshape(-1, 2)[::-1].ravel())
+
+
+def _reverse_types(data: CrowdSequences) -> CrowdSequences:
+    return replace(data, tags=_reversed_tags(data.classes)[data.tags].astype(np.int32))
+
+
+def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    found = {"marginals_": learned["marginals_"][:, _reversed_tags(learned["classes_"])]}
+    return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
+
+
+CLASSES = (
+    Symmetry(name="reversing the classes", change=_reverse_classes, expected=_reversed_results),
+)
+GRADES = (Symmetry(name="reversing the order", change=_reverse_classes, expected=_reversed_grades),)
+NUMBERS = (
+    Symmetry(name="shift and scale", change=_scaled, expected=_scaled_results),
+    Symmetry(name="turning the sign", change=_negated, expected=_negated_results),
+)
+PAIRS = (
+    Symmetry(name="swapping sides", change=CrowdPairs.mirrored, expected=_same_scores),
+    Symmetry(name="reversing the items", change=_reverse_items, expected=_items_reversed),
+)
+RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),)
+SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
