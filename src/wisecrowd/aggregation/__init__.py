@@ -19,12 +19,14 @@ LOCATIONS = {
     "ZenCrowd": "classes.zen_crowd",
     "ConfusionVector": "classes.confusion_vector",
     "FastDawidSkene": "classes.fast_dawid_skene",
+    "DriftingDawidSkene": "classes.drifting_dawid_skene",
     "HierarchicalDawidSkene": "classes.hierarchical_dawid_skene",
     "MACE": "classes.mace",
     "SpammerElimination": "classes.spammer_elimination",
     "GLAD": "classes.glad",
     "EBCC": "classes.ebcc",
     "CommunityBCC": "classes.community_bcc",
+    "WorkerClusters": "classes.worker_clusters",
     "BWA": "classes.bwa",
     "BeliefPropagation": "classes.belief_propagation",
     "MeanField": "classes.mean_field",
@@ -58,6 +60,9 @@ if TYPE_CHECKING:
     from wisecrowd.aggregation.classes.coupled_tensor import CoupledTensor as CoupledTensor
     from wisecrowd.aggregation.classes.crh import CRH as CRH
     from wisecrowd.aggregation.classes.dawid_skene import DawidSkene as DawidSkene
+    from wisecrowd.aggregation.classes.drifting_dawid_skene import (
+        DriftingDawidSkene as DriftingDawidSkene,
+    )
     from wisecrowd.aggregation.classes.ebcc import EBCC as EBCC
     from wisecrowd.aggregation.classes.eigen_ratio import EigenRatio as EigenRatio
     from wisecrowd.aggregation.classes.fast_dawid_skene import FastDawidSkene as FastDawidSkene
@@ -95,6 +100,7 @@ if TYPE_CHECKING:
     )
     from wisecrowd.aggregation.classes.symmetric_nmf import SymmetricNMF as SymmetricNMF
     from wisecrowd.aggregation.classes.wawa import Wawa as Wawa
+    from wisecrowd.aggregation.classes.worker_clusters import WorkerClusters as WorkerClusters
     from wisecrowd.aggregation.classes.zen_crowd import ZenCrowd as ZenCrowd
     from wisecrowd.aggregation.classes.zero_based_skill import ZeroBasedSkill as ZeroBasedSkill
 

@@ -1,0 +1,311 @@
+"""Dawid and Skene's model with confusion matrices that change over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Tags
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.option_spelling import parameter
+from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.result import Fit
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, is_finite
+from wisecrowd.engines.memory import rows_into
+from wisecrowd.families.confusion import (
+    TINY,
+    ConfusionEM,
+    DirichletModel,
+    as_confusion,
+    dirichlet_update,
+)
+from wisecrowd.families.worker_accuracy import accuracy_fitted
+from wisecrowd.inference.held_out_choice import leader
+from wisecrowd.inference.held_out_labels import HeldOutScore, annotation_folds
+from wisecrowd.inference.loop import LoopResult
+from wisecrowd.inference.priors import pseudo_counts
+
+Floats = NDArray[np.float64]
+
+MOST_BINS = 10
+LABELS_PER_BIN = 20  # of a worker, on average
+MEMORIES = (1.0, 0.9, 0.7, 0.5)
+FLOOR = 1e-12  # keeps the logarithm of a prediction finite
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == "auto"
+
+
+def _is_share(value: Any) -> bool:
+    return is_finite(value) and 0 <= value <= 1
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DriftModel(DirichletModel):
+    """A confusion matrix per worker and time bin, from counts smoothed over the bins.
+
+    A "worker" of the shared loop is a worker in a bin: number ``worker * n_bins + bin``.
+    """
+
+    n_bins: int
+    memory: float
+
+    def worker_update(
+        self, counts: Floats, previous: dict[str, Any] | None
+    ) -> tuple[Floats, float, dict[str, Any]]:
+        """Return the log matrices of the smoothed counts plus pseudo-counts."""
+        bins = np.arange(self.n_bins)
+        kernel = self.memory ** np.abs(bins[:, None] - bins)
+        by_bin = counts.reshape(-1, self.n_bins, counts.shape[1] * counts.shape[2])
+        smoothed = np.einsum("ab,jbc->jac", kernel, by_bin).reshape(counts.shape)
+        return *dirichlet_update(smoothed, self.alpha), {}
+
+    def extrapolate(self, first: Any, second: Any, third: Any) -> None:
+        """Return None: the smoothed M-step need not raise the objective."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DriftingDawidSkene(ConfusionEM):
+    r"""A confusion matrix per worker that changes over time, from counts smoothed over time bins.
+
+    .. math::
+        \theta_{jbkl} \propto \sum_{b'} \kappa^{|b - b'|}
+        \sum_{i: y_{ij} = l, \, t_{ij} \in b'} q_i(k) + \alpha_{kl}
+
+    Use it when labels have timestamps and workers learn, tire or change their rule: the audit's
+    drift finding says so. Cost per iteration: O(annotations × classes) and bins × workers ×
+    classes²; ``memory="auto"`` fits four more times.
+
+    Parameters
+    ----------
+    n_bins : "auto" or int
+        Time bins with about equally many labels; labels of the same time share a bin. "auto" takes
+        10, or fewer if a worker had fewer than 20 labels per bin on average.
+    memory : "auto" or float from 0 to 1
+        :math:`\kappa`, the weight of the labels of a neighbouring bin; 1 is Dawid-Skene. "auto"
+        takes the best of 1, .9, .7 and .5 by held-out labels, and 1 unless another one leads by
+        more than two standard errors.
+    prior, class_prior, max_iter, tol, n_init, accelerate, random_state
+        As in :class:`DawidSkene`.
+
+    Attributes
+    ----------
+    confusion_ : (n_workers, n_classes, n_classes)
+        Of the last bin, for new labels.
+    confusion_path_ : (bins, n_workers, n_classes, n_classes)
+    bin_start_ : (bins,)
+        First time of each bin, in the units of the timestamps (dates as seconds since 1970).
+    memory_ : float
+
+    Notes
+    -----
+    Matrices of single bins without smoothing are worse than no drift at all, because a bin has few
+    labels. ``worker_accuracy_`` is the mean over the worker's labels. Without timestamps this
+    is Dawid-Skene, and a finding says so.
+
+    References
+    ----------
+    R. Tibshirani and T. Hastie (1987). Local likelihood estimation. Journal of the American
+    Statistical Association 82(398), 559-567.
+
+    Examples
+    --------
+    >>> from wisecrowd.core.labels import CrowdLabels
+    >>> task, worker = np.divmod(np.arange(300), 3)
+    >>> label = task % 2
+    >>> label[(worker == 2) & (task >= 50)] = 1  # from half time on
+    >>> crowd = CrowdLabels.from_arrays(task, worker, label, timestamp=task.astype(float))
+    >>> model = DriftingDawidSkene(n_bins=4, memory=0.5).fit(crowd)
+    >>> first, last = model.confusion_path_[[0, -1], 2, 0, 0]
+    >>> bool(first > 0.7 and last < 0.3)
+    True
+    """
+
+    n_bins: Any = "auto"
+    memory: Any = "auto"
+    prior: Any = "weak"
+    class_prior: Any = "auto"
+    max_iter: int = 200
+    tol: float = 1e-6
+    n_init: int = 1
+    accelerate: bool = True
+    random_state: Any = 0
+
+    saves: ClassVar[dict[str, Saved]] = {
+        "confusion_path_": SavedArray("bins J K K", "distribution"),
+        "bin_start_": SavedArray("bins", "number"),
+        "memory_": SavedValue(_is_share, "a number from 0 to 1"),
+    }
+    promises: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
+    footprint = Footprint(label=30.0, task=14.0, cell=11.0, confusion=950.0)
+
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"bins": int(np.size(self.bin_start_))}
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        if not _is_auto(self.n_bins):
+            check_integer("n_bins", self.n_bins, 1, 10_000)
+        if not _is_auto(self.memory):
+            check_number("memory", self.memory, 0.0, 1.0)
+
+    # ------------------------------------------------------------------------------------- fit
+
+    def _fit(self, problem: Problem) -> Fit:
+        labels = problem.data
+        time = _seconds(labels)
+        bins, start = _time_bins(time, labels, self.n_bins)
+        chosen = _is_auto(self.memory)
+        memory = self._chosen_memory(problem, bins, start) if chosen else self.memory
+        found = self._at(problem, bins, start, float(memory))
+        if time is not None:
+            return found
+        return replace(found, findings=(_NO_TIMES,))
+
+    def _at(self, problem: Problem, bins: NDArray[np.int32], start: Floats, memory: float) -> Fit:
+        """Return the fit with a given memory; with memory 1 there is a single bin."""
+        if memory == 1.0:
+            bins, start = np.zeros_like(bins), start[:1]
+        labels, B = problem.data, len(start)
+        J, K = labels.n_workers, labels.n_classes
+        require_memory(
+            8 * (5 * J * B * K * K + 2 * labels.n_tasks * K),
+            f"DriftingDawidSkene with {J} workers, {K} classes and {B} time bins would",
+            f"give {parameter('n_bins', 2)}, or use one-coin",
+        )
+        split = replace(problem, data=_split_workers(labels, bins, B)) if B > 1 else problem
+        alpha = pseudo_counts(self.prior, labels)
+        alpha = np.repeat(alpha, B, axis=0) if alpha.ndim == 3 else alpha
+        shape = self._shape(split) | {"alpha": alpha}
+        model = DriftModel(**shape, n_bins=B, memory=memory) if B > 1 else DirichletModel(**shape)
+        shards, probas = split.cut(J * B * K * K), np.empty((labels.n_tasks, K))
+        sink = rows_into(probas)
+        best = self._climb(model, shards, split, sink)
+        if not best.answered:
+            shards.collect(model, "answer", best.states, best.params, sink)
+        path = np.exp(as_confusion(best.params.table)).reshape(J, B, K, K).swapaxes(0, 1)
+        extra = {"confusion_path": path, "bin_start": start, "memory": memory}
+        return replace(self._summary(labels, best, probas, path), extra=extra)
+
+    def _summary(self, labels: CrowdLabels, best: LoopResult, probas: Floats, path: Floats) -> Fit:
+        B, J, K = path.shape[:3]
+        class_prior = np.exp(best.params.log_class)
+        class_prior = class_prior / class_prior.sum()
+        counts = as_confusion(best.stats.counts).reshape(J, B, K, K)
+        mean = path[-1]
+        if B > 1:  # over the labels of each worker
+            share = counts.sum(axis=(2, 3)) + TINY
+            share /= share.sum(axis=1, keepdims=True)
+            mean = np.einsum("jb,bjkl->jkl", share, path)
+        accuracy, error = accuracy_fitted(
+            labels, probas, mean, class_prior, np.add.reduce(counts, axis=1)
+        )
+        return Fit(
+            probas,
+            accuracy,
+            error,
+            class_prior=class_prior,
+            confusion=path[-1],
+            n_iter=best.n_iter,
+            converged=best.converged,
+            history=best.history,
+        )
+
+    def _chosen_memory(self, problem: Problem, bins: NDArray[np.int32], start: Floats) -> float:
+        """Return the memory that predicts hidden labels best; 1 unless another is clearly better.
+
+        One fold of five is hidden.
+        """
+        labels = problem.data
+        hidden = annotation_folds(labels) == 0
+        if len(start) == 1 or not hidden.any():
+            return 1.0
+        seen = replace(problem, data=labels.select_annotations(~hidden))
+        task, worker, label = labels.task[hidden], labels.worker[hidden], labels.label[hidden]
+        weight = None if labels.weight is None else labels.weight[hidden]
+        scores = {}
+        for memory in MEMORIES:
+            fit = self._at(seen, bins[~hidden], start, memory)
+            path = fit.extra["confusion_path"]
+            rates = path[bins[hidden] if len(path) > 1 else 0, worker, :, label]
+            expected = (fit.probas[task] * rates).sum(axis=1)
+            scores[str(memory)] = HeldOutScore(np.log(expected + FLOOR), task, weight)
+        return float(leader(scores, n_errors=2.0))
+
+
+def _split_workers(labels: CrowdLabels, bins: NDArray[np.int32], n_bins: int) -> CrowdLabels:
+    """Return the labels with a worker in a bin as a worker of its own."""
+    worker = labels.worker.astype(np.int64) * n_bins + bins
+    n_workers = labels.n_workers * n_bins
+    return CrowdLabels(
+        task=labels.task,
+        worker=worker.astype(np.int32),
+        label=labels.label,
+        tasks=labels.tasks,
+        workers=np.arange(n_workers),
+        classes=labels.classes,
+        weight=labels.weight,
+    )
+
+
+def _seconds(labels: CrowdLabels) -> Floats | None:
+    """Return the time of each label as a number, or None if there are no timestamps."""
+    time = labels.columns.get("timestamp")
+    if time is None:
+        return None
+    if time.dtype.kind == "M":
+        missing = np.isnat(time)
+        seconds = time.astype("datetime64[us]").astype(np.int64) / 1e6
+    else:
+        seconds = time.astype(np.float64)
+        missing = np.isnan(seconds)
+    if missing.any():
+        raise DataError(
+            f"{int(missing.sum())} of {len(missing)} labels have no timestamp, and "
+            "DriftingDawidSkene needs all; leave these labels out, or use DawidSkene."
+        )
+    return seconds
+
+
+def _time_bins(
+    time: Floats | None, labels: CrowdLabels, n_bins: Any
+) -> tuple[NDArray[np.int32], Floats]:
+    """Return the bin of each label and the first time of each bin.
+
+    Examples
+    --------
+    >>> crowd = CrowdLabels.from_arrays([1, 1, 2, 2], list("abab"), [0, 0, 1, 1])
+    >>> bins, start = _time_bins(np.array([5.0, 5.0, 5.0, 9.0]), crowd, 2)
+    >>> bins.tolist(), start.tolist()
+    ([0, 0, 0, 1], [5.0, 9.0])
+    """
+    n = labels.n_annotations
+    if time is None or n == 0:
+        return np.zeros(n, dtype=np.int32), np.zeros(1)
+    if _is_auto(n_bins):
+        active = max(int((labels.labels_per_worker > 0).sum()), 1)
+        n_bins = int(np.clip(n // (active * LABELS_PER_BIN), 1, MOST_BINS))
+    moments, place, count = np.unique(time, return_inverse=True, return_counts=True)
+    middle = np.cumsum(count) - count / 2  # a moment belongs to the bin of its middle label
+    of_moment = np.minimum((middle * n_bins / n).astype(np.int64), n_bins - 1)
+    used, of_moment = np.unique(of_moment, return_inverse=True)
+    first = np.searchsorted(of_moment, np.arange(len(used)))
+    return of_moment[place].astype(np.int32), moments[first].astype(np.float64)
+
+
+_NO_TIMES = Finding(
+    "no-timestamps", "info", 0.0, (),
+    "The labels have no timestamps, so that nobody can be seen to change: this is the fit of "
+    "DawidSkene.",
+    "Name the column of the times, or use DawidSkene.",
+)  # fmt: skip
