@@ -21,7 +21,7 @@ NAMES = (
     "crowd_kit", "kernels", "memory", "ingest", "glad", "start_up", "many_classes",
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
-    "epochs", "outside_kernels", "hierarchical", "unlabelled", "corrupted_features",
+    "epochs", "outside_kernels", "hierarchical", "unlabelled", "corrupted_features", "robustness",
     "learner_auto",
 )  # fmt: skip
 GROUPS = {

@@ -188,7 +188,7 @@ def test_killed_and_resumed_the_weights_are_the_same(problem):
     """Kill -9 in the middle; --resume ends where an undisturbed run ends."""
     command = [
         sys.executable, "-m", "wisecrowd", "train", "x.npy", "answers.csv", "-m", "ccem",
-        "-p", "module=mlp", "--epochs", "150", "-q",
+        "-p", "module=mlp", "--epochs", "80", "-q",
     ]  # fmt: skip
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run([*command, "-o", "whole"], cwd=problem, env=environment, check=True)

@@ -19,6 +19,7 @@ LOCATIONS = {
     "collapse_clones": "clones",
     "doubt_fit": "fit",  # the previous name of check_fit
     "estimate_accuracy": "accuracy",
+    "find_attacked_tasks": "attacked_tasks",
     "find_bad_voters": "pair_voters",
     "find_biased_graders": "ordered_bias",
     "find_biased_workers": "number_bias",
@@ -45,6 +46,7 @@ LOCATIONS = {
 if TYPE_CHECKING:
     from wisecrowd.audit.accuracy import estimate_accuracy as estimate_accuracy
     from wisecrowd.audit.agreement_report import measure_agreement as measure_agreement
+    from wisecrowd.audit.attacked_tasks import find_attacked_tasks as find_attacked_tasks
     from wisecrowd.audit.clones import collapse_clones as collapse_clones
     from wisecrowd.audit.clones import find_clones as find_clones
     from wisecrowd.audit.collusion import find_collusion as find_collusion

@@ -41,6 +41,7 @@ CLASSES = AuditPlan(
         "spammers": "wisecrowd.audit.spammers:find_spammers",
         "clones": "wisecrowd.audit.clones:find_clones",
         "collusion": "wisecrowd.audit.collusion:find_collusion",
+        "attacked-tasks": "wisecrowd.audit.attacked_tasks:find_attacked_tasks",
         "groups": "wisecrowd.audit.groups:find_dependent_groups",
         "label-distribution": "wisecrowd.audit.label_distribution:find_label_outliers",
         "response-times": "wisecrowd.audit.response_times:find_fast_workers",
