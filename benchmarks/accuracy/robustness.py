@@ -59,7 +59,7 @@ def attacks() -> list[Row]:
         Row(f"{what}: members named of 12, others", "12, 0", f"{min(named)}, {max(wrongly)}",
             min(named) == 12 and not max(wrongly)),
         Row("five clean crowds: findings", "0", str(clean), clean == 0),
-        Row("6 labels per task: says that the data are too thin, or names nobody", "5 of 5", f"{thin} of 5",
+        Row("6 labels per task: says that it cannot know", "5 of 5", f"{thin} of 5",
             thin == 5),
     ]  # fmt: skip
 
