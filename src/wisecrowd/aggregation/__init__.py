@@ -20,6 +20,7 @@ LOCATIONS = {
     "ConfusionVector": "classes.confusion_vector",
     "FastDawidSkene": "classes.fast_dawid_skene",
     "DriftingDawidSkene": "classes.drifting_dawid_skene",
+    "GroupConfusion": "classes.group_confusion",
     "HierarchicalDawidSkene": "classes.hierarchical_dawid_skene",
     "MACE": "classes.mace",
     "SpammerElimination": "classes.spammer_elimination",
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
     from wisecrowd.aggregation.classes.group_aware_majority_vote import (
         GroupAwareMajorityVote as GroupAwareMajorityVote,
     )
+    from wisecrowd.aggregation.classes.group_confusion import GroupConfusion as GroupConfusion
     from wisecrowd.aggregation.classes.hierarchical_dawid_skene import (
         HierarchicalDawidSkene as HierarchicalDawidSkene,
     )

@@ -14,32 +14,18 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.memory_check import require_memory
-from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, is_finite
-from wisecrowd.engines.memory import rows_into
-from wisecrowd.families.confusion import (
-    TINY,
-    ConfusionEM,
-    DirichletModel,
-    as_confusion,
-    dirichlet_update,
-)
-from wisecrowd.families.worker_accuracy import accuracy_fitted
-from wisecrowd.inference.held_out_choice import leader
-from wisecrowd.inference.held_out_labels import HeldOutScore, annotation_folds
-from wisecrowd.inference.loop import LoopResult
-from wisecrowd.inference.priors import pseudo_counts
+from wisecrowd.families.confusion import dirichlet_update
+from wisecrowd.families.split_confusion import SplitConfusionEM, SplitModel
 
 Floats = NDArray[np.float64]
 
 MOST_BINS = 10
 LABELS_PER_BIN = 20  # of a worker, on average
-MEMORIES = (1.0, 0.9, 0.7, 0.5)
-FLOOR = 1e-12  # keeps the logarithm of a prediction finite
+MEMORIES = (0.9, 0.7, 0.5)  # to choose from, besides 1
 
 
 def _is_auto(value: Any) -> bool:
@@ -51,10 +37,10 @@ def _is_share(value: Any) -> bool:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DriftModel(DirichletModel):
+class DriftModel(SplitModel):
     """A confusion matrix per worker and time bin, from counts smoothed over the bins.
 
-    A "worker" of the shared loop is a worker in a bin: number ``worker * n_bins + bin``.
+    Bins are the parts of the shared loop.
     """
 
     n_bins: int
@@ -70,12 +56,9 @@ class DriftModel(DirichletModel):
         smoothed = np.einsum("ab,jbc->jac", kernel, by_bin).reshape(counts.shape)
         return *dirichlet_update(smoothed, self.alpha), {}
 
-    def extrapolate(self, first: Any, second: Any, third: Any) -> None:
-        """Return None: the smoothed M-step need not raise the objective."""
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class DriftingDawidSkene(ConfusionEM):
+class DriftingDawidSkene(SplitConfusionEM):
     r"""A confusion matrix per worker that changes over time, from counts smoothed over time bins.
 
     .. math::
@@ -159,103 +142,26 @@ class DriftingDawidSkene(ConfusionEM):
         if not _is_auto(self.memory):
             check_number("memory", self.memory, 0.0, 1.0)
 
-    # ------------------------------------------------------------------------------------- fit
-
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         time = _seconds(labels)
         bins, start = _time_bins(time, labels, self.n_bins)
-        chosen = _is_auto(self.memory)
-        memory = self._chosen_memory(problem, bins, start) if chosen else self.memory
-        found = self._at(problem, bins, start, float(memory))
-        if time is not None:
-            return found
-        return replace(found, findings=(_NO_TIMES,))
+        if _is_auto(self.memory):
+            memory = self._best_strength(problem, bins, len(start), MEMORIES)
+        else:
+            memory = None if self.memory == 1 else float(self.memory)
+        found = self._fit_parts(problem, bins, len(start), memory)
+        path = found.extra["by_part"]
+        extra = {
+            "confusion_path": path,
+            "bin_start": start[: len(path)],
+            "memory": 1.0 if memory is None else memory,
+        }
+        findings = () if time is not None else (_NO_TIMES,)
+        return replace(found, confusion=path[-1], extra=extra, findings=findings)
 
-    def _at(self, problem: Problem, bins: NDArray[np.int32], start: Floats, memory: float) -> Fit:
-        """Return the fit with a given memory; with memory 1 there is a single bin."""
-        if memory == 1.0:
-            bins, start = np.zeros_like(bins), start[:1]
-        labels, B = problem.data, len(start)
-        J, K = labels.n_workers, labels.n_classes
-        require_memory(
-            8 * (5 * J * B * K * K + 2 * labels.n_tasks * K),
-            f"DriftingDawidSkene with {J} workers, {K} classes and {B} time bins would",
-            f"give {parameter('n_bins', 2)}, or use one-coin",
-        )
-        split = replace(problem, data=_split_workers(labels, bins, B)) if B > 1 else problem
-        alpha = pseudo_counts(self.prior, labels)
-        alpha = np.repeat(alpha, B, axis=0) if alpha.ndim == 3 else alpha
-        shape = self._shape(split) | {"alpha": alpha}
-        model = DriftModel(**shape, n_bins=B, memory=memory) if B > 1 else DirichletModel(**shape)
-        shards, probas = split.cut(J * B * K * K), np.empty((labels.n_tasks, K))
-        sink = rows_into(probas)
-        best = self._climb(model, shards, split, sink)
-        if not best.answered:
-            shards.collect(model, "answer", best.states, best.params, sink)
-        path = np.exp(as_confusion(best.params.table)).reshape(J, B, K, K).swapaxes(0, 1)
-        extra = {"confusion_path": path, "bin_start": start, "memory": memory}
-        return replace(self._summary(labels, best, probas, path), extra=extra)
-
-    def _summary(self, labels: CrowdLabels, best: LoopResult, probas: Floats, path: Floats) -> Fit:
-        B, J, K = path.shape[:3]
-        class_prior = np.exp(best.params.log_class)
-        class_prior = class_prior / class_prior.sum()
-        counts = as_confusion(best.stats.counts).reshape(J, B, K, K)
-        mean = path[-1]
-        if B > 1:  # over the labels of each worker
-            share = counts.sum(axis=(2, 3)) + TINY
-            share /= share.sum(axis=1, keepdims=True)
-            mean = np.einsum("jb,bjkl->jkl", share, path)
-        accuracy, error = accuracy_fitted(
-            labels, probas, mean, class_prior, np.add.reduce(counts, axis=1)
-        )
-        return Fit(
-            probas,
-            accuracy,
-            error,
-            class_prior=class_prior,
-            confusion=path[-1],
-            n_iter=best.n_iter,
-            converged=best.converged,
-            history=best.history,
-        )
-
-    def _chosen_memory(self, problem: Problem, bins: NDArray[np.int32], start: Floats) -> float:
-        """Return the memory that predicts hidden labels best; 1 unless another is clearly better.
-
-        One fold of five is hidden.
-        """
-        labels = problem.data
-        hidden = annotation_folds(labels) == 0
-        if len(start) == 1 or not hidden.any():
-            return 1.0
-        seen = replace(problem, data=labels.select_annotations(~hidden))
-        task, worker, label = labels.task[hidden], labels.worker[hidden], labels.label[hidden]
-        weight = None if labels.weight is None else labels.weight[hidden]
-        scores = {}
-        for memory in MEMORIES:
-            fit = self._at(seen, bins[~hidden], start, memory)
-            path = fit.extra["confusion_path"]
-            rates = path[bins[hidden] if len(path) > 1 else 0, worker, :, label]
-            expected = (fit.probas[task] * rates).sum(axis=1)
-            scores[str(memory)] = HeldOutScore(np.log(expected + FLOOR), task, weight)
-        return float(leader(scores, n_errors=2.0))
-
-
-def _split_workers(labels: CrowdLabels, bins: NDArray[np.int32], n_bins: int) -> CrowdLabels:
-    """Return the labels with a worker in a bin as a worker of its own."""
-    worker = labels.worker.astype(np.int64) * n_bins + bins
-    n_workers = labels.n_workers * n_bins
-    return CrowdLabels(
-        task=labels.task,
-        worker=worker.astype(np.int32),
-        label=labels.label,
-        tasks=labels.tasks,
-        workers=np.arange(n_workers),
-        classes=labels.classes,
-        weight=labels.weight,
-    )
+    def _split_model(self, shape: dict[str, Any], n_parts: int, strength: float) -> DriftModel:
+        return DriftModel(**shape, n_bins=n_parts, memory=strength)
 
 
 def _seconds(labels: CrowdLabels) -> Floats | None:
