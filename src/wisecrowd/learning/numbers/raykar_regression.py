@@ -31,6 +31,7 @@ from wisecrowd.learning.training.number_model import NumberModel, least_variance
 
 Floats = NDArray[np.float64]
 PENALTIES = 10.0 ** np.arange(-2, 6.5, 0.5)  # candidates of "auto"
+INNER_ITERATIONS = 100  # of the workers' fit, which every alternation repeats
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -171,7 +172,7 @@ class RaykarRegression(CrowdRegressor):
         gold = None if np.isnan(training.gold).all() else training.gold
         with warnings.catch_warnings():  # they would recur in every iteration
             warnings.simplefilter("ignore", WisecrowdWarning)
-            found = GaussianEM(prior=self.prior).fit(
+            found = GaussianEM(prior=self.prior, max_iter=INNER_ITERATIONS).fit(
                 training.numbers, task_prior=task_prior, gold=gold
             )
         mean, bias = np.array(found.values_), np.array(found.bias_)
