@@ -31,7 +31,7 @@ def test_as_good_as_all_pairs_of_thresholds(epsilon):
     for _ in range(20):
         n = int(rng.integers(4, 13))
         score, group = np.round(rng.random(n), 2), np.arange(n) % 2
-        found = decide(score, group, epsilon=epsilon)
+        found = decide(score, group, epsilon=epsilon, min_group=1)
         assert found.expected_accuracy * n == pytest.approx(best_by_hand(score, group, epsilon))
         rates = [(found.labels[group == number] == 1).mean() for number in (0, 1)]
         assert abs(rates[0] - rates[1]) <= epsilon + 1 / min(np.bincount(group))
@@ -51,7 +51,7 @@ def test_three_groups_are_inside_the_band():
 def test_without_a_condition_nothing_changes():
     rng = np.random.default_rng(2)
     score = rng.random(50)
-    found = decide(score, rng.integers(2, size=50), epsilon=1.0)
+    found = decide(score, rng.integers(2, size=50), epsilon=1.0, min_group=1)
     np.testing.assert_array_equal(found.labels == 1, score > 0.5)
     assert not found.changed.any()
     assert found.expected_accuracy == found.free_accuracy
@@ -91,14 +91,25 @@ def test_the_price_of_parity():
 
 
 def test_a_gap_that_small_groups_do_not_allow():
-    found = decide([0.9, 0.9, 0.1, 0.9], ["a", "a", "a", "b"], epsilon=0.0)
+    found = decide([0.9, 0.9, 0.1, 0.9], ["a", "a", "a", "b"], epsilon=0.0, min_group=1)
     assert found.gap == 0.0
-    uneven = decide([0.9, 0.8, 0.7, 0.2, 0.1], ["a", "a", "a", "b", "b"], epsilon=0.4)
+    uneven = decide([0.9, 0.8, 0.7, 0.2, 0.1], ["a", "a", "a", "b", "b"], epsilon=0.4, min_group=1)
     assert uneven.gap <= 0.4
 
 
+def test_small_groups_keep_their_decisions():
+    rng = np.random.default_rng(6)
+    score = np.append(rng.random(200), 0.9)
+    group = np.append(rng.integers(2, size=200), 2)
+    found = decide(score, group, epsilon=0.05)
+    assert found.labels[-1] == 1
+    assert "keep their decisions: 2" in found.notes[-1]
+    with pytest.raises(DataError, match="Fewer than two groups have 30 tasks"):
+        decide(score[:20], group[:20])
+
+
 def test_ties_are_said():
-    found = decide([0.6, 0.6, 0.6, 0.6, 0.1, 0.1], list("aaaabb"), epsilon=0.5)
+    found = decide([0.6, 0.6, 0.6, 0.6, 0.1, 0.1], list("aaaabb"), epsilon=0.5, min_group=1)
     assert "equal scores" in found.notes[0]
 
 
@@ -121,6 +132,6 @@ def test_vote_scores_weigh_workers():
     ],
 )
 def test_bad_input(change, message):
-    given = {"probas": [0.2, 0.7], "groups": ["a", "b"]} | change
+    given = {"probas": [0.2, 0.7], "groups": ["a", "b"], "min_group": 1} | change
     with pytest.raises((ParameterError, DataError), match=message):
         decide(given.pop("probas"), given.pop("groups"), **given)

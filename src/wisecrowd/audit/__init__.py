@@ -31,6 +31,7 @@ LOCATIONS = {
     "find_drift": "drift",
     "find_extreme_graders": "ordered_extremes",
     "find_fast_workers": "response_times",
+    "find_group_gaps": "group_gaps",
     "find_label_outliers": "label_distribution",
     "find_number_spammers": "number_spammers",
     "find_shared_errors": "shared_errors",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.drift import find_drift as find_drift
     from wisecrowd.audit.fit import check_fit as check_fit
     from wisecrowd.audit.fit import doubt_fit as doubt_fit
+    from wisecrowd.audit.group_gaps import find_group_gaps as find_group_gaps
     from wisecrowd.audit.groups import find_dependent_groups as find_dependent_groups
     from wisecrowd.audit.identifiability import identifiability_report as identifiability_report
     from wisecrowd.audit.label_distribution import find_label_outliers as find_label_outliers

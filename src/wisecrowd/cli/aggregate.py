@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.exports import Exports
+from wisecrowd.cli.group_options import FairOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 from wisecrowd.cli.preference_export import PreferenceExport
@@ -50,6 +51,7 @@ class AggregateOptions:
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
     ] = None
     gold_columns: options.GoldColumns = None
+    groups: FairOptions
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -72,7 +74,9 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     from wisecrowd.engines.threads import get_threads, set_threads
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
-    sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
+    asked.groups.check()
+    known_files = [*([gold.path] if gold else []), *asked.groups.sources()]
+    sources = [*files, *known_files, *asked.preference_export.sources()]
     asked.preference_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
@@ -80,7 +84,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, reading, notes)
+        labels = asked.groups.attached(read_labels(files, reading, notes))
         if model is None:
             name = kind_of(labels).default_method
             model = configured_method(name, asked.parameter, asked.running.seed)
@@ -155,7 +159,8 @@ def _write(
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
-    tables = {"labels": _task_table(model, asked.soft), "workers": model.worker_columns()}
+    decided = asked.groups.decided(_task_table(model, asked.soft), model, labels, notes)
+    tables = {"labels": decided, "workers": model.worker_columns()}
     with together():
         if asked.save is not None:
             model.save(asked.save)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.group_options import GroupOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
@@ -72,6 +73,7 @@ class AuditOptions:
         typer.Option("--part", metavar="NAME", help="Run only this part of the audit; repeatable."),
     ] = None
     gold_columns: options.GoldColumns = None
+    groups: GroupOptions
     reading: Reading
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
@@ -105,7 +107,8 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
     _check_names(asked.part, asked.reading.declared_type)
     seed = asked.running.seed or 0
     set_threads(asked.running.threads)
-    sources = [*files, *([gold.path] if gold else [])]
+    asked.groups.check()
+    sources = [*files, *([gold.path] if gold else []), *asked.groups.sources()]
     _, document = split_output(asked.output, asked.as_json)
     folder = asked.output if document is None else None
     check_outputs(
@@ -113,12 +116,15 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
         others=filter(None, [document]),
     )  # fmt: skip
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, asked.reading, notes)
+        labels = asked.groups.attached(read_labels(files, asked.reading, notes))
         known = read_gold(gold, notes)
         parts = list(check_parts(asked.part, plan_of(labels).parts))
         require_prunable(labels, kinds, "--prune")
         with working("auditing", notes):
-            found = audit_crowd(labels, gold=known, parts=parts, random_state=seed)
+            found = audit_crowd(
+                labels, gold=known, parts=parts, options=asked.groups.part_options(),
+                random_state=seed,
+            )  # fmt: skip
             pruned = _prune(labels, kinds, asked.unlabelled, seed) if kinds else None
         manifest = describe_run(
             context, sources, method="audit", seed=seed,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.group_options import GroupOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading
 
@@ -32,6 +33,7 @@ class EvaluateOptions:
     label: options.LabelColumn = None
     type: options.Type = None
     scale: options.Scale = None
+    groups: GroupOptions
     as_json: options.Json = False
     quiet: options.Quiet = False
 
@@ -46,7 +48,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
     calibration error for more. --scale, or --type ordered, gives the mean absolute error (MAE) and
-    the quadratic weighted kappa of ordered classes.
+    the quadratic weighted kappa of ordered classes. --attributes compares groups of tasks.
     """
     from wisecrowd.cli.evaluate_answers import (
         ANSWER_FILES,
@@ -59,6 +61,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.kinds import SEQUENCES
 
+    asked.groups.check()
     places = split_output(asked.output, asked.as_json)
     check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
     reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
@@ -81,7 +84,8 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         manifest = describe_run(context, [labels, asked.truth], method="evaluate")
         sizes = len(known.rows), len(result.tasks)
         notes(f"{sizes[0]} of {sizes[1]} tasks have a truth")
-        _show(scores, *sizes, places, asked.as_json, manifest, notes)
+        by_attribute = _by_attribute(result, known, asked.groups, notes)
+        _show(scores, *sizes, places, asked.as_json, manifest, notes, by_attribute)
 
 
 def _scores(result: Any, truth: MatchedTruth, reading: Reading) -> dict[str, float]:
@@ -109,6 +113,18 @@ def _scores(result: Any, truth: MatchedTruth, reading: Reading) -> dict[str, flo
     return scores
 
 
+def _by_attribute(
+    result: Any, truth: MatchedTruth, asked: GroupOptions, notes: Any
+) -> dict[str, Any]:
+    """Return the metrics of each group of tasks, by attribute."""
+    from wisecrowd.cli.group_options import group_scores
+
+    if asked.attributes is None:
+        return {}
+    said = result.labels[truth.rows]
+    return group_scores(result.tasks[truth.rows], said, truth.classes, asked, notes)
+
+
 def _show(
     scores: dict[str, float],
     n_scored: int,
@@ -117,6 +133,7 @@ def _show(
     as_json: bool,
     manifest: Any,
     notes: Any,
+    by_attribute: dict[str, Any] | None = None,
 ) -> None:
     import numpy as np
 
@@ -132,8 +149,39 @@ def _show(
             write_result({"score": names, "value": np.array(list(scores.values()))}, table,
                          manifest, notes)  # fmt: skip
         if as_json:
-            found = {"n_scored": n_scored, "n_labels": n_labels, **scores}
+            found: dict[str, Any] = {"n_scored": n_scored, "n_labels": n_labels, **scores}
+            if by_attribute:
+                found["groups"] = {name: _plain(one) for name, one in by_attribute.items()}
             give_json(lambda: found | {"notes": notes.said}, document, manifest, notes)
     if table is None and not as_json:
         rows = [[HEADINGS[name], value] for name, value in scores.items()]
         print_text(text_table(["score", "value"], rows) + "\n")
+    if not as_json:
+        for name, one in (by_attribute or {}).items():
+            print_text("\n" + _group_text(name, one))
+
+
+def _plain(found: Any) -> dict[str, Any]:
+    """Return the metrics of groups as plain data."""
+    return {
+        "rates": {name: list(values) for name, values in found.table().items()},
+        "differences": {
+            name: {"value": value, "low": low, "high": high}
+            for name, (value, low, high) in found.differences.items()
+        },
+    }
+
+
+def _group_text(attribute: str, found: Any) -> str:
+    """Return a table of the groups and one of the differences between them."""
+    from wisecrowd.cli.terminal import text_table
+
+    table = found.table()
+    headings = [attribute, *(name.replace("_", " ") for name in table if name != "group")]
+    rows = [list(row) for row in zip(*(values.tolist() for values in table.values()), strict=True)]
+    gaps = [
+        [name.replace("_", " "), value, f"{low:.3f} to {high:.3f}"]
+        for name, (value, low, high) in found.differences.items()
+    ]
+    wide = text_table(headings, rows)
+    return wide + "\n\n" + text_table(["difference", "value", "95% interval"], gaps) + "\n"

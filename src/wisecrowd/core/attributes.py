@@ -74,17 +74,18 @@ def with_task_attributes(data: Data, table: Any) -> Data:
     >>> known.task_columns["city"].tolist()
     ['Oslo', 'Rome']
     """
-    columns = _aligned(table, data.tasks, "task")
+    columns = aligned_columns(table, data.tasks, "task")
     return replace(data, task_columns={**data.task_columns, **columns})
 
 
 def with_worker_attributes(data: Data, table: Any) -> Data:
     """Return the annotations with more worker columns; the table has a column ``worker``."""
-    columns = _aligned(table, data.workers, "worker")
+    columns = aligned_columns(table, data.workers, "worker")
     return replace(data, worker_columns={**data.worker_columns, **columns})
 
 
-def _aligned(table: Any, known: NDArray[Any], what: str) -> dict[str, NDArray[Any]]:
+def aligned_columns(table: Any, known: NDArray[Any], what: str) -> dict[str, NDArray[Any]]:
+    """Return the columns of a table of attributes in the order of known ids; None is missing."""
     columns = _columns(table)
     if what not in columns:
         raise DataError(

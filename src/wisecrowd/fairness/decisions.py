@@ -12,7 +12,7 @@ under the condition that a rate, by default the selection rate, differs by at mo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ from wisecrowd.core.attributes import Groups, as_groups
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import suggestion
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.fairness.class_program import solve_classes
+from wisecrowd.metrics.fairness import LEAST_TASKS
 
 Floats = NDArray[np.float64]
 
@@ -67,6 +68,7 @@ def decide(
     classes: Sequence[Any] | None = None,
     positive: Any = None,
     truth: Any = None,
+    min_group: int = LEAST_TASKS,
 ) -> FairDecision:
     """Decide every task so that a rate differs by at most ``epsilon`` between groups.
 
@@ -89,6 +91,9 @@ def decide(
         demographic parity holds for every class.
     truth : (n_tasks,) array-like, optional
         True classes, None where unknown.
+    min_group : int
+        Tasks of groups with fewer tasks keep their decision: the rate of one task is 0 or 1, and
+        would force that of all others.
 
     Notes
     -----
@@ -100,9 +105,9 @@ def decide(
     Examples
     --------
     >>> score = np.array([0.9, 0.8, 0.7, 0.6, 0.6, 0.4, 0.3, 0.2])
-    >>> decide(score, list("aaaabbbb"), epsilon=1.0).labels.tolist()
+    >>> decide(score, list("aaaabbbb"), epsilon=1.0, min_group=1).labels.tolist()
     [1, 1, 1, 1, 1, 0, 0, 0]
-    >>> decide(score, list("aaaabbbb"), epsilon=0.25).labels.tolist()
+    >>> decide(score, list("aaaabbbb"), epsilon=0.25, min_group=1).labels.tolist()
     [1, 1, 1, 0, 1, 1, 0, 0]
     """
     check_number("epsilon", epsilon, 0.0, 1.0)
@@ -119,6 +124,21 @@ def decide(
         raise DataError(
             f"There are {len(known.code)} groups for {len(table)} tasks; give one per task."
         )
+    check_integer("min_group", min_group, 1)
+    known, small = _large_groups(known, min_group)
+    found = _decided(table, names, known, constraint, epsilon, positive, truth)
+    return replace(found, notes=(*found.notes, *small))
+
+
+def _decided(
+    table: Floats,
+    names: NDArray[Any],
+    known: Groups,
+    constraint: str,
+    epsilon: float,
+    positive: Any,
+    truth: Any,
+) -> FairDecision:
     if table.shape[1] > 2 and positive is None:
         if constraint != "demographic-parity":
             raise ParameterError(f"{constraint} needs a positive class; name it.")
@@ -205,8 +225,6 @@ def _decide_positive(
     gap = cuts.spread(bound)
     if gap > epsilon + 1e-9:
         notes.append(f"The smallest gap that the sizes of the groups allow is {gap:.3f}.")
-    if groups.n_missing:
-        notes.append(groups.note("group"))
     return FairDecision(
         labels=names[np.where(label, chosen, second)],
         changed=label != plain,
@@ -320,7 +338,7 @@ def _decide_classes(
         / max(int((groups.code == number).sum()), 1)
         for number in range(len(groups.names))
     ]
-    notes = [groups.note("group")] if groups.n_missing else []
+    notes = []
     gap = float(np.ptp(rates, axis=0).max())
     if gap > epsilon + 1e-9:
         notes.append(f"{n_rounded} tasks were rounded; the gap is {gap:.3f}.")
@@ -337,6 +355,25 @@ def _decide_classes(
 
 
 # ------------------------------------------------------------------------------------------ inputs
+
+
+def _large_groups(groups: Groups, least: int) -> tuple[Groups, tuple[str, ...]]:
+    """Return the groups with enough tasks; others become missing, with a note."""
+    count = np.bincount(groups.code[groups.code >= 0], minlength=len(groups.names))
+    large = np.flatnonzero(count >= least)
+    if len(large) < 2:
+        sizes = ", ".join(f"{name} {n}" for name, n in zip(groups.names, count, strict=True))
+        raise DataError(
+            f"Fewer than two groups have {least} tasks ({sizes}); a bound on gaps needs them."
+        )
+    small = [name for name, n in zip(groups.names, count, strict=True) if n < least]
+    if not small:
+        return groups, ()
+    place = np.full(len(groups.names) + 1, -1, dtype=np.int32)  # the last is that of missing ones
+    place[large] = np.arange(len(large), dtype=np.int32)
+    names = tuple(groups.names[number] for number in large)
+    note = f"Groups with fewer than {least} tasks keep their decisions: {', '.join(small)}."
+    return Groups(place[groups.code], names), (note,)
 
 
 def _probabilities(probas: Any, classes: Sequence[Any] | None) -> tuple[Floats, NDArray[Any]]:
