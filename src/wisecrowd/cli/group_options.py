@@ -64,10 +64,25 @@ class GroupOptions:
         from wisecrowd.core.attributes import with_task_attributes, with_worker_attributes
 
         if self.attributes is not None:
-            data = with_task_attributes(data, attribute_table(self.attributes))
+            data = with_task_attributes(data, self._asked_columns(self.attributes))
         if self.worker_attributes is not None:
             data = with_worker_attributes(data, attribute_table(self.worker_attributes))
         return data
+
+    def _asked_columns(self, path: str) -> dict[str, list[Any]]:
+        """Return the ids and the attributes asked for, by default all."""
+        from wisecrowd.core.exceptions import ParameterError
+        from wisecrowd.core.messages.descriptions import suggestion
+
+        table = attribute_table(path)
+        for name in self.attribute or []:
+            if name not in table:
+                raise ParameterError(
+                    f"--attributes has no column {name!r}{suggestion(name, list(table))}; there "
+                    f"are {', '.join(table)}."
+                )
+        wanted = {"task", *(self.attribute or table)}
+        return {name: values for name, values in table.items() if name in wanted}
 
     def part_options(self) -> dict[str, dict[str, Any]]:
         """Return the options of the part of an audit that compares groups."""
@@ -102,8 +117,11 @@ def group_scores(
     from wisecrowd.core.messages.descriptions import suggestion
     from wisecrowd.metrics.fairness import by_group
 
-    columns = aligned_columns(attribute_table(str(asked.attributes)), np.asarray(tasks), "task")
-    names = asked.attribute or list(columns)
+    known = {str(one): place for place, one in enumerate(np.asarray(tasks).tolist())}
+    table = asked._asked_columns(str(asked.attributes))
+    kept = [row for row, one in enumerate(table.get("task", [])) if str(one) in known]
+    table = {name: [values[row] for row in kept] for name, values in table.items()}
+    columns = aligned_columns(table, np.asarray(tasks), "task")
     classes = sorted({str(one) for one in [*said, *truth]})
     positive = classes[-1] if asked.positive is None else asked.positive
     if positive not in classes:
@@ -112,13 +130,8 @@ def group_scores(
             f"{', '.join(classes)}."
         )
     found = {}
-    for name in names:
-        if name not in columns:
-            raise ParameterError(
-                f"--attributes has no column {name!r}{suggestion(name, list(columns))}; there are "
-                f"{', '.join(columns)}."
-            )
-        groups = as_groups(columns[name], name)
+    for name, column in columns.items():
+        groups = as_groups(column, name)
         texts = [np.array([str(one) for one in values], object) for values in (truth, said)]
         found[name] = by_group(*texts, groups, positive=positive)
         for note in found[name].notes:

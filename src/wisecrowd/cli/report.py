@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.group_options import GroupOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 
@@ -40,6 +41,7 @@ class ReportOptions:
     ] = None
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
+    groups: GroupOptions
     reading: Reading
     as_json: Annotated[
         bool,
@@ -71,13 +73,15 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     reading, seed = asked.reading, asked.running.seed
     truth = KnownFile.given(asked.truth, "--truth", asked.truth_columns, reading)
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, reading)
-    sources = [*files, *(file.path for file in (truth, gold) if file is not None)]
+    asked.groups.check()
+    known_files = [file.path for file in (truth, gold) if file is not None]
+    sources = [*files, *known_files, *asked.groups.sources()]
     page, document = _checked_places(asked, sources)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, reading, seed)
     declared = replace(reading, type=type_for(model, reading.declared_type))
     with Notes(asked.running.quiet) as notes:
-        labels = read_labels(files, declared, notes)
+        labels = asked.groups.attached(read_labels(files, declared, notes))
         if model is None:
             model = configured_method(kind_of(labels).default_method, asked.parameter, seed)
         manifest = describe_run(
