@@ -23,7 +23,6 @@ from wisecrowd.families.tag_chains import (
     Context,
     TagChains,
     WorkerSpans,
-    unknown_worker,
 )
 
 Ints = NDArray[np.int64]
@@ -78,7 +77,6 @@ class ChainMethod(Aggregator):
         run = model.run(self.max_iter, self.tol)
         answers = model.answers(run.counts, run.posterior.marginals)
         worth = WorkerSpans.of(problem.data, answers)
-        stranger = unknown_worker(run.counts, model.context)
         return Fit(
             answers,
             worth.accuracy,
@@ -86,12 +84,7 @@ class ChainMethod(Aggregator):
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            extra={
-                "tag_counts": np.concatenate([run.counts.tags, stranger]),
-                "start_counts": run.counts.start,
-                "step_counts": run.counts.step,
-                **worth.published(),
-            },
+            extra={**run.counts.published(model.context), **worth.published()},
         )
 
     def _fitted(self) -> ChainCounts:
