@@ -199,6 +199,8 @@ class TagChains:
     def answers(self, counts: ChainCounts, fitted: Floats | None = None) -> SequenceAnswers:
         """Return the best legal tags under the fitted parameters, their probabilities and spans.
 
+        Tokens that nobody marked stay outside of all spans.
+
         Parameters
         ----------
         counts : ChainCounts
@@ -207,7 +209,9 @@ class TagChains:
         """
         pointer = self.data.token_pointer
         logs = counts.logs(variational=self.variational)
-        path = self.kernels.best_path(self._evidence(logs.tags), pointer, logs.start, logs.step)
+        evidence = self._evidence(logs.tags)
+        evidence[outside_only(self.data, self.known)] = -np.inf
+        path = self.kernels.best_path(evidence, pointer, logs.start, logs.step)
         marginals, confidence = self.claims(counts, path, fitted)
         return SequenceAnswers(pointer, path, marginals, confidence)
 
@@ -313,6 +317,12 @@ class TagChains:
                 allowed = b > 0 if own.ndim < 3 else ...
                 total += divergence(a[allowed], b[allowed], c[allowed])
         return total
+
+
+def outside_only(data: CrowdSequences, known: Ints) -> NDArray[np.bool_]:
+    """Return (n_tokens, K) tags that are not answered: those of spans, where nobody marked any."""
+    free = ~data.marked & (known < 0)
+    return np.asarray(free[:, None] & (data.tag_scheme.type_of >= 0)[None, :])
 
 
 def unknown_worker(counts: ChainCounts, context: Context) -> Floats:

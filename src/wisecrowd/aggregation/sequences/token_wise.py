@@ -18,10 +18,15 @@ from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.sequence_answers import SequenceAnswers
-from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.task_prior import class_prior
 from wisecrowd.families.chain_method import SequenceProblem, known_of
-from wisecrowd.families.tag_chains import ChainCounts, TagChains, WorkerSpans, no_context
+from wisecrowd.families.tag_chains import (
+    ChainCounts,
+    TagChains,
+    WorkerSpans,
+    no_context,
+    outside_only,
+)
 from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
@@ -146,7 +151,7 @@ class TokenWise(Aggregator):
         given = _tokens(inside, problem)
         found = inside._fit(given)
         inside._publish(given.data, replace(found, findings=()))
-        path, marginals = legal_tags(data, dense_rows(found.probas))
+        path, marginals = legal_tags(problem, dense_rows(found.probas))
         chains = _chains(problem)
         counts = chains.counts_of(marginals)
         _, confidence = chains.claims(counts, path)
@@ -168,7 +173,7 @@ class TokenWise(Aggregator):
     def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
         data = problem.data
         found = self.method_._predict(_tokens(self.method_, problem))
-        path, marginals = legal_tags(data, dense_rows(ClassAnswers.of(found).probas))
+        path, marginals = legal_tags(problem, dense_rows(ClassAnswers.of(found).probas))
         counts = ChainCounts(self.tag_counts_, self.start_counts_, self.step_counts_)
         _, confidence = _chains(problem).claims(counts, path)
         return SequenceAnswers(data.token_pointer, path, marginals, confidence)
@@ -187,12 +192,17 @@ def _tokens(method: Aggregator, problem: SequenceProblem) -> Problem:
     return method._problem(tokens, class_prior(None, gold, tokens))
 
 
-def legal_tags(data: CrowdSequences, probas: Floats) -> tuple[NDArray[np.int32], Floats]:
-    """Return the best legal tags, and the probabilities of tags among legal sequences."""
+def legal_tags(problem: SequenceProblem, probas: Floats) -> tuple[NDArray[np.int32], Floats]:
+    """Return the best legal tags, and the probabilities of tags among legal sequences.
+
+    Tokens that nobody marked stay outside of all spans.
+    """
+    data = problem.data
     kernels = kernels_for("tag_chains", len(data.tags))
     legal = data.tag_scheme.legal
     log = np.log(np.maximum(probas, LEAST))
     start, step = legal[-1].astype(np.float64), legal[:-1].astype(np.float64)
+    can = np.where(outside_only(data, known_of(problem)), -np.inf, log)
     with np.errstate(divide="ignore"):
-        path = kernels.best_path(log, data.token_pointer, np.log(start), np.log(step))
+        path = kernels.best_path(can, data.token_pointer, np.log(start), np.log(step))
     return path, kernels.smooth(log, data.token_pointer, start, step).marginals
