@@ -207,6 +207,7 @@ KINDS: dict[str, Kind] = {
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
         audit="wisecrowd.audit.plans:SEQUENCES",
+        report="wisecrowd.reporting.plans:SEQUENCES",
     ),
 }
 
