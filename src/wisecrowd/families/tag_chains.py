@@ -154,12 +154,15 @@ class TagChains:
         Codes of known tags, -1 where unknown.
     context : Context
     variational : bool
+    other : (n_tokens, K), optional
+        Log-likelihoods of tags by something else than labels, for instance a tagger.
     """
 
     data: CrowdSequences
     known: Ints
     context: Context
     variational: bool
+    other: Floats | None = None
 
     @property
     def labels(self) -> TokenLabels:
@@ -210,7 +213,8 @@ class TagChains:
         pointer = self.data.token_pointer
         logs = counts.logs(variational=self.variational)
         evidence = self._evidence(logs.tags)
-        evidence[outside_only(self.data, self.known)] = -np.inf
+        if self.other is None:
+            evidence[outside_only(self.data, self.known)] = -np.inf
         path = self.kernels.best_path(evidence, pointer, logs.start, logs.step)
         marginals, confidence = self.claims(counts, path, fitted)
         return SequenceAnswers(pointer, path, marginals, confidence)
@@ -227,7 +231,7 @@ class TagChains:
         """
         data, pointer, scheme = self.data, self.data.token_pointer, self.data.tag_scheme
         if fitted is None:
-            evidence = self._evidence(np.log(expectation(counts.tags)))
+            evidence = self._of_labels(np.log(expectation(counts.tags)))
         else:
             table = self.context.table
             evidence = self.kernels.evidence_without_own(self.labels, counts.tags, table, fitted)
@@ -235,7 +239,7 @@ class TagChains:
         share = 1 / (1 + DEPENDENCE * np.maximum(number - 1, 0.0))
         start, step = counts.expected()
         weighted = evidence * np.repeat(share, data.length)[:, None]
-        both = [self._smooth(self._with_known(own), start, step) for own in (evidence, weighted)]
+        both = [self._smooth(self._complete(own), start, step) for own in (evidence, weighted)]
         bold, shy = (span_confidence(scheme, pointer, path, one, step) for one in both)
         spans = scheme.spans(path, pointer)
         known = self.known[pointer[spans.sequence] + spans.start] >= 0
@@ -243,13 +247,17 @@ class TagChains:
         return (both[0].marginals + both[1].marginals) / 2, limit * (bold + shy) / 2
 
     def _evidence(self, log_theta: Floats) -> Floats:
-        n_tokens = int(self.data.token_pointer[-1])
-        return self._with_known(
-            self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
-        )
+        return self._complete(self._of_labels(log_theta))
 
-    def _with_known(self, evidence: Floats) -> Floats:
-        """Make known tags certain."""
+    def _of_labels(self, log_theta: Floats) -> Floats:
+        n_tokens = int(self.data.token_pointer[-1])
+        found: Floats = self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
+        return found
+
+    def _complete(self, evidence: Floats) -> Floats:
+        """Add other evidence to that of labels, and make known tags certain."""
+        if self.other is not None:
+            evidence += self.other
         sure = self.known >= 0
         evidence[sure] = -np.inf
         evidence[sure, self.known[sure]] = 0.0

@@ -182,14 +182,15 @@ class TokenWise(Aggregator):
 def _chains(problem: SequenceProblem) -> TagChains:
     """Return the chains that judge the spans."""
     data = problem.data
-    return TagChains(data, known_of(problem), no_context(data.tag_scheme), variational=True)
+    context, other = no_context(data.tag_scheme), problem.prior.evidence
+    return TagChains(data, known_of(problem), context, variational=True, other=other)
 
 
 def _tokens(method: Aggregator, problem: SequenceProblem) -> Problem:
     """Return the problem of the method for classes: its tasks are the tokens."""
     tokens, known = problem.data.to_labels(), problem.prior.gold
     gold = None if known is None else np.append(tokens.classes, [None])[known]
-    return method._problem(tokens, class_prior(None, gold, tokens))
+    return method._problem(tokens, class_prior(problem.prior.tokens, gold, tokens))
 
 
 def legal_tags(problem: SequenceProblem, probas: Floats) -> tuple[NDArray[np.int32], Floats]:
@@ -202,7 +203,9 @@ def legal_tags(problem: SequenceProblem, probas: Floats) -> tuple[NDArray[np.int
     legal = data.tag_scheme.legal
     log = np.log(np.maximum(probas, LEAST))
     start, step = legal[-1].astype(np.float64), legal[:-1].astype(np.float64)
-    can = np.where(outside_only(data, known_of(problem)), -np.inf, log)
+    can = log
+    if problem.prior.tokens is None:
+        can = np.where(outside_only(data, known_of(problem)), -np.inf, log)
     with np.errstate(divide="ignore"):
         path = kernels.best_path(can, data.token_pointer, np.log(start), np.log(step))
     return path, kernels.smooth(log, data.token_pointer, start, step).marginals
