@@ -196,7 +196,7 @@ class TokenTagger:
                 logs = torch.log_softmax(_call(network, x, mask), dim=-1)
                 loss = -(wanted * logs).sum(dim=-1)[mask].mean()
                 step.zero_grad()
-                loss.backward()
+                torch.autograd.backward(loss)
                 step.step()
                 n = float(mask.sum())
                 total, count = total + n * float(loss.detach()), count + n
@@ -279,10 +279,10 @@ class TokenTagger:
         from safetensors.torch import save as to_bytes
 
         self._require_fitted()
-        linear = self.network_.head
+        dim = int(self.network_.state_dict()["head.weight"].shape[1]) if self.head else 0
         state = {
             "classes_": self.classes_, "scheme_": self.scheme_, "history_": self.history_,
-            "head": self.head, "dim": linear.in_features if self.head else 0,
+            "head": self.head, "dim": dim,
         }  # fmt: skip
         weights = {name: one.contiguous() for name, one in self.network_.state_dict().items()}
         save_state(path, KIND, state, files={FILE: to_bytes(weights)})
