@@ -26,7 +26,8 @@ NAMES = (
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_audit_kinds", "trust_confidence", "trust_crash", "trust_determinism",
+        "trust_audit_kinds", "trust_audit_spans", "trust_confidence", "trust_crash",
+        "trust_determinism",
         "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
         "calibration",
     ),

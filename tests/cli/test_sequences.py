@@ -149,3 +149,15 @@ def test_unknown_tags_are_refused_with_their_place(tmp_path, monkeypatch, capfd,
     options = ["--type", "sequences", "--classes", "O,B-PER,I-PER", "-q"]
     assert run(["aggregate", "tags.csv", *options]) == 3
     assert message in capfd.readouterr().err
+
+
+def test_unknown_types_of_spans_and_a_truth_about_other_tasks(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "spans.csv").write_text("task,worker,start,end,label\nd,ann,0,5,LOK\n")
+    options = ["--type", "sequences", "--classes", "LOC,PER", "-q"]
+    assert run(["aggregate", "spans.csv", *options]) == 3
+    assert "The type 'LOK' (did you mean 'LOC'?) in row 1 of spans.csv" in capfd.readouterr().err
+    assert run(["aggregate", "spans.csv", "--type", "sequences", "-o", "found.csv", "-q"]) == 0
+    (tmp_path / "truth.csv").write_text("task,tags\nother,O O\n")
+    assert run(["evaluate", "found.csv", "--truth", "truth.csv", "-q"]) == 3
+    assert "truth.csv names none of the tasks of found.csv" in capfd.readouterr().err

@@ -111,14 +111,14 @@ class SpanHabits(Part):
         name, did = DID[HABITS[h]]
         who = np.flatnonzero(self.habit[:, h])
         who = who[np.argsort(-self.rate[who, h].round(9), kind="stable")]
-        ids, share = self.workers[who], float(self.n_spans[who].sum() / max(self.n_spans.sum(), 1))
+        ids = self.workers[who]
         of = {"missed": "spans of the others", "too_short": "spans of several tokens",
               "split": "spans of several tokens"}.get(HABITS[h], "spans")  # fmt: skip
         detail = ""
         if HABITS[h] == "wrong_type":
             detail = f" The most frequent confusions of the first are {self._confused(who[0])}."
         return Finding(
-            name, "medium" if share >= 0.2 else "low", float(self.rate[who[0], h]),
+            name, "low", float(self.rate[who[0], h]),
             tuple(ids.tolist()),
             f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}) {did}, in up to "
             f"{self.rate[who[0], h]:.0%} of the {of}, which is the score; {self.typical[h]:.0%} is "

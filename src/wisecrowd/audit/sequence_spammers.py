@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 FEWEST = 8  # sequences of a worker who is tested, and spans of one who is called random
-LITTLE = 0.5  # share of the typical agreement that a random worker certainly does not reach
+LITTLE = 0.4  # share of the typical agreement that a random worker certainly does not reach
 SURE = 1.645  # standard errors: one-sided 95%
 WIDTH = 1.959963984540054
 NOTHING = 0.02  # spans per span of the others, up to which a worker marks nothing
@@ -130,7 +130,7 @@ def find_sequence_spammers(
     equal types. Tags of a sequence depend on each other, so the standard error is one over
     sequences. A worker with eight spans or more is *random* if :math:`\kappa_j = 0` is not
     rejected, although it would be at twice the critical value for a typical worker, and if
-    :math:`\kappa_j` is, with 95% confidence, under half of the typical one. A worker marks
+    :math:`\kappa_j` is, with 95% confidence, under 0.4 of the typical one. A worker marks
     *nothing* if the number of spans is below 2% of those that the others support, and if that is
     not explained by a worker who marks a quarter of what the median worker does.
 

@@ -269,8 +269,9 @@ class _SpanRows:
         if (kind < 0).any():
             row = rows[int(np.argmax(kind < 0))]
             raise DataError(
-                f"The type {self.label[row]!r} in {self.places.where(_only(row, len(self.start)))} "
-                "is not among the declared classes; correct it, or add it."
+                f"The type {self.label[row]!r}{suggestion(self.label[row], list(scheme.types))} in "
+                f"{self.places.where(_only(row, len(self.start)))} is not among the declared "
+                "classes; correct it, or add it to them."
             )
         own = length[self.task]
         pointer = np.append(0, np.cumsum(own))
