@@ -161,3 +161,6 @@ def test_unknown_types_of_spans_and_a_truth_about_other_tasks(tmp_path, monkeypa
     (tmp_path / "truth.csv").write_text("task,tags\nother,O O\n")
     assert run(["evaluate", "found.csv", "--truth", "truth.csv", "-q"]) == 3
     assert "truth.csv names none of the tasks of found.csv" in capfd.readouterr().err
+    (tmp_path / "truth.csv").write_text("task,tags\nd,B-LOK\n")
+    assert run(["aggregate", "spans.csv", "--type", "sequences", "--gold", "truth.csv", "-q"]) == 0
+    assert capfd.readouterr().out.splitlines()[1] == "d,0,5,LOK,1"
