@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
-FEWEST = 8  # sequences of a worker who is tested, and spans of one who is called random
+FEWEST = 8  # sequences of a worker who is tested; spans, of one who is called random
 LITTLE = 0.4  # share of the typical agreement that a random worker certainly does not reach
 SURE = 1.645  # standard errors: one-sided 95%
 WIDTH = 1.959963984540054
@@ -128,10 +128,10 @@ def find_sequence_spammers(
     The types of a worker's tags are compared with those that the other workers support, token by
     token, as :math:`\kappa_j = (o_j - e_j) / (1 - e_j)` with the observed and the expected share of
     equal types. Tags of a sequence depend on each other, so the standard error is one over
-    sequences. A worker with eight spans or more is *random* if :math:`\kappa_j = 0` is not
-    rejected, although it would be at twice the critical value for a typical worker, and if
-    :math:`\kappa_j` is, with 95% confidence, under 0.4 of the typical one. A worker marks
-    *nothing* if the number of spans is below 2% of those that the others support, and if that is
+    sequences. A worker with eight spans, where the others support eight, is *random* if
+    :math:`\kappa_j = 0` is not rejected, although it would be at twice the critical value for a
+    typical worker, and if :math:`\kappa_j` is, with 95% confidence, under 0.4 of the typical
+    one. A worker marks *nothing* if the number of spans is below 2% of those that the others support, and if that is
     not explained by a worker who marks a quarter of what the median worker does.
 
     Examples
@@ -174,7 +174,8 @@ def find_sequence_spammers(
         raise NotApplicable("Workers cannot be compared: there are too few spans.")
     return SequenceSpammers(
         data.workers, n, spans, expected, kappa, kappa - WIDTH * error, kappa + WIDTH * error,
-        marked, testable, nothing, silent & ~nothing & (spans >= FEWEST), typical,
+        marked, testable, nothing,
+        silent & ~nothing & (np.minimum(spans, expected) >= FEWEST), typical,
     )  # fmt: skip
 
 

@@ -147,5 +147,5 @@ def test_bad_input_is_one_sentence(texts, options, rows, error, message):
 
 
 def test_it_must_be_fitted_first():
-    with pytest.raises(NotFittedError, match="call fit"):
+    with pytest.raises(NotFittedError, match="fit it to texts"):
         tagger().predict([[1, 2]])

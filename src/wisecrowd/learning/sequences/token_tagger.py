@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from wisecrowd.core.exceptions import DataError, ParameterError, not_fitted
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_flag, check_integer, check_number
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.sequence_answers import joined
@@ -170,7 +171,7 @@ class TokenTagger:
         if not self.head and dim != n:
             raise ParameterError(
                 f"module returned {dim} outputs per token for {n} tags; return one for each, or "
-                "give head=True."
+                f"give {parameter('head', True)}."
             )
         return _Tagger(encoder, nn.Linear(dim, n) if self.head else nn.Identity())
 
@@ -212,7 +213,7 @@ class TokenTagger:
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "network_"):
-            raise not_fitted("This TokenTagger is not fitted yet; call fit(X, data) first.")
+            raise not_fitted("This TokenTagger is not fitted; fit it to texts and labels first.")
 
     # ---------------------------------------------------------------------------------- predict
 
