@@ -131,8 +131,9 @@ def find_sequence_spammers(
     sequences. A worker with eight spans, where the others support eight, is *random* if
     :math:`\kappa_j = 0` is not rejected, although it would be at twice the critical value for a
     typical worker, and if :math:`\kappa_j` is, with 95% confidence, under 0.4 of the typical
-    one. A worker marks *nothing* if the number of spans is below 2% of those that the others support, and if that is
-    not explained by a worker who marks a quarter of what the median worker does.
+    one. A worker marks *nothing* if the number of spans is below 2% of those that the others
+    support, and if that is not explained by a worker who marks a quarter of what the median worker
+    does.
 
     Examples
     --------
