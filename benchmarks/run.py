@@ -27,13 +27,15 @@ NAMES = (
 )  # fmt: skip
 GROUPS = {
     "trust": (
-        "trust_audit_kinds", "trust_confidence", "trust_crash", "trust_determinism",
+        "trust_audit_kinds", "trust_audit_spans", "trust_confidence", "trust_crash",
+        "trust_determinism",
         "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
         "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
         "audit_kinds", "number_fits", "million_votes", "spans",
+        "span_learning",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

@@ -145,6 +145,8 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     scored = {span for span in found if span[0] in known}
     if not known:
         raise DataError(f"{truth.path} names no task; give one task and its tags per row.")
+    if about and not about & known:
+        raise DataError(f"{truth.path} names none of the tasks of {path}; compare the ids.")
     return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
 
 
