@@ -30,12 +30,16 @@ from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.set_answers import SetAnswers
+from wisecrowd.core.set_truth import set_prior
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
+SETS = "sets"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -206,6 +210,17 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
+    ),
+    SETS: Kind(
+        name=SETS,
+        container=CrowdSets,
+        answers=SetAnswers,
+        methods="wisecrowd.aggregation.sets",
+        default_method="shared-two-coin",
+        prior=set_prior,
+        scorer="wisecrowd.inference.scorers:SetScorer",
+        example="wisecrowd.testing.crowds:small_sets",
+        symmetries=symmetries.SETS,
     ),
 }
 
