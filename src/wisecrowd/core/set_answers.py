@@ -37,7 +37,7 @@ class SetAnswers(Answers):
     shown: ClassVar[tuple[str, ...]] = ("labels",)
     saves: ClassVar[Mapping[str, Saved]] = {
         "probas_": SavedArray("N K", "probability"),
-        "chosen_": SavedArray("N K", "flag"),
+        "members_": SavedArray("N K", "flag"),
         "labels_": SavedArray("N", "label"),
         "worker_accuracy_": SavedArray("J", "probability"),
         "worker_accuracy_error_": SavedArray("J", "amount"),
@@ -50,7 +50,7 @@ class SetAnswers(Answers):
     @classmethod
     def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
         """Return the answers that a fit has published, for some of its tasks."""
-        return cls(learned["probas_"][rows], learned["chosen_"][rows])
+        return cls(learned["probas_"][rows], learned["members_"][rows])
 
     def attributes(self, known: Learned) -> dict[str, Any]:
         """Return probabilities, chosen classes, and the sets as text."""
@@ -58,7 +58,7 @@ class SetAnswers(Answers):
         pointer = np.append(0, np.cumsum(self.chosen.sum(axis=1)))
         return {
             "probas_": self.probas,
-            "chosen_": self.chosen,
+            "members_": self.chosen,
             "labels_": joined_sets(members, pointer, known["classes_"]),
         }
 
@@ -76,7 +76,7 @@ class SetAnswers(Answers):
     @classmethod
     def task_columns(cls, learned: Learned) -> Columns:
         """Return the set of each task, and the number of its classes."""
-        return {"labels": learned["labels_"], "set_size": learned["chosen_"].sum(axis=1)}
+        return {"labels": learned["labels_"], "set_size": learned["members_"].sum(axis=1)}
 
     @classmethod
     def soft_columns(cls, learned: Learned) -> Columns:
@@ -101,6 +101,5 @@ class SetAnswers(Answers):
 
     @classmethod
     def counts(cls, learned: Learned) -> dict[str, int]:
-        """Return the number of classes in all sets, and of empty sets."""
-        size = learned["chosen_"].sum(axis=1)
-        return {"classes in sets": int(size.sum()), "empty sets": int((size == 0).sum())}
+        """Return the number of classes in all sets."""
+        return {"members": int(learned["members_"].sum())}

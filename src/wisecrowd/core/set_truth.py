@@ -50,6 +50,11 @@ class KnownSets(NamedTuple):
     known: Mask
     members: Mask
 
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The tasks with a truth."""
+        return np.flatnonzero(self.known)
+
 
 def set_prior(task_prior: Any, gold: Any, data: CrowdSets) -> SetPrior:
     """Return known sets and the probabilities of classes, checked."""

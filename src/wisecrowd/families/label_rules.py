@@ -5,7 +5,8 @@ the classes without a parent) form blocks. At most one class of an exclusive gro
 class outside of all groups is a block of its own. Given the parent, a block chooses one of its
 members or none,
 
-.. math:: P(z) = \prod_{b:\,z_{parent(b)} = 1} \beta_{z_b}, \qquad \beta_{none} + \sum_k \beta_k = 1,
+.. math::
+    P(z) = \prod_{b:\,z_{parent(b)} = 1} \beta_{z_b}, \qquad \beta_{none} + \sum_k \beta_k = 1,
 
 so that sums over all allowed sets are exact and linear in the number of classes.
 """
@@ -284,6 +285,4 @@ def _refuse_circles(parent: Ints, classes: NDArray[Any]) -> None:
         above = np.where(above >= 0, parent[above], -1)
     if (above >= 0).any():
         name = classes[int(np.argmax(above >= 0))]
-        raise ParameterError(
-            f"implies leads from {name!r} to a circle of classes; remove one step."
-        )
+        raise ParameterError(f"implies leads from {name!r} to a circle of classes; break it.")

@@ -1,4 +1,4 @@
-"""SetMethod: base of the methods for sets, with the choice of classes and what workers are worth."""
+"""SetMethod: base of the methods for sets, the choice of classes, and the worth of workers."""
 
 from __future__ import annotations
 

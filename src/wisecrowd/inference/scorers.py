@@ -303,7 +303,7 @@ class SetScorer:
 
     def score(self, model: Any, truth: KnownSets) -> dict[str, float]:
         """Return the scores of sets and probabilities."""
-        return set_scores(truth, model.chosen_, model.probas_)
+        return set_scores(truth, model.members_, model.probas_)
 
     def plan(self, data: CrowdSets) -> ScoringPlan:
         """Return the sets to hide, in folds."""
@@ -316,7 +316,7 @@ class SetScorer:
     def claim(self, model: Any, data: CrowdSets) -> dict[str, float]:
         """Return the expected share of wrong decisions about single classes."""
         p = model.probas_[data.labels_per_task > 0]
-        wrong = np.where(model.chosen_[data.labels_per_task > 0], 1 - p, p)
+        wrong = np.where(model.members_[data.labels_per_task > 0], 1 - p, p)
         return {"hamming_expected": float(np.mean(wrong))}
 
     def agreement(self, one: Any, other: Any) -> float:

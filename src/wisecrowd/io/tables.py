@@ -376,6 +376,8 @@ def read_known(
     format: str = AUTO,
     encoding: str = "utf-8",
     remedy: str = DEFAULT_REMEDY,
+    *,
+    keep_empty: bool = False,
 ) -> tuple[Any, str | None]:
     """Read known classes, and return with them a sentence on the columns where it guessed.
 
@@ -389,6 +391,8 @@ def read_known(
         What the columns of the annotations are called: taken if this file has them too.
     remedy : str
         What to do if the columns cannot be told.
+    keep_empty : bool
+        Whether an empty cell is an answer, as the empty set is; otherwise its row is left out.
     """
     import pyarrow as pa
 
@@ -407,8 +411,13 @@ def read_known(
             raise DataError(f"{first_row_is_data(header, source.name)}.") from None
         raise DataError(f"{source.name}: {error}") from None
     values = {role: frame.column(found[role]) for role in ("task", "label")}
-    present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
-    table = pa.table(values).filter(pa.array(present))
+    table = pa.table(values)
+    if keep_empty:
+        filled = ["" if x is None else x for x in values["label"].to_pylist()]
+        table = table.set_column(1, "label", pa.array(filled))
+    else:
+        present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
+        table = table.filter(pa.array(present))
     _refuse_two_classes(table, source)
     return table, None if note is None else f"{source.name}: {note}"
 

@@ -15,7 +15,7 @@ from wisecrowd.core.messages.option_spelling import for_reader, parameter
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit, dense_rows
-from wisecrowd.core.saved_attributes import Saved, SavedValue
+from wisecrowd.core.saved_attributes import Saved, SavedValue, number_between
 from wisecrowd.core.set_answers import SetAnswers
 from wisecrowd.core.sets import OUT_AND_IN
 from wisecrowd.core.task_prior import class_prior
@@ -56,8 +56,10 @@ class BinaryRelevance(SetMethod):
         Probability of every class; rows do not sum to one. They are less extreme than the
         method's, because sets of a task depend on each other: n of them count as
         n / (1 + 0.3 (n - 1)).
-    chosen_ : (n_tasks, n_classes) bool
+    members_ : (n_tasks, n_classes) bool
         The classes of each task as a table.
+    doubt_ : float
+        Smallest probability of a class, 1 / (2 n_tasks + 4): few tasks give no certainty.
     worker_accuracy_, worker_accuracy_error_ : (n_workers,)
         Expected share of right decisions about single classes.
     worker_sensitivity_, worker_false_alarm_ : (n_workers,)
@@ -90,6 +92,7 @@ class BinaryRelevance(SetMethod):
             lambda value: isinstance(value, list) and all(isinstance(m, Aggregator) for m in value),
             "a list of methods",
         ),
+        "doubt_": number_between(0.0, 0.25),
     }
 
     def __post_init__(self) -> None:
@@ -144,14 +147,16 @@ class BinaryRelevance(SetMethod):
             fits.append(found)
             methods.append(inside)
         probas = _probabilities([found.probas for found in fits])
+        # The rule of succession, with half a task more with each class and half a task without.
+        doubt = 0.5 / (np.count_nonzero(problem.data.labels_per_task) + 2)
         worth = WorkerSets.of(problem.data, probas)
         return Fit(
-            self._honest(probas, problem),
+            self._honest(probas, problem, doubt),
             worth.accuracy,
             worth.error,
             n_iter=max(found.n_iter for found in fits),
             converged=all(found.converged for found in fits),
-            extra={"methods": methods, **worth.published()},
+            extra={"methods": methods, "doubt": doubt, **worth.published()},
         )
 
     def _predict(self, problem: SetProblem) -> SetAnswers:
@@ -159,14 +164,16 @@ class BinaryRelevance(SetMethod):
             ClassAnswers.of(inside._predict(_one_class(inside, problem, k))).probas
             for k, inside in enumerate(self.methods_)
         ]
-        return self._honest(_probabilities(found), problem)
+        return self._honest(_probabilities(found), problem, self.doubt_)
 
-    def _honest(self, probas: Floats, problem: SetProblem) -> SetAnswers:
-        return self._answers(tempered(probas, problem.data, problem.prior.known))
+    def _honest(self, probas: Floats, problem: SetProblem, doubt: float) -> SetAnswers:
+        known = problem.prior.known
+        found = tempered(probas, problem.data, known) * (1 - 2 * doubt) + doubt
+        return self._answers(found if known is None else np.where(known[:, None], probas, found))
 
 
 def _one_class(method: Aggregator, problem: SetProblem, k: int) -> Problem:
-    """Return the problem of the method for classes: is class ``k`` in the set?"""
+    """Return the problem of the method for classes: whether class ``k`` is in the set."""
     labels, prior = problem.data.to_labels(k), problem.prior
     gold = rows = None
     if prior.known is not None and prior.members is not None:

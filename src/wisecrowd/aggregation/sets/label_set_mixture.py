@@ -71,7 +71,7 @@ class LabelSetMixture(MixtureMethod):
     probas_ : (n_tasks, n_classes)
         Probability of every class; rows do not sum to one. They are less extreme than the model's,
         because sets of a task depend on each other: n of them count as n / (1 + 0.3 (n - 1)).
-    chosen_ : (n_tasks, n_classes) bool
+    members_ : (n_tasks, n_classes) bool
         The classes of each task as a table.
     prototypes_ : (n_prototypes, n_classes)
         Probability of every class in each prototype, given that the class it implies is in the set;
@@ -120,9 +120,12 @@ class LabelSetMixture(MixtureMethod):
     exclusive: Any = None
     implies: Any = None
 
-    # The choice of the number of prototypes hides annotations, of which a repeated one is two.
-    promises = Tags(monotone=True, likelihood=True, exact_replication=False)
     footprint = Footprint(cell=400.0)
+
+    def tags(self) -> Tags:
+        """Return the properties; the choice of the number of prototypes hides random sets."""
+        auto = is_auto(self.n_prototypes)
+        return replace(self.promises, stochastic=auto, exact_replication=not auto)
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()

@@ -41,7 +41,7 @@ class SetVote(SetMethod):
     probas_ : (n_tasks, n_classes)
         Shares of the votes, with half a vote for and half a vote against each class. Tasks without
         sets have the shares of all votes.
-    chosen_ : (n_tasks, n_classes) bool
+    members_ : (n_tasks, n_classes) bool
         The classes of each task as a table.
     shares_ : (n_classes,)
         Shares of all votes.

@@ -41,7 +41,7 @@ class SharedTwoCoin(MixtureMethod):
     probas_ : (n_tasks, n_classes)
         Probability of every class; rows do not sum to one. They are less extreme than the model's,
         because sets of a task depend on each other: n of them count as n / (1 + 0.3 (n - 1)).
-    chosen_ : (n_tasks, n_classes) bool
+    members_ : (n_tasks, n_classes) bool
         The classes of each task as a table.
     sensitivity_, false_alarm_ : (n_workers, n_classes)
         Expected rates of each worker.
