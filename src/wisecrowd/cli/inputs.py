@@ -160,11 +160,12 @@ class KnownFile(NamedTuple):
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
-        preferred = {"task": self.reading.task, "label": self.reading.label}
+        empty = (kind or self.reading.declared_type) == SETS
+        label = self.reading.label or ("labels" if empty else None)
+        preferred = {"task": self.reading.task, "label": label}
         remedy = f"name both with {self.option}-columns TASK,LABEL, or {DEFAULT_REMEDY}"
         if self.option not in ("--truth", "--gold"):
             remedy = DEFAULT_REMEDY
-        empty = (kind or self.reading.declared_type) == SETS
         table, note = read_known(
             self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
         )

@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 POOLED = 30.0  # pseudo-labels of the rates of all classes in those of each class
 PROTOTYPE = 0.5  # pseudo-tasks with the shares of classes, in every prototype
+LEAST_DOUBT = 1e-6  # of the model's probabilities, beyond which rounding would show
 SURE = 1e5  # log-odds of known classes
 DEPENDENCE = 0.3  # between the sets of a task, in probabilities of answers
 
@@ -258,7 +259,7 @@ class SetMixture:
 def tempered(probas: Floats, data: CrowdSets, known: Mask | None = None) -> Floats:
     """Return less extreme probabilities: n dependent sets count as n / (1 + 0.3 (n - 1))."""
     heat = 1 + DEPENDENCE * np.maximum(data.total_weight - 1, 0.0)
-    p = np.clip(probas, LEAST, 1 - LEAST)
+    p = np.clip(probas, LEAST_DOUBT, 1 - LEAST_DOUBT)
     odds = (np.log(p) - np.log1p(-p)) / heat[:, None]
     found = 1 / (1 + np.exp(-odds))
     return found if known is None else np.where(known[:, None], probas, found)
