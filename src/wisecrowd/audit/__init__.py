@@ -32,6 +32,8 @@ LOCATIONS = {
     "find_fast_workers": "response_times",
     "find_label_outliers": "label_distribution",
     "find_number_spammers": "number_spammers",
+    "find_one_box_workers": "set_habits",
+    "find_set_spammers": "set_spammers",
     "find_shared_errors": "shared_errors",
     "find_side_bias": "pair_sides",
     "find_spammers": "spammers",
@@ -39,6 +41,7 @@ LOCATIONS = {
     "find_tie_habits": "pair_ties",
     "identifiability_report": "identifiability",
     "measure_agreement": "agreement_report",
+    "measure_set_agreement": "set_agreement_report",
     "prune": "pruning",
 }
 
@@ -71,6 +74,9 @@ if TYPE_CHECKING:
     from wisecrowd.audit.pruning import clean as clean
     from wisecrowd.audit.pruning import prune as prune
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
+    from wisecrowd.audit.set_agreement_report import measure_set_agreement as measure_set_agreement
+    from wisecrowd.audit.set_habits import find_one_box_workers as find_one_box_workers
+    from wisecrowd.audit.set_spammers import find_set_spammers as find_set_spammers
     from wisecrowd.audit.shared_errors import find_shared_errors as find_shared_errors
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature

@@ -91,6 +91,15 @@ PAIRS = AuditPlan(
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
     prunable=("spammers",),
 )
+SETS = AuditPlan(
+    parts={
+        "spammers": "wisecrowd.audit.set_spammers:find_set_spammers",
+        "habits": "wisecrowd.audit.set_habits:find_one_box_workers",
+        "agreement": "wisecrowd.audit.set_agreement_report:measure_set_agreement",
+    },
+    shared={"view": "wisecrowd.audit.set_view:set_view"},
+    prunable=("spammers",),
+)
 
 
 def plan_of(data: Annotations) -> AuditPlan:

@@ -220,6 +220,8 @@ KINDS: dict[str, Kind] = {
         prior=set_prior,
         scorer="wisecrowd.inference.scorers:SetScorer",
         example="wisecrowd.testing.crowds:small_sets",
+        audit="wisecrowd.audit.plans:SETS",
+        report="wisecrowd.reporting.plans:SETS",
         symmetries=symmetries.SETS,
     ),
 }

@@ -110,6 +110,22 @@ PAIRS = ReportPlan(
     worker_findings=f"{_SAME}.kind_commands:PAIR_WORKER_FINDINGS",
     methods=("bradley-terry", "crowd-bt", "davidson", "worker-ties"),
 )
+SETS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.set_content:verdict",
+        "workers": f"{_SAME}.set_content:workers",
+        "classes": f"{_SAME}.set_content:classes",
+        "tasks": f"{_SAME}.set_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.kind_sections:SET_SECTIONS",
+    commands=f"{_SAME}.kind_commands:SET_COMMANDS",
+    calls=f"{_SAME}.kind_commands:SET_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:SET_WORKER_FINDINGS",
+    methods=("set-vote", "shared-two-coin", "label-set-mixture"),
+)
 
 
 def report_plan(data: Annotations) -> ReportPlan:
