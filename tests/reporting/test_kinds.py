@@ -1,4 +1,4 @@
-"""Reports on numbers, pairs and ordered classes."""
+"""Reports on numbers, pairs, sets and ordered classes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.reporting import kind_charts
 from wisecrowd.reporting.document import report
 from wisecrowd.reporting.renderer import render
@@ -39,6 +40,13 @@ def crowd(kind, names=None, seed=0):
         outcome = (win[left] - win[right] + rng.logistic(size=480) < 0).astype(int)
         outcome = np.where(worker == 7, 1 - outcome, outcome)
         return CrowdPairs.from_arrays(None, workers[worker], items[left], items[right], outcome)
+    if kind == "sets":
+        truth = rng.random((60, 4)) < [0.7, 0.5, 0.3, 0.4]
+        ticked = rng.random((480, 4)) < np.where(truth[task], 0.85, 0.1)
+        ticked &= (worker < 7)[:, None] | (np.cumsum(ticked, axis=1) == 1)
+        classes = np.array([*(names or "abcd")[:3], "d"], dtype=object)
+        sets = [classes[one].tolist() for one in ticked]
+        return CrowdSets.from_arrays(tasks[task], workers[worker], sets, classes=classes.tolist())
     seen = rng.normal(2, 1.2, 60)[task] + rng.normal(0, 0.6, 480) + 1.5 * (worker == 7)
     return CrowdLabels.from_arrays(
         tasks[task], workers[worker], np.clip(np.rint(seen), 0, 4).astype(int), classes=range(5),
@@ -50,6 +58,7 @@ SECTIONS = {
     "numbers": ["verdict", "next", "workers", "tasks", "shared", "methods", "health", "reproduce"],
     "pairs": ["verdict", "next", "ranking", "workers", "sides", "contradictions", "connectivity",
               "methods", "health", "reproduce"],
+    "sets": ["verdict", "next", "workers", "classes", "tasks", "methods", "health", "reproduce"],
     "ordered": ["verdict", "next", "workers", "tasks", "classes", "network", "methods", "bias",
                 "health", "reproduce"],
 }  # fmt: skip
@@ -92,7 +101,8 @@ def test_summary_is_json_and_renders_again(made):
 
 def test_the_odd_worker_is_flagged(made):
     kind, page = made
-    wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers"}
+    wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers",
+              "sets": "one-box-workers"}  # fmt: skip
     steps = {step["id"]: step for step in page.summary["next"]}
     assert steps[wanted[kind]]["affected"] == ["w7"]
     row = next(row for row in page.summary["workers"]["rows"] if row["worker"] == "w7")

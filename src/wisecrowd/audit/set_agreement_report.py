@@ -69,11 +69,11 @@ class SetAgreementReport(Part):
             ))  # fmt: skip
         if self.n_tasks < FEWEST:
             return found
-        if self.alpha < AT_CHANCE:
+        if self.alpha < AT_CHANCE and not (self.high >= UNCLEAR).any():
             found.append(Finding(
                 "agreement-at-chance", "high", 1 - self.alpha, (),
-                f"Workers hardly agree on sets: alpha is {self.alpha:.2f}, where 0 is chance and 1 "
-                "is perfect; the score is one minus alpha.",
+                f"Workers hardly agree on sets or on any class: alpha of sets is {self.alpha:.2f}, "
+                "where 0 is chance and 1 is perfect; the score is one minus alpha.",
                 "Check the task and label columns; explain the classes better, with examples.",
             ))  # fmt: skip
             return found
@@ -83,7 +83,7 @@ class SetAgreementReport(Part):
             ids = self.classes[unclear]
             worst = float(self.class_alpha[unclear[0]])
             found.append(Finding(
-                "unclear-classes", "low", 1 - worst, tuple(ids.tolist()),
+                "unclear-classes", "info", 1 - worst, tuple(ids.tolist()),
                 f"Workers hardly agree on when {describe_ids(ids)} applies: alpha is below "
                 f"{UNCLEAR} with 95% confidence ({worst:.2f} at worst; the score is one minus "
                 "it).",

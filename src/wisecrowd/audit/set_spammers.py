@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 FEWEST = 8  # sets of a worker who is tested
 LITTLE = 1 / 4  # share of the typical information, which grows with the squared correlation
-SURE = 1.645  # standard errors: one-sided 95%
+SURE = 2.576  # standard errors: one-sided 99.5%, because every worker is tested
 WIDTH = 1.959963984540054
 SAME_SET = 1e-3  # probability that an honest worker gives one set to all of its tasks
 
@@ -126,7 +126,7 @@ def find_set_spammers(
     The test is the correlation :math:`r_j` of a worker's ticks with the shares of the others' ticks
     (:mod:`wisecrowd.audit.set_view`). A worker is *unrelated* if independence is not rejected at
     ``level``, although a typical worker with as many sets would be at twice the critical value, and
-    if the correlation is, with 95% confidence, under half of the typical one. It is *against* the
+    if the correlation is, with 99.5% confidence, under half of the typical one. It is *against* the
     others if the correlation is negative at a false discovery rate of ``level``, and *constant* if
     all of its sets are equal, where others would all give that set with a probability below .001.
 
