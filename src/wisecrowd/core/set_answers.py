@@ -34,7 +34,6 @@ class SetAnswers(Answers):
     probas: Floats
     chosen: Mask
 
-    shown: ClassVar[tuple[str, ...]] = ("labels",)
     saves: ClassVar[Mapping[str, Saved]] = {
         "probas_": SavedArray("N K", "probability"),
         "members_": SavedArray("N K", "flag"),
