@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 
+import numpy as np
 import pytest
 
 from wisecrowd.cli.main import run
@@ -73,3 +74,16 @@ def test_a_bad_set_names_file_and_row(tmp_path, capfd):
     path.write_text("task,worker,label\ns,a,x\ns,b,x|x\n")
     assert run(["aggregate", str(path), "--type", "sets", "-q"]) == 3
     assert "bad.csv has the class 'x' twice" in capfd.readouterr().err
+
+
+def test_train_and_predict(topics, capfd):
+    rng = np.random.default_rng(0)
+    np.save("X.npy", rng.normal(size=(60, 3)))
+    command = ["train", "X.npy", "topics/answers.csv", "--type", "sets", "-p", "max_iter=2"]
+    assert run([*command, "-o", "model", "--json", "-q"]) == 0
+    assert json.loads(capfd.readouterr().out)["method"] == "raykar-sets"
+    assert run(["predict", "model", "X.npy", "-o", "predicted.csv", "-q"]) == 0
+    with open("predicted.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 60
+    assert list(rows[0])[:3] == ["task", "labels", "p_a"]

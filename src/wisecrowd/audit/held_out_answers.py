@@ -103,8 +103,8 @@ def _judge_sets(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
     """Return the log-probability of hidden sets under the common judge of sets."""
     from wisecrowd.inference.held_out_sets import score_hidden_sets
 
-    rows = (data.select_annotations(some) for some in (visible, hidden))
-    return score_hidden_sets(*rows, fit.probas_)
+    shown, rest = (data.select_annotations(some) for some in (visible, hidden))
+    return score_hidden_sets(shown, rest, fit.probas_)
 
 
 _JUDGES = {CrowdNumbers: _judge_numbers, CrowdSets: _judge_sets}  # votes otherwise

@@ -217,6 +217,7 @@ KINDS: dict[str, Kind] = {
         answers=SetAnswers,
         methods="wisecrowd.aggregation.sets",
         default_method="shared-two-coin",
+        default_learner="raykar-sets",
         prior=set_prior,
         scorer="wisecrowd.inference.scorers:SetScorer",
         example="wisecrowd.testing.crowds:small_sets",

@@ -116,13 +116,13 @@ class CrowdSets(Annotations):
         """(n_tasks, n_classes) weight of the sets of each task with each class."""
         place = self.task[self.annotation].astype(np.int64) * self.n_classes + self.members
         weight = self.weights[self.annotation]
-        cells = np.bincount(place, weight, self.n_tasks * self.n_classes)
-        return cells.reshape(self.n_tasks, self.n_classes)
+        cells = np.bincount(place, weight, self.n_tasks * self.n_classes).astype(np.float64)
+        return np.asarray(cells.reshape(self.n_tasks, self.n_classes))
 
     @cached_property
     def total_weight(self) -> Floats:
         """(n_tasks,) weight of the sets of each task."""
-        return np.bincount(self.task, self.weights, self.n_tasks)
+        return np.asarray(np.bincount(self.task, self.weights, self.n_tasks), dtype=np.float64)
 
     def to_labels(self, k: int) -> CrowdLabels:
         """Return whether class ``k`` is in each set, as labels with the classes out and in."""

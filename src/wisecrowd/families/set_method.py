@@ -35,18 +35,22 @@ class SetMethod(Aggregator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        value = self.threshold
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value != CARDINALITY and not (number and 0 < value < 1):
-            raise ParameterError(
-                f"threshold is {value!r}; give a number between 0 and 1, or "
-                f"{parameter('threshold', CARDINALITY)} for the expected number of classes."
-            )
+        check_threshold(self.threshold)
 
     def _answers(self, probas: Floats, rules: LabelRules | None = None) -> SetAnswers:
         """Return the sets that follow from probabilities of classes."""
         chosen = chosen_classes(probas, self.threshold)
         return SetAnswers(probas, chosen if rules is None else rules.allowed(chosen, probas))
+
+
+def check_threshold(value: Any) -> None:
+    """Refuse a threshold that is neither a probability nor "cardinality"."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value != CARDINALITY and not (number and 0 < value < 1):
+        raise ParameterError(
+            f"threshold is {value!r}; give a number between 0 and 1, or "
+            f"{parameter('threshold', CARDINALITY)} for the expected number of classes."
+        )
 
 
 def chosen_classes(probas: Floats, threshold: Any) -> Mask:

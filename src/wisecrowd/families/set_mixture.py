@@ -27,7 +27,7 @@ from wisecrowd.inference.set_rates import LEAST, RateCounts, Ticks
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-POOLED = 30.0  # pseudo-labels of the rates of all classes in those of each class
+POOLED = 100.0  # pseudo-labels of the rates of all classes in those of each class
 PROTOTYPE = 0.5  # pseudo-tasks with the shares of classes, in every prototype
 LEAST_DOUBT = 1e-6  # of the model's probabilities, beyond which rounding would show
 SURE = 1e5  # log-odds of known classes

@@ -34,6 +34,6 @@ __all__ = [
     "confusion_total_variation", "correlation", "coverage", "expected_calibration_error",
     "fleiss_kappa", "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss",
     "macro_f1", "masi_distance", "match_classes", "mean_absolute_error",
-    "ordinal_mean_absolute_error", "pair_accuracy", "quadratic_weighted_kappa", "r2_score", "rmse", "top_k_accuracy",
-    "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
+    "ordinal_mean_absolute_error", "pair_accuracy", "quadratic_weighted_kappa", "r2_score", "rmse",
+    "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
 ]  # fmt: skip

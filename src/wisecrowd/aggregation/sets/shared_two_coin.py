@@ -60,7 +60,7 @@ class SharedTwoCoin(MixtureMethod):
 
     Notes
     -----
-    The pooled rates of a class count those of all classes together, against the votes, as 30
+    The pooled rates of a class count those of all classes together, against the votes, as 100
     labels. This keeps classes apart from their complement where labels per task are few. A task
     prior replaces :math:`\pi`.
 
