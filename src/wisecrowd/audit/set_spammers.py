@@ -165,9 +165,9 @@ def find_set_spammers(
     against = enough & (benjamini_hochberg(np.where(enough, ndtr(z), 1.0)) <= level)
     silent = testable & (np.abs(z) <= critical)
     unrelated = silent & (r + SURE * error <= np.sqrt(LITTLE) * typical) & ~constant
-    ends = np.clip([r - WIDTH * error, r + WIDTH * error], -1, 1)
+    low, high = np.clip(r - WIDTH * error, -1, 1), np.clip(r + WIDTH * error, -1, 1)
     report = SetSpammerReport(
-        data.workers, n, r, *ends, testable, unrelated, against & (typical > 0) & ~constant,
+        data.workers, n, r, low, high, testable, unrelated, against & (typical > 0) & ~constant,
         constant, typical,
     )  # fmt: skip
     if pruning and report.accused.any():

@@ -180,8 +180,7 @@ class RaykarSets(Estimator):
         with exclusive_fit(self):
             fresh = type(self)(**self.get_params(deep=False))
             fresh._learn(X, features, data, prior)
-            fresh.findings_ = (*_unlabelled(data), *(() if valid is None else (_unused(),)))
-            fresh.warnings_ = tuple(map(str, fresh.findings_))
+            fresh._report((*_unlabelled(data), *(() if valid is None else (_unused(),))))
             self._forget()
             vars(self).update(vars(fresh))
         warn_of(self.findings_, stacklevel=3)
@@ -226,6 +225,10 @@ class RaykarSets(Estimator):
         self.n_features_in_ = int(np.shape(X)[1]) if np.ndim(X) > 1 else int(matrix.shape[1])
         if hasattr(X, "columns") and all(isinstance(name, str) for name in X.columns):
             self.feature_names_in_ = np.asarray(list(X.columns), dtype=object)
+
+    def _report(self, findings: tuple[Finding, ...]) -> None:
+        self.findings_ = findings
+        self.warnings_ = tuple(map(str, findings))
 
     # ---------------------------------------------------------------------------------- predict
 
