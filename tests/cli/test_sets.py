@@ -6,6 +6,8 @@ import csv
 import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from wisecrowd.cli.main import run
@@ -87,3 +89,17 @@ def test_train_and_predict(topics, capfd):
         rows = list(csv.DictReader(file))
     assert len(rows) == 60
     assert list(rows[0])[:3] == ["task", "labels", "p_a"]
+
+
+def test_lists_in_typed_files_are_sets(tmp_path, capfd):
+    path = tmp_path / "a.jsonl"
+    rows = [{"task": "s", "worker": w, "label": s} for w, s in zip("abc", (["x", "y"], [], ["x"]),
+                                                                  strict=True)]  # fmt: skip
+    path.write_text("\n".join(map(json.dumps, rows)))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        answers = str(tmp_path / name)
+        assert run(["aggregate", answers, "--type", "sets", "-m", "set-vote", "-q"]) == 0
+        assert capfd.readouterr().out.splitlines()[1] == "s,x,0.625,0.375"
+        assert run(["aggregate", answers, "--type", "labels", "-q"]) == 3
+        capfd.readouterr()

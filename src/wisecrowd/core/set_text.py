@@ -93,3 +93,21 @@ def _names(values: list[Any]) -> list[str]:
         twice = next(one for k, one in enumerate(names) if one in names[:k])
         raise ValueError(f"has the class {twice!r} twice; keep one")
     return names
+
+
+def texts_of_lists(chunk: Any) -> Any:
+    """Return an Arrow array of lists as JSON texts, and any other array unchanged.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> texts_of_lists(pa.array([["a", "b"], [], None])).to_pylist()
+    ['["a", "b"]', '[]', None]
+    """
+    import pyarrow as pa
+
+    kind = getattr(chunk, "type", None)
+    if kind is None or not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return chunk
+    texts = [None if one is None else json.dumps(one) for one in chunk.to_pylist()]
+    return pa.array(texts, pa.large_string())

@@ -15,6 +15,7 @@ from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.set_text import texts_of_lists
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
 from wisecrowd.io.conversations import last_messages
@@ -229,6 +230,7 @@ def _collect(
             if role in request.id_roles:
                 column = ids.setdefault(role, IdColumn(role))
                 for chunk in chunks:
+                    chunk = texts_of_lists(chunk) if request.may_be_list(role) else chunk
                     column.add(last_messages(chunk) if role in SIDES else chunk)
             else:
                 others.setdefault(role, []).extend(chunks)
