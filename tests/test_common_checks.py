@@ -19,7 +19,10 @@ CASES = [
 
 
 # Forging every array of the methods inside takes a minute; "auto" has its own case.
-LIGHTER = {"thresholds": {"method": "dawid-skene"}}
+LIGHTER = {
+    "thresholds": {"method": "dawid-skene"},
+    "binary-relevance": {"method": "majority-vote"},
+}
 
 
 @pytest.mark.parametrize(("name", "check"), CASES)

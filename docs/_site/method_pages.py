@@ -25,7 +25,7 @@ YARDSTICKS = {
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
-    "rankings": "rankings", "sequences": "spans in texts",
+    "rankings": "rankings", "sequences": "spans in texts", "sets": "sets of classes",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -33,6 +33,7 @@ READING = {
     "numbers": (" --type numbers", "values.csv"), "pairs": ("", "ranking.csv"),
     "rankings": (" --type rankings", "ranking.csv"),
     "sequences": (" --type sequences", "spans.csv"),
+    "sets": (" --type sets", "sets.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

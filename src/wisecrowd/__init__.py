@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from wisecrowd.core.pairs import CrowdPairs as CrowdPairs
     from wisecrowd.core.registry import methods as methods
     from wisecrowd.core.sequences import CrowdSequences as CrowdSequences
+    from wisecrowd.core.sets import CrowdSets as CrowdSets
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.feature_files import read_features as read_features
@@ -53,6 +54,7 @@ _NAMES = {
     "CrowdNumbers": "wisecrowd.core.numbers:CrowdNumbers",
     "CrowdPairs": "wisecrowd.core.pairs:CrowdPairs",
     "CrowdSequences": "wisecrowd.core.sequences:CrowdSequences",
+    "CrowdSets": "wisecrowd.core.sets:CrowdSets",
     "aggregate": "wisecrowd.api:aggregate",
     "compare": "wisecrowd.comparing:compare",
     "limits": "wisecrowd.io.limits:limits",

@@ -64,7 +64,7 @@ def aggregate(
     wide, worker_columns
         Whether a frame or a file has one row per task, and its worker columns; see
         ``CrowdLabels.from_frame``.
-    type : {"labels", "ordered", "numbers", "pairs"}, optional
+    type : {"labels", "ordered", "numbers", "pairs", "sets", ...}, optional
         "labels" declares that every label is a class, even if labels look like numbers or free
         text. The default is the type that the method takes or that the columns declare: left and
         right mean pairs. Other reading options belong to ``wisecrowd.read`` and
@@ -77,7 +77,8 @@ def aggregate(
     frame
         One row per task: ``task``, ``label`` and ``confidence``, the probability of the label. For
         numbers ``task``, ``value``, ``low`` and ``high``; for pairs one row per item: ``item``,
-        ``score``, ``low``, ``high`` and ``rank``.
+        ``score``, ``low``, ``high`` and ``rank``; for sets ``task``, ``labels`` and the probability
+        ``p_CLASS`` of every class.
 
     Examples
     --------
@@ -96,7 +97,8 @@ def aggregate(
     model.fit(labels, gold=gold, task_prior=task_prior, init=init)
     table = model.main_columns()
     ids = next(iter(table))
-    shown = {name: table[name] for name in (ids, *model._kind().answers.shown)}
+    names = model._kind().answers.shown or list(table)[1:]
+    shown = {name: table[name] for name in (ids, *names)}
     return as_frame(shown, labels.frame_library)
 
 

@@ -1,4 +1,5 @@
 """Reports on numbers, pairs, ordered classes and sequences."""
+"""Reports on numbers, pairs, sets and ordered classes."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs, CrowdSequences, simulate
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.reporting import kind_charts
 from wisecrowd.reporting.document import report
 from wisecrowd.reporting.renderer import render
@@ -47,6 +49,13 @@ def crowd(kind, names=None, seed=0):
         tags = made.tags.copy()
         tags[made.token_worker == 7] = 0
         return replace(made, tags=tags, tasks=tasks, workers=workers)
+    if kind == "sets":
+        truth = rng.random((60, 4)) < [0.7, 0.5, 0.3, 0.4]
+        ticked = rng.random((480, 4)) < np.where(truth[task], 0.85, 0.1)
+        ticked &= (worker < 7)[:, None] | (np.cumsum(ticked, axis=1) == 1)
+        classes = np.array([*(names or "abcd")[:3], "d"], dtype=object)
+        sets = [classes[one].tolist() for one in ticked]
+        return CrowdSets.from_arrays(tasks[task], workers[worker], sets, classes=classes.tolist())
     seen = rng.normal(2, 1.2, 60)[task] + rng.normal(0, 0.6, 480) + 1.5 * (worker == 7)
     return CrowdLabels.from_arrays(
         tasks[task], workers[worker], np.clip(np.rint(seen), 0, 4).astype(int), classes=range(5),
@@ -58,6 +67,7 @@ SECTIONS = {
     "numbers": ["verdict", "next", "workers", "tasks", "shared", "methods", "health", "reproduce"],
     "pairs": ["verdict", "next", "ranking", "workers", "sides", "contradictions", "connectivity",
               "methods", "health", "reproduce"],
+    "sets": ["verdict", "next", "workers", "classes", "tasks", "methods", "health", "reproduce"],
     "ordered": ["verdict", "next", "workers", "tasks", "classes", "network", "methods", "bias",
                 "health", "reproduce"],
     "sequences": ["verdict", "next", "boundaries", "workers", "tasks", "methods", "health",
@@ -104,6 +114,7 @@ def test_the_odd_worker_is_flagged(made):
     kind, page = made
     wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers",
               "sequences": "marks-nothing"}  # fmt: skip
+              "sets": "one-box-workers"}  # fmt: skip
     steps = {step["id"]: step for step in page.summary["next"]}
     assert steps[wanted[kind]]["affected"] == ["w7"]
     row = next(row for row in page.summary["workers"]["rows"] if row["worker"] == "w7")

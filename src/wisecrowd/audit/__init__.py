@@ -36,6 +36,8 @@ LOCATIONS = {
     "find_number_spammers": "number_spammers",
     "find_sequence_copies": "sequence_copies",
     "find_sequence_spammers": "sequence_spammers",
+    "find_one_box_workers": "set_habits",
+    "find_set_spammers": "set_spammers",
     "find_shared_errors": "shared_errors",
     "find_side_bias": "pair_sides",
     "find_spammers": "spammers",
@@ -45,6 +47,7 @@ LOCATIONS = {
     "identifiability_report": "identifiability",
     "measure_agreement": "agreement_report",
     "measure_sequence_agreement": "sequence_agreement",
+    "measure_set_agreement": "set_agreement_report",
     "prune": "pruning",
 }
 
@@ -85,6 +88,9 @@ if TYPE_CHECKING:
     from wisecrowd.audit.sequence_copies import find_sequence_copies as find_sequence_copies
     from wisecrowd.audit.sequence_habits import find_span_habits as find_span_habits
     from wisecrowd.audit.sequence_spammers import find_sequence_spammers as find_sequence_spammers
+    from wisecrowd.audit.set_agreement_report import measure_set_agreement as measure_set_agreement
+    from wisecrowd.audit.set_habits import find_one_box_workers as find_one_box_workers
+    from wisecrowd.audit.set_spammers import find_set_spammers as find_set_spammers
     from wisecrowd.audit.shared_errors import find_shared_errors as find_shared_errors
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature

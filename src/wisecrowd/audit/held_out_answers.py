@@ -1,4 +1,4 @@
-"""Held-out numbers and votes: how well a fit predicts labels that were hidden from it.
+"""Held-out numbers, sets and votes: how well a fit predicts labels that were hidden from it.
 
 A fifth of the annotations is hidden at a time. Numbers are predicted by the common judge of
 ``wisecrowd.inference.held_out_numbers``, votes by the probabilities of the fit. Unlike there, some
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.sets import CrowdSets
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -49,7 +50,7 @@ def held_out_scores(
     wanted = np.ones(data.n_annotations, dtype=bool) if scored is None else scored
     found = np.full(data.n_annotations, np.nan)
     n_folds = 1 if data.n_annotations > MOST else N_FOLDS
-    judge = _judge_numbers if isinstance(data, CrowdNumbers) else _judge_votes
+    judge = next((one for kind, one in _JUDGES.items() if isinstance(data, kind)), _judge_votes)
     for k in range(n_folds):
         hidden = (fold == k) & wanted
         usable = ~hidden if visible_workers is None else ~hidden & visible_workers[data.worker]
@@ -96,3 +97,14 @@ def _judge_votes(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
     rows = data.select_annotations(hidden)
     probas = fit.predict_proba(rows)
     return np.asarray(np.log(np.maximum(probas[np.arange(len(probas)), rows.outcome], SMALLEST)))
+
+
+def _judge_sets(data: Any, fit: Any, visible: Mask, hidden: Mask) -> Floats:
+    """Return the log-probability of hidden sets under the common judge of sets."""
+    from wisecrowd.inference.held_out_sets import score_hidden_sets
+
+    shown, rest = (data.select_annotations(some) for some in (visible, hidden))
+    return score_hidden_sets(shown, rest, fit.probas_)
+
+
+_JUDGES = {CrowdNumbers: _judge_numbers, CrowdSets: _judge_sets}  # votes otherwise

@@ -101,6 +101,11 @@ SEQUENCES = AuditPlan(
         "agreement": "wisecrowd.audit.sequence_agreement:measure_sequence_agreement",
     },
     shared={"view": "wisecrowd.audit.sequence_view:sequence_view"},
+SETS = AuditPlan(
+        "spammers": "wisecrowd.audit.set_spammers:find_set_spammers",
+        "habits": "wisecrowd.audit.set_habits:find_one_box_workers",
+        "agreement": "wisecrowd.audit.set_agreement_report:measure_set_agreement",
+    shared={"view": "wisecrowd.audit.set_view:set_view"},
     prunable=("spammers",),
 )
 

@@ -1,4 +1,4 @@
-"""Scores of files of numbers, rankings and spans, for ``wisecrowd evaluate``."""
+"""Scores of files of numbers, rankings, spans and sets, for ``wisecrowd evaluate``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS, SEQUENCES
+    from wisecrowd.core.kinds import LABELS, SEQUENCES, SETS
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -49,6 +49,9 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     columns = set(read_frame(path).column_names)
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
+    probable = any(name.startswith("p_") for name in columns)
+    if columns >= {"task", "labels"} and "label" not in columns and probable:
+        return SETS
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -188,3 +191,46 @@ def _limit(value: Any, task: Any, path: str) -> int:
     if number != number or number < 0 or number % 1:
         raise DataError(f"{path} has a span of {task!r} at {value!r}; give a whole number.")
     return int(number)
+
+
+def evaluate_sets(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of sets against true sets.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it: task, labels, and the probability of every
+        class as ``p_CLASS``.
+    truth : KnownFile
+        A task and its set in each row.
+    notes : Notes
+    """
+    from wisecrowd.cli.inputs import PROBABILITY
+    from wisecrowd.core.kinds import SETS
+    from wisecrowd.core.set_scores import set_scores
+    from wisecrowd.core.set_truth import known_sets
+    from wisecrowd.core.sets import CrowdSets
+    from wisecrowd.io.tables import read_frame
+
+    frame = read_frame(path)
+    column = next((one for one in ("labels", "label") if one in frame.column_names), None)
+    if column is None or "task" not in frame.column_names:
+        listed = ", ".join(repr(name) for name in frame.column_names)
+        raise DataError(f"{path} has the columns {listed}, and sets need task and labels.")
+    prefix = len(PROBABILITY)
+    named = [name[prefix:] for name in frame.column_names if name.startswith(PROBABILITY)]
+    tasks = frame["task"].to_pylist()
+    found = CrowdSets.from_arrays(
+        tasks, ["answer"] * len(tasks), frame[column].to_pylist(), classes=named or None,
+        duplicates="error",
+    )  # fmt: skip
+    known = known_sets(dict(zip(*truth.pairs(notes, SETS), strict=True)), found)
+    probas = None
+    if named:
+        rows = np.array([_number(x, "p", path) for name in named
+                         for x in frame[PROBABILITY + name].to_pylist()])  # fmt: skip
+        place = {task: row for row, task in enumerate(tasks)}
+        order = np.array([place[task] for task in found.tasks.tolist()])
+        probas = rows.reshape(len(named), -1).T[order]
+    scores = set_scores(known, found.votes > 0, probas)
+    return Evaluation(scores, len(known.rows), len(tasks), "tasks")

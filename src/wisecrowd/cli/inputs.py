@@ -149,16 +149,26 @@ class KnownFile(NamedTuple):
             return None
         return cls(path, option, columns, reading)
 
-    def pairs(self, notes: Notes | None = None) -> tuple[list[Any], list[Any]]:
-        """Return distinct tasks and their classes; the reader refuses contradictions."""
+    def pairs(
+        self, notes: Notes | None = None, kind: str | None = None
+    ) -> tuple[list[Any], list[Any]]:
+        """Return distinct tasks and their classes; the reader refuses contradictions.
+
+        ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
+        """
+        from wisecrowd.core.kinds import SETS
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
-        preferred = {"task": self.reading.task, "label": self.reading.label}
+        empty = (kind or self.reading.declared_type) == SETS
+        label = self.reading.label or ("labels" if empty else None)
+        preferred = {"task": self.reading.task, "label": label}
         remedy = f"name both with {self.option}-columns TASK,LABEL, or {DEFAULT_REMEDY}"
         if self.option not in ("--truth", "--gold"):
             remedy = DEFAULT_REMEDY
-        table, note = read_known(self.path, self._asked(), preferred, remedy=remedy)
+        table, note = read_known(
+            self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
+        )
         if note is not None and notes is not None:
             notes(note)
         found = dict(zip(table["task"].to_pylist(), table["label"].to_pylist(), strict=True))
@@ -194,12 +204,14 @@ def read_truth(file: KnownFile, tasks: NDArray[Any], notes: Notes) -> MatchedTru
 
 def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
     """Read the truth in the form that the scorer of the data's kind takes."""
+    from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.inference.scorers import scorer_of
 
     if isinstance(data, CrowdLabels):
         return read_truth(file, data.tasks, notes)
-    return scorer_of(data).match(dict(zip(*file.pairs(notes), strict=True)), data)
+    known = dict(zip(*file.pairs(notes, kind_of(data).name), strict=True))
+    return scorer_of(data).match(known, data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

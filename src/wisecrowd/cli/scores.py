@@ -38,6 +38,10 @@ HEADINGS = {
     "span_recall": "span recall",
     "relaxed_f1": "relaxed F1",
     "token_accuracy": "token accuracy",
+    "micro_f1": "micro F1",
+    "exact_sets": "exact sets",
+    "hamming_loss": "Hamming loss",
+    "hamming_expected": "expected Hamming loss",
 }
 
 

@@ -29,7 +29,7 @@ class Answers:
 
     # Axes and values of the attributes that `attributes` returns.
     saves: ClassVar[Mapping[str, Saved]] = {}
-    # The columns of the task table that `wisecrowd.aggregate` returns.
+    # The columns of the main table that `wisecrowd.aggregate` returns; all of them if empty.
     shown: ClassVar[tuple[str, ...]] = ()
 
     @classmethod

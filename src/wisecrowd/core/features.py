@@ -19,6 +19,7 @@ from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.validation import as_crowd_labels
 
 Data = TypeVar("Data", bound=Annotations)
@@ -412,6 +413,20 @@ def as_number_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdNumbers:
         row, worker, matrix[row, worker], tasks=range(n_rows), workers=range(matrix.shape[1])
     )
     return _recoded(numbers, np.arange(n_rows), ids)
+
+
+def as_set_targets(y: Any, n_rows: int, tasks: Any = None) -> CrowdSets:
+    """Return sets with one task per row of the features, in that order.
+
+    Parameters
+    ----------
+    y : CrowdSets, long frame, or (task, worker, label)
+    n_rows, tasks
+        As in :func:`as_targets`.
+    """
+    if y is None:
+        raise DataError("fit requires y to be passed, but the target y is None.")
+    return _by_rows(CrowdSets.coerce(y), n_rows, tasks)
 
 
 def as_pair_targets(y: Any, n_rows: int, items: Any = None) -> CrowdPairs:

@@ -30,12 +30,16 @@ from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.set_answers import SetAnswers
+from wisecrowd.core.set_truth import set_prior
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
+SETS = "sets"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -208,6 +212,20 @@ KINDS: dict[str, Kind] = {
         symmetries=symmetries.SEQUENCES,
         audit="wisecrowd.audit.plans:SEQUENCES",
         report="wisecrowd.reporting.plans:SEQUENCES",
+    ),
+    SETS: Kind(
+        name=SETS,
+        container=CrowdSets,
+        answers=SetAnswers,
+        methods="wisecrowd.aggregation.sets",
+        default_method="shared-two-coin",
+        default_learner="raykar-sets",
+        prior=set_prior,
+        scorer="wisecrowd.inference.scorers:SetScorer",
+        example="wisecrowd.testing.crowds:small_sets",
+        audit="wisecrowd.audit.plans:SETS",
+        report="wisecrowd.reporting.plans:SETS",
+        symmetries=symmetries.SETS,
     ),
 }
 

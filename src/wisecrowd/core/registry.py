@@ -137,7 +137,7 @@ def methods(kind: str = "aggregation", *, type: str | None = None) -> list[Metho
     Parameters
     ----------
     kind : {"aggregation", "learning"}
-    type : {"labels", "ordered", "numbers", "pairs"}, optional
+    type : {"labels", "ordered", "numbers", "pairs", "sets", ...}, optional
         Only methods that take this type of labels.
 
     Examples

@@ -16,7 +16,7 @@ from typing import Any
 from wisecrowd.core.class_evidence import kind_of_columns
 from wisecrowd.core.columns import find_columns
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, SETS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -104,6 +104,10 @@ class Request:
         parts = self.kind.container.payload
         coded = (part.name for part in parts if part.vocabulary is not None and not part.pointer)
         return (*ID_ROLES, *coded)
+
+    def may_be_list(self, role: str) -> bool:
+        """Return whether the values of a column may be lists: features, and sets of classes."""
+        return self.lists or (self.kind.name == SETS and role == self.answer_role)
 
     @property
     def question(self) -> str | None:

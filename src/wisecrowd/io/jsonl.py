@@ -135,7 +135,9 @@ def _read_slowly(
     for number, row in _objects(file, source, request.encoding):
         for role, name in found.items():
             value = last_message(row.get(name)) if role in SIDES else row.get(name)
-            if isinstance(value, dict) or (isinstance(value, list) and not request.lists):
+            if isinstance(value, dict) or (
+                isinstance(value, list) and not request.may_be_list(role)
+            ):
                 kind = "list" if isinstance(value, list) else "record"
                 raise DataError(
                     f"{source.name}: line {number} has a {kind} as {name!r}; give one plain value "

@@ -15,6 +15,7 @@ from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.set_text import texts_of_lists
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
 from wisecrowd.core.validation import check_roles
 from wisecrowd.io.conversations import last_messages
@@ -80,7 +81,7 @@ def read(
     duplicates : {"auto", "last", "keep", "error"}
         What to do if a worker labelled a task more than once: "auto" lets the last label count,
         with a warning, but refuses many such repeats with different labels.
-    type : {"labels", "ordered", "numbers", "pairs"}, optional
+    type : {"labels", "ordered", "numbers", "pairs", "sets", ...}, optional
         The kind of the labels. "labels" declares that every value is a class; without it, and
         without ``classes``, labels that look like numbers or texts are refused. "ordered" declares
         an order: that of ``classes``, or of numbers. Without it, a table with the columns left and
@@ -229,6 +230,7 @@ def _collect(
             if role in request.id_roles:
                 column = ids.setdefault(role, IdColumn(role))
                 for chunk in chunks:
+                    chunk = texts_of_lists(chunk) if request.may_be_list(role) else chunk
                     column.add(last_messages(chunk) if role in SIDES else chunk)
             else:
                 others.setdefault(role, []).extend(chunks)
@@ -376,6 +378,8 @@ def read_known(
     format: str = AUTO,
     encoding: str = "utf-8",
     remedy: str = DEFAULT_REMEDY,
+    *,
+    keep_empty: bool = False,
 ) -> tuple[Any, str | None]:
     """Read known classes, and return with them a sentence on the columns where it guessed.
 
@@ -389,6 +393,8 @@ def read_known(
         What the columns of the annotations are called: taken if this file has them too.
     remedy : str
         What to do if the columns cannot be told.
+    keep_empty : bool
+        Whether an empty cell is an answer, as the empty set is; otherwise its row is left out.
     """
     import pyarrow as pa
 
@@ -407,8 +413,13 @@ def read_known(
             raise DataError(f"{first_row_is_data(header, source.name)}.") from None
         raise DataError(f"{source.name}: {error}") from None
     values = {role: frame.column(found[role]) for role in ("task", "label")}
-    present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
-    table = pa.table(values).filter(pa.array(present))
+    table = pa.table(values)
+    if keep_empty:
+        filled = ["" if x is None else x for x in values["label"].to_pylist()]
+        table = table.set_column(1, "label", pa.array(filled))
+    else:
+        present = [x is not None and x == x and x != "" for x in values["label"].to_pylist()]
+        table = table.filter(pa.array(present))
     _refuse_two_classes(table, source)
     return table, None if note is None else f"{source.name}: {note}"
 

@@ -37,6 +37,7 @@ LOCATIONS = {
     "CrowdLayerRegression": "numbers.crowd_layer_regression",
     "PreferenceNet": "pairs.preference_net",
     "RewardMixture": "pairs.reward_mixture",
+    "RaykarSets": "sets.raykar_sets",
 }
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from wisecrowd.learning.pairs.preference_net import PreferenceNet as PreferenceNet
     from wisecrowd.learning.pairs.reward_mixture import RewardMixture as RewardMixture
     from wisecrowd.learning.raykar import Raykar as Raykar
+    from wisecrowd.learning.sets.raykar_sets import RaykarSets as RaykarSets
     from wisecrowd.learning.single_confusion import SingleConfusion as SingleConfusion
     from wisecrowd.learning.soft_bootstrap import SoftBootstrap as SoftBootstrap
     from wisecrowd.learning.trace_regularized import TraceRegularized as TraceRegularized

@@ -20,6 +20,7 @@ from wisecrowd.metrics.ordinal_scores import (
 )
 from wisecrowd.metrics.probability import brier_score, expected_calibration_error, log_loss
 from wisecrowd.metrics.ranking import kendall_tau, pair_accuracy, vote_accuracy, vote_log_loss
+from wisecrowd.metrics.set_agreement import masi_distance
 from wisecrowd.metrics.worker_agreement import cohen_kappa
 from wisecrowd.metrics.worker_recovery import (
     confusion_error,
@@ -32,7 +33,7 @@ __all__ = [
     "accuracy", "balanced_accuracy", "brier_score", "cohen_kappa", "confusion_error",
     "confusion_total_variation", "correlation", "coverage", "expected_calibration_error",
     "fleiss_kappa", "fractional_accuracy", "kendall_tau", "krippendorff_alpha", "log_loss",
-    "macro_f1", "match_classes", "mean_absolute_error", "ordinal_mean_absolute_error",
-    "pair_accuracy", "quadratic_weighted_kappa", "r2_score", "rmse", "top_k_accuracy",
-    "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
+    "macro_f1", "masi_distance", "match_classes", "mean_absolute_error",
+    "ordinal_mean_absolute_error", "pair_accuracy", "quadratic_weighted_kappa", "r2_score", "rmse",
+    "top_k_accuracy", "top_k_f1", "vote_accuracy", "vote_log_loss", "worker_rank_correlation",
 ]  # fmt: skip

@@ -1,4 +1,5 @@
 """Charts of numbers, pairs, ordered classes and spans: estimates with their intervals."""
+"""Charts of numbers, pairs, sets and ordered classes: estimates with their intervals."""
 
 from __future__ import annotations
 
@@ -149,6 +150,29 @@ def agreement_on_spans(rows: Sequence[dict[str, Any]]) -> Chart | None:
         f"Agreement of {min(len(known), MOST_ROWS)} workers with the others, token by token, with "
         "95 % intervals, most texts first; the table below has the same numbers.",
         "agreement beyond chance (1: perfect, 0: chance)",
+def rates_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of workers as dots: false alarms against sensitivity."""
+    if not rows:
+        return None
+    most = max(0.1, *(row["false_alarms"] for row in rows))
+    x = Scale(0.0, min(1.0, 1.1 * most), LEFT + 12, WIDTH - RIGHT - 12)
+    y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    points = [
+        Point(
+            x(row["false_alarms"]), y(row["sensitivity"]),
+            f"{isolated(row['worker'])}: sensitivity {number(row['sensitivity'])}, false alarms "
+            f"{number(row['false_alarms'])}, {row['n_labels']} labels",
+            "bad" if row["flags"] else "",
+        )
+        for row in rows
+    ]  # fmt: skip
+    return Chart(
+        f"{len(rows)} workers: sensitivity against false alarms; the table below has the same "
+        "numbers.",
+        "false alarms: share of the classes that are not there", "sensitivity",
+        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(0.0, min(1.0, 1.1 * most))],
+        y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, 1.0)],
+        points=points,
     )  # fmt: skip
 
 

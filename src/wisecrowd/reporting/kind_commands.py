@@ -1,4 +1,5 @@
 """Commands and calls that address the findings on other kinds than classes."""
+"""Commands and calls that address the findings on numbers, pairs, sets and ordered classes."""
 
 from __future__ import annotations
 
@@ -109,3 +110,19 @@ SEQUENCE_WORKER_FINDINGS = (
     "marks-nothing", "marks-everything", "random-spans", "clones", "long-spans", "short-spans",
     "split-spans", "type-confusion", "missed-spans", "phantom-spans",
 )  # fmt: skip
+SET_COMMANDS = {
+    "spammers": "audit {file} --prune-to cleaned.csv --unlabelled drop",
+    "adversaries": "audit {file} --prune-to cleaned.csv --unlabelled drop",
+    "constant-answers": "audit {file} --part spammers -o audit",
+    "kept-spammers": "aggregate {file} -m shared-two-coin -o sets.csv",
+    "one-box-workers": "audit {file} --part habits -o audit",
+    "agreement-at-chance": "audit {file} --part agreement -o audit",
+    "unclear-classes": "audit {file} --part agreement -o audit",
+    "one-label-per-task": "aggregate {file} -m shared-two-coin -o sets.csv",
+SET_CALLS = {
+    "spammers": 'wc.audit.clean(labels, ["spammers"]).labels',
+    "adversaries": 'wc.audit.clean(labels, ["spammers"]).labels',
+    "one-box-workers": "wc.audit.find_one_box_workers(labels).tables()",
+    "unclear-classes": "wc.audit.measure_set_agreement(labels).tables()",
+    "": 'wc.aggregate(labels, "shared-two-coin")',
+SET_WORKER_FINDINGS = ("spammers", "adversaries", "constant-answers", "one-box-workers")

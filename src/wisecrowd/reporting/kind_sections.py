@@ -1,4 +1,5 @@
 """Sections of the pages on numbers, pairs, ordered classes and sequences."""
+"""Sections of the pages on numbers, pairs, sets and ordered classes."""
 
 from __future__ import annotations
 
@@ -44,6 +45,11 @@ def _bias(summary: Summary) -> Data:
     return {"chart": kind_charts.bias_by_worker(summary["bias"]["rows"])}
 
 
+def _set_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    return {"chart": kind_charts.rates_of_workers(rows), **_flags(summary)}
+
+
 def _health(summary: Summary) -> Data:
     bars = [(bar["name"], bar["count"]) for bar in summary["health"]["bars"]]
     says = "Number of tasks by their number of labels."
@@ -72,6 +78,16 @@ PAIR_SECTIONS = {
     "sides": ("Sides and ties", _nothing),
     "contradictions": ("Contradictions and cycles", _nothing),
     "connectivity": ("Connectivity", _nothing),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}
+SET_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "set_verdict"),
+    "next": _NEXT,
+    "workers": ("Workers: sensitivity and false alarms", _set_workers, "set_workers"),
+    "classes": ("Classes", _nothing, "set_classes"),
+    "tasks": ("Tasks people disagree about", _nothing, "set_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,

@@ -125,6 +125,16 @@ SEQUENCES = ReportPlan(
     calls=f"{_SAME}.kind_commands:SEQUENCE_CALLS",
     worker_findings=f"{_SAME}.kind_commands:SEQUENCE_WORKER_FINDINGS",
     methods=("token-wise", "hmm-crowd", "bsc"),
+SETS = ReportPlan(
+        "verdict": f"{_SAME}.set_content:verdict",
+        "workers": f"{_SAME}.set_content:workers",
+        "classes": f"{_SAME}.set_content:classes",
+        "tasks": f"{_SAME}.set_content:tasks",
+    sections=f"{_SAME}.kind_sections:SET_SECTIONS",
+    commands=f"{_SAME}.kind_commands:SET_COMMANDS",
+    calls=f"{_SAME}.kind_commands:SET_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:SET_WORKER_FINDINGS",
+    methods=("set-vote", "shared-two-coin", "label-set-mixture"),
 )
 
 

@@ -31,6 +31,7 @@ from wisecrowd.simulate.presets import (
     population,
 )
 from wisecrowd.simulate.regular import Regular
+from wisecrowd.simulate.set_workers import SimulatedSets, sets
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
@@ -47,7 +48,8 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences", "SimulatedSets",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
+    "difficulty", "graded_responses", "numbers", "population", "sequences", "sets", "votes",
+    "write",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
+from wisecrowd.simulate.set_workers import sets
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
@@ -61,7 +62,7 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs", "sequences"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "sets"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -69,8 +70,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, or ``votes`` and
-        ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``sets``, or
+        ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first.
 
@@ -101,6 +102,18 @@ def simulate_kind(
         data = tagged.data
         truth = {"task": data.tasks, "label": tagged.truth}
         workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
+    elif kind == "sets":
+        options = _taken(sets, given)
+        _refuse(given, sets)
+        if classes is not None:
+            options["classes"] = list(classes)
+        ticked = sets(
+            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
+        )
+        data = ticked.data
+        truth = {"task": data.tasks, "label": ticked.truth}
+        workers = {"sensitivity": ticked.sensitivity.mean(axis=1),
+                   "false_alarms": ticked.false_alarm.mean(axis=1)}  # fmt: skip
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

@@ -1,0 +1,1 @@
+"""Methods that learn sets of classes from features and a crowd."""
