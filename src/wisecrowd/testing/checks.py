@@ -10,6 +10,7 @@ from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.kinds import LABELS
 from wisecrowd.testing import (
     behaviour,
+    box_checks,
     contract,
     degenerate,
     few_labels,
@@ -100,6 +101,7 @@ MODULES = {
     "numbers": number_checks,
     "pairs": pair_checks,
     "sequences": sequence_checks,
+    "boxes": box_checks,
 }
 
 
