@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.box_export import BoxExport
 from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
@@ -45,6 +46,7 @@ class AggregateOptions:
     ] = False
     exports: Exports
     preference_export: PreferenceExport
+    box_export: BoxExport
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -74,6 +76,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
     asked.preference_export.check(asked.reading.declared_type)
+    asked.box_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, asked.reading, asked.running.seed)
@@ -110,6 +113,7 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
     from wisecrowd.core.kinds import NUMBERS
 
     asked.preference_export.check(model.takes)
+    asked.box_export.check(model.takes)
     if model.takes == NUMBERS and asked.calibrate and asked.gold is None:
         raise ParameterError("--calibrate needs known numbers to widen intervals; give --gold.")
     if issubclass(model._kind().answers, ClassAnswers):
@@ -135,7 +139,8 @@ def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, st
     check_outputs(
         [table, workers], [*sources, *asked.reading.key_files], folder=asked.save,
         others=[
-            *asked.exports.places(), *asked.preference_export.places(), *filter(None, [document])
+            *asked.exports.places(), *asked.preference_export.places(),
+            *asked.box_export.places(), *filter(None, [document]),
         ],
     )  # fmt: skip
     return {"labels": table, "workers": workers, "json": document}
@@ -163,6 +168,7 @@ def _write(
             when_complete(lambda: notes(f"saved the method in {asked.save}"))
         asked.exports.write(model, manifest, notes, files, asked.reading)
         asked.preference_export.write(model, labels, manifest, notes)
+        asked.box_export.write(model, labels, manifest, notes)
         for name, table in tables.items():
             if places[name] is not None or (name == "labels" and not asked.as_json):
                 write_result(table, places[name], manifest, notes, raw=asked.raw_csv)

@@ -46,7 +46,7 @@ class SimulateOptions:
         str | None,
         typer.Option(
             "--type",
-            metavar="labels|ordered|numbers|pairs|sequences",
+            metavar="labels|ordered|numbers|pairs|sequences|boxes",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -68,9 +68,9 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
 
     CROWD is a sum of populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
 
-    With --type ordered, numbers, pairs or sequences, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes and sequences. Of pairs, --tasks is the
-    number of votes.
+    With --type ordered, numbers, pairs, sequences or boxes, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and boxes. Of pairs, --tasks is
+    the number of votes.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -86,7 +86,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
         return
     if asked.parameter:
         raise ParameterError(
-            "-p is for --type ordered, numbers, pairs and sequences; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -124,16 +124,20 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     from wisecrowd.storage.manifest import write_manifest
 
     kind = get_kind(asked.type or "labels").name
-    if kind not in ("ordered", "numbers", "pairs", "sequences"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")
     if source is not None and source.name == "COMMANDLINE":
-        if kind != "ordered":
+        if kind not in ("ordered", "boxes"):
             raise ParameterError(f"--classes is for classes, and --type is {kind}; leave it out.")
         classes = _classes(asked.classes)
         names = classes.get("classes")
-        params["n_classes"] = classes.get("n_classes") or len(names or ())
+        if kind == "boxes":
+            numbered = [f"class-{k + 1}" for k in range(classes.get("n_classes") or 0)]
+            names = names or numbered
+        else:
+            params["n_classes"] = classes.get("n_classes") or len(names or ())
     made = simulate_kind(
         kind, asked.tasks, asked.n_workers or 30, asked.assignment, asked.seed, params, names
     )
