@@ -91,6 +91,15 @@ PAIRS = AuditPlan(
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
     prunable=("spammers",),
 )
+BOXES = AuditPlan(
+    parts={
+        "drawers": "wisecrowd.audit.box_drawers:find_bad_drawers",
+        "sides": "wisecrowd.audit.box_sides:find_side_bias_of_boxes",
+        "copies": "wisecrowd.audit.box_copies:find_copied_boxes",
+        "evidence": "wisecrowd.audit.box_evidence:measure_box_evidence",
+    },
+    shared={"view": "wisecrowd.audit.box_view:box_view"},
+)
 
 
 def plan_of(data: Annotations) -> AuditPlan:

@@ -219,6 +219,8 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.box_scorer:BoxScorer",
         example="wisecrowd.testing.crowds:small_boxes",
         symmetries=symmetries.BOXES,
+        audit="wisecrowd.audit.plans:BOXES",
+        report="wisecrowd.reporting.plans:BOXES",
     ),
 }
 

@@ -64,4 +64,3 @@ def write_coco(path: PathLike, fit: Any) -> int:
     with atomic_write(path) as file:
         file.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
     return len(document["annotations"])
-

@@ -69,8 +69,10 @@ def _is_cvat(seen: Glimpse) -> bool:
 
 
 def _is_coco(seen: Glimpse) -> bool:
-    return seen.kind == "json" and {"images", "annotations"} <= seen.names and (
-        "bbox" in seen.start or {"images", "annotations"} <= seen.lists
+    return (
+        seen.kind == "json"
+        and {"images", "annotations"} <= seen.names
+        and ("bbox" in seen.start or {"images", "annotations"} <= seen.lists)
     )
 
 

@@ -136,6 +136,22 @@ def reliability_of_voters(rows: Sequence[dict[str, Any]]) -> Chart | None:
     )  # fmt: skip
 
 
+def detection_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the busiest workers' detection rates of boxes with 95% intervals."""
+    known = [row for row in rows if row.get("detection") is not None]
+    names = [row["worker"] for row in known]
+    texts = [
+        f"{isolated(row['worker'])}: finds {number(row['detection'])}, "
+        f"{number(row['phantoms'])} phantoms per image, {row['n_labels']} images"
+        for row in known
+    ]
+    return _intervals(
+        known, names, texts, [bool(row["flags"]) for row in known], "detection",
+        f"Detection rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most images "
+        "first; the table below has the same numbers.", "share of the others' objects found",
+    )  # fmt: skip
+
+
 def _intervals(
     rows: Sequence[dict[str, Any]], names: Sequence[str], texts: Sequence[str],
     bad: Sequence[bool], value: str, says: str, label: str,

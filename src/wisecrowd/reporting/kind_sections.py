@@ -31,6 +31,11 @@ def _pair_workers(summary: Summary) -> Data:
     return {"chart": kind_charts.reliability_of_voters(rows), **_flags(summary)}
 
 
+def _box_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    return {"chart": kind_charts.detection_of_workers(rows), **_flags(summary)}
+
+
 def _ranking(summary: Summary) -> Data:
     return {"chart": kind_charts.scores_by_rank(summary["ranking"]["rows"])}
 
@@ -78,3 +83,13 @@ ORDERED_SECTIONS = {
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }  # fmt: skip
+BOX_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "box_verdict"),
+    "next": _NEXT,
+    "workers": ("Workers: missed and phantom boxes, bias of sides", _box_workers, "box_workers"),
+    "tasks": ("Images people disagree about", _nothing, "box_images"),
+    "copies": ("Equal boxes", _nothing, "box_copies"),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}

@@ -110,6 +110,22 @@ PAIRS = ReportPlan(
     worker_findings=f"{_SAME}.kind_commands:PAIR_WORKER_FINDINGS",
     methods=("bradley-terry", "crowd-bt", "davidson", "worker-ties"),
 )
+BOXES = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.box_content:verdict",
+        "workers": f"{_SAME}.box_content:workers",
+        "tasks": f"{_SAME}.box_content:images",
+        "copies": f"{_SAME}.box_content:copies",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.kind_sections:BOX_SECTIONS",
+    commands=f"{_SAME}.kind_commands:BOX_COMMANDS",
+    calls=f"{_SAME}.kind_commands:BOX_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:BOX_WORKER_FINDINGS",
+    methods=("box-consensus", "box-em"),
+)
 
 
 def report_plan(data: Annotations) -> ReportPlan:

@@ -35,6 +35,34 @@ def _row_best(value: Floats, active: Ints, row: int) -> float:
 
 
 @compiled
+def _best_pair(value: Floats, active: Ints, best: Floats) -> tuple[int, int, float]:
+    """Return the first of the most similar pairs, and its similarity."""
+    n, top = value.shape[0], -1.0
+    for r in range(n):
+        if active[r] and best[r] > top:
+            top = best[r]
+    for a in range(n):
+        if active[a] and best[a] >= top - EQUAL:
+            for b in range(a + 1, n):
+                if active[b] and value[a, b] >= top - EQUAL:
+                    return a, b, top
+    return 0, 0, -1.0
+
+
+@compiled
+def _merge(value: Floats, active: Ints, a: int, b: int, share: float) -> None:
+    """Make group ``a`` of both; ``share`` is that of ``a`` in the weight."""
+    active[b] = 0
+    for c in range(value.shape[0]):
+        if active[c] and c != a:
+            merged = -1.0
+            if value[a, c] >= 0 and value[b, c] >= 0:
+                merged = share * value[a, c] + (1 - share) * value[b, c]
+            value[a, c] = merged
+            value[c, a] = merged
+
+
+@compiled
 def _merge_all(value: Floats, weight: Floats, at_least: float, member: Ints) -> None:
     """Merge groups; ``value`` is the similarity of two groups, -1 where they stay apart."""
     n = value.shape[0]
@@ -42,31 +70,14 @@ def _merge_all(value: Floats, weight: Floats, at_least: float, member: Ints) -> 
     for r in range(n):
         best[r] = _row_best(value, active, r)
     while True:
-        top = -1.0
-        for r in range(n):
-            if active[r] and best[r] > top:
-                top = best[r]
+        a, b, top = _best_pair(value, active, best)
         if top < at_least - EQUAL:
             return
-        a = 0
-        while not (active[a] and best[a] >= top - EQUAL):
-            a += 1
-        b = a + 1
-        while not (active[b] and value[a, b] >= top - EQUAL):
-            b += 1
         total = weight[a] + weight[b]
-        share = weight[a] / total if total > 0 else 0.5
+        _merge(value, active, a, b, weight[a] / total if total > 0 else 0.5)
         weight[a] = total
-        active[b] = 0
-        for c in range(n):
-            if active[c] and c != a:
-                merged = -1.0
-                if value[a, c] >= 0 and value[b, c] >= 0:
-                    merged = share * value[a, c] + (1 - share) * value[b, c]
-                value[a, c] = merged
-                value[c, a] = merged
-        for r in range(n):
-            if active[r] and r < b:
+        for r in range(b):  # rows of later groups do not hold a or b
+            if active[r]:
                 best[r] = _row_best(value, active, r)
         for p in range(n):
             if member[p] == b:
