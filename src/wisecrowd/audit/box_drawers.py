@@ -134,7 +134,8 @@ def find_bad_drawers(
             "together with two others."
         )
     found, expected, judged = (
-        np.bincount(worker, values, J) for values in (view.found, view.expected, view.judged)
+        np.bincount(worker, values, J).astype(np.float64)
+        for values in (view.found, view.expected, view.judged)
     )
     phantoms = np.bincount(worker, view.phantoms, J)
     rate = phantoms / np.maximum(n_images, 1)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.audit.box_view import BoxView, box_view
-from wisecrowd.audit.number_bias import bias_report
+from wisecrowd.audit.number_bias import BiasReport, bias_report
 from wisecrowd.audit.number_view import number_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
@@ -39,7 +39,7 @@ class SideReport(Part):
         The same of left, top, right and bottom.
     tight, loose, shifted : bool
         Whether all sides on average are away from the others' by more than 5% of the object, or a
-        single side by more than 10%, and far more than usual.
+        single side by more than 10%, with 95% confidence and far more than usual.
     """
 
     workers: NDArray[Any]
@@ -111,12 +111,18 @@ def find_side_bias_of_boxes(
     whole = bias_report(number_view_of(view, None), share)
     parts = [bias_report(number_view_of(view, k), share) for k in range(len(SIDES))]
     sides = np.stack([part.bias for part in parts], axis=1)
-    away = whole.strongly & (np.abs(whole.bias) > LEAST)
-    far = [part.strongly & (np.abs(part.bias) > LEAST_SHIFT) for part in parts]
+    away = _beyond(whole, LEAST)
+    far = [_beyond(part, LEAST_SHIFT) for part in parts]
     return SideReport(
         data.workers, whole.n_labels, whole.bias, whole.low, whole.high, sides,
-        away & (whole.bias < 0), away & (whole.bias > 0), np.stack(far).any(axis=0),
+        away & (whole.bias < 0), away & (whole.bias > 0), np.asarray(np.stack(far).any(axis=0)),
     )  # fmt: skip
+
+
+def _beyond(report: BiasReport, least: float) -> Mask:
+    """Return whose bias is far more than usual, with an interval beyond ``least``."""
+    nearest = np.where(report.bias > 0, report.low, -report.high)
+    return np.asarray(report.strongly & (nearest > least))
 
 
 def number_view_of(view: BoxView, side: int | None) -> Any:

@@ -56,10 +56,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         evaluate_spans,
         kind_of_answers,
     )
+    from wisecrowd.cli.evaluate_boxes import evaluate_boxes
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.cli.evaluate_boxes import evaluate_boxes
     from wisecrowd.core.kinds import BOXES, SEQUENCES
 
     places = split_output(asked.output, asked.as_json)

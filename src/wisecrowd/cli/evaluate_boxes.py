@@ -29,9 +29,7 @@ def boxes_in(path: str) -> CrowdRegions:
     if len(frame) == 0:
         raise DataError(f"{path} has a header but no rows; give one row per box.")
     try:
-        return true_regions(
-            frame, Places({}, lambda rows, limit=5: f"{describe_rows(rows, limit)} of {path}")
-        )
+        return true_regions(frame, Places({}, lambda rows: f"{describe_rows(rows)} of {path}"))
     except DataError as error:
         raise DataError(str(error).replace("The truth", path, 1)) from None
 

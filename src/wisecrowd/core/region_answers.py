@@ -71,8 +71,10 @@ class RegionAnswers(Answers):
         begin = np.append(0, np.cumsum(size))
         pointer = np.append(0, np.cumsum(size[rows]))
         at = np.repeat(begin[rows] - pointer[:-1], size[rows]) + np.arange(pointer[-1])
-        names = ("boxes_", "box_label_", "box_confidence_", "box_share_")
-        return cls(pointer, *(learned[name][at] for name in names), np.zeros(0, dtype=np.int64))
+        return cls(
+            pointer, learned["boxes_"][at], learned["box_label_"][at],
+            learned["box_confidence_"][at], learned["box_share_"][at], np.zeros(0, dtype=np.int64),
+        )  # fmt: skip
 
     @property
     def task(self) -> Ints:

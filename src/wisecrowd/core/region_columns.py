@@ -132,7 +132,7 @@ def _boxes(sides: Mapping[str, Any], places: Places) -> tuple[Floats, NDArray[np
             numbers[role] = numbers[role] - numbers[corner]
     box = np.stack([numbers[role] for role in COORDINATES], axis=1)
     missing = np.isnan(box)
-    partly = missing.any(axis=1) & ~missing.all(axis=1)
+    partly = np.asarray(missing.any(axis=1) & ~missing.all(axis=1))
     if partly.any():
         role = COORDINATES[int(np.argmax(missing[int(np.argmax(partly))]))]
         raise DataError(

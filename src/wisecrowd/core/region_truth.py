@@ -56,7 +56,7 @@ def known_boxes(truth: Any, data: CrowdRegions) -> TrueBoxes:
     """
     if isinstance(truth, CrowdRegions):
         given, complete = truth, bool((np.diff(truth.pointer) == 0).any())
-    elif isinstance(truth, Mapping) and not (set(map(str, truth)) >= {"task", *COORDINATES}):
+    elif isinstance(truth, Mapping) and not set(map(str, truth)) >= {"task", "x"}:
         given, complete = _from_mapping(truth), True
     else:
         given = true_regions(truth)

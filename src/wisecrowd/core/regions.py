@@ -142,7 +142,7 @@ class CrowdRegions(Annotations):
     @property
     def has_classes(self) -> bool:
         """Whether boxes have labels."""
-        return self.classes.tolist() != [NO_CLASS]
+        return bool(self.classes.tolist() != [NO_CLASS])
 
     @cached_property
     def box_annotation(self) -> Ints:
@@ -194,7 +194,9 @@ class CrowdRegions(Annotations):
         for name in (IMAGE_WIDTH, IMAGE_HEIGHT):
             if name in self.task_columns:
                 known = self.task_columns[name][self.task[row]]
-                yield name, np.where(known > 0, known.astype(object), None)
+                sizes = known.astype(object)
+                sizes[known <= 0] = None
+                yield name, sizes
         if self.weight is not None:
             yield "weight", self.weight[row]
         yield from ((name, values[row]) for name, values in self.columns.items())

@@ -141,7 +141,7 @@ class BoxMethod(Aggregator):
         objects = self._objects(data)
         found, result = self._existence(objects)
         extra = {**result.pop("extra", {})}
-        totals = np.bincount(data.label, objects.weight, data.n_classes)
+        totals = np.bincount(data.label, objects.weight, data.n_classes).astype(np.float64)
         extra["class_totals"] = totals
         sides = objects.sides
         if self.corners != MEDIAN and objects.n_candidates:
@@ -192,7 +192,8 @@ class BoxMethod(Aggregator):
         """
         self._require_fitted()
         known = self._kind().gate(data).in_fitted_ids(self)
-        answers = self._predict(self._problem(known, None))
+        problem: Any = self._problem(known, None)
+        answers = self._predict(problem)
         size = np.diff(known.indptr)[answers.task]
         begin = np.append(0, np.cumsum(size))
         thing = np.repeat(np.arange(len(size)), size)
@@ -251,12 +252,12 @@ def _answers(
     objects: BoxObjects, found: Existence, sides: Floats, probas: Floats, totals: Floats
 ) -> RegionAnswers:
     if objects.n_candidates == 0:
-        label, share = np.zeros(0, dtype=np.int64), np.zeros(0)
+        label, share = np.zeros(0, dtype=np.int32), np.zeros(0)
     else:
         label, _ = choose_labels(probas, totals)
         share = confidence_of(probas, label)
     confidence = np.clip(found.probability * share, 0.0, 1.0)
-    return objects.answers(found.kept, sides, label, confidence)
+    return objects.answers(found.kept, sides, label.astype(np.int64), confidence)
 
 
 # ------------------------------------------------------------------------------- inner methods

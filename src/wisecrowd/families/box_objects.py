@@ -66,12 +66,12 @@ class BoxObjects:
     @cached_property
     def votes(self) -> Floats:
         """(n_candidates,) weight of those who drew the candidate."""
-        return np.bincount(self.object, self.weight, self.n_candidates)
+        return _sums(self.object, self.weight, self.n_candidates)
 
     @cached_property
     def seen(self) -> Floats:
         """(n_candidates,) weight of those who saw the task of the candidate."""
-        return np.bincount(self.data.task, self.data.weights, self.data.n_tasks)[self.task]
+        return _sums(self.data.task, self.data.weights, self.data.n_tasks)[self.task]
 
     @cached_property
     def order(self) -> Ints:
@@ -183,8 +183,8 @@ class BoxObjects:
         judged = others > ENOUGH
         real = judged & (for_it >= threshold * others - ENOUGH)
         worker = data.worker[pairs.annotation]
-        n = np.bincount(worker[real], own[real], J)
-        found = np.bincount(worker[real & drew], own[real & drew], J)
+        n = _sums(worker[real], own[real], J)
+        found = _sums(worker[real & drew], own[real & drew], J)
         rate, error = smoothed_rate(found, n)
         beside = np.bincount(data.task, data.weights, data.n_tasks)[data.task] - data.weights
         images = np.bincount(data.worker, data.weights * (beside > ENOUGH), J)
@@ -228,6 +228,10 @@ class ObjectPairs(NamedTuple):
     candidate: Ints
     annotation: Ints
     box: Ints
+
+
+def _sums(group: NDArray[np.integer[Any]], weight: Floats, size: int) -> Floats:
+    return np.bincount(group, weight, size).astype(np.float64)
 
 
 def smoothed_rate(found: Floats, n: Floats) -> tuple[Floats, Floats]:

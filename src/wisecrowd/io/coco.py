@@ -59,8 +59,8 @@ def _whole(number: float) -> float | int:
 
 
 def write_coco(path: PathLike, fit: Any) -> int:
-    """Write the objects of a fit as COCO-style JSON, complete or not at all; return their number."""
+    """Write the objects of a fit as COCO-style JSON, atomically, and return their number."""
     document = coco_document(fit)
     with atomic_write(path) as file:
-        file.write(json.dumps(document, ensure_ascii=False, indent=1) + "\n")
+        file.write(json.dumps(document, ensure_ascii=False) + "\n")
     return len(document["annotations"])

@@ -133,7 +133,10 @@ def check_renamed_objects(make: Make) -> None:
 def check_no_prior(make: Make) -> None:
     """Require that gold, priors and starts are refused."""
     data = example(make)
-    for options in ({"gold": {data.tasks[0]: []}}, {"task_prior": [1.0]}, {"init": [1.0]}):
+    given: list[dict[str, Any]] = [
+        {"gold": {data.tasks[0]: []}}, {"task_prior": [1.0]}, {"init": [1.0]},
+    ]  # fmt: skip
+    for options in given:
         try:
             make().fit(data, **options)
         except (DataError, ParameterError):

@@ -77,7 +77,8 @@ class TwoCoinExistence:
         J = data.n_workers
         drew = np.bincount(data.box_worker, objects.weight * count[objects.object], J)
         per_task = np.bincount(objects.task, count, data.n_tasks)
-        return drew, np.bincount(data.worker, data.weights * per_task[data.task], J)
+        saw = np.bincount(data.worker, data.weights * per_task[data.task], J)
+        return drew.astype(np.float64), saw.astype(np.float64)
 
     def objective(self, coins: Coins, log_likelihood: float) -> float:
         """Return the log-likelihood with the log prior densities of the parameters."""
@@ -146,9 +147,10 @@ class BoxEM(BoxMethod):
     Notes
     -----
     Some objects are hard to see for everybody, so votes about an object are not independent. The
-    log-likelihood ratio of a group that :math:`n` workers saw is therefore divided by
-    :math:`1 + .3 (n - 1)`: many votes count as at most 3.3 independent ones. The
-    estimates of the parameters treat votes as independent.
+    log-odds of a group that :math:`n` workers saw are therefore divided by
+    :math:`1 + .3 (n - 1)`, as if there were at most 3.3 independent votes. That changes the
+    confidence and no decision at ``threshold=0.5``. The estimates of the parameters treat votes as
+    independent.
 
     References
     ----------
@@ -206,19 +208,19 @@ class BoxEM(BoxMethod):
     def _coins(self, n_workers: int) -> Coins:
         """Return the parameters of the fit; an unknown worker has the mean of the others."""
         more = n_workers - len(self.draws_object_)
-        rates = (self.draws_object_, self.draws_phantom_)
-        both = (np.append(rate, np.full(more, rate.mean())) for rate in rates)
-        return Coins(*both, self.object_share_)
+        drawn, invented = (
+            np.append(rate, np.full(more, rate.mean()))
+            for rate in (self.draws_object_, self.draws_phantom_)
+        )
+        return Coins(drawn, invented, self.object_share_)
 
     def _known_existence(self, objects: BoxObjects) -> Existence:
         return self._decided(objects, self._coins(objects.data.n_workers))
 
     def _decided(self, objects: BoxObjects, coins: Coins) -> Existence:
         """Return the probabilities of candidates, with votes that depend on each other."""
-        prior = np.log(coins.share) - np.log1p(-coins.share)
-        evidence = TwoCoinExistence(objects).expect(coins).log_odds - prior
         effect = 1 + DEPENDENCE * (np.maximum(objects.seen, 1.0) - 1)
-        probability = _logistic(prior + evidence / effect)
+        probability = _logistic(TwoCoinExistence(objects).expect(coins).log_odds / effect)
         kept = (objects.votes > 0) & (probability >= self.threshold - ENOUGH)
         return Existence(probability, kept)
 

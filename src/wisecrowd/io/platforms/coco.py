@@ -145,8 +145,8 @@ def _worker(annotation: dict[str, Any]) -> str | None:
 
 
 def _seen_by(image: dict[str, Any]) -> list[str]:
-    listed = next((image[key] for key in SEEN_BY if isinstance(image.get(key), list)), [])
-    return [name for one in listed if (name := as_text(one)) is not None]
+    listed = [image[key] for key in SEEN_BY if isinstance(image.get(key), list)]
+    return [name for one in (listed or [[]])[0] if (name := as_text(one)) is not None]
 
 
 def true_boxes(source: Source, encoding: str = "utf-8") -> CrowdRegions:

@@ -22,7 +22,7 @@ def _pair(boxes: Floats, p: int, q: int) -> float:
     high = min(boxes[p, 1] + boxes[p, 3], boxes[q, 1] + boxes[q, 3]) - max(boxes[p, 1], boxes[q, 1])
     common = max(wide, 0.0) * max(high, 0.0)
     both = boxes[p, 2] * boxes[p, 3] + boxes[q, 2] * boxes[q, 3]
-    return common / (both - common)
+    return float(common / (both - common))
 
 
 @compiled
