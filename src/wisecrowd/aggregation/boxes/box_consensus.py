@@ -71,8 +71,9 @@ class BoxConsensus(BoxMethod):
     -----
     Workers are judged by others only: a worker's own box never makes an object that he is credited
     for. With ``corners="gaussian-em"`` each side of a group is a number, in units of the object
-    and relative to the median, with the side as its question. The median is hard to beat: on a
-    crowd of pedestrians' boxes that method is no better.
+    and relative to the median, with the side as its question. The median is hard to beat: on
+    pedestrians in 560 images that method raises the mean IoU from .836 to .837, and F1 at IoU .75
+    from .75 to .78.
 
     The confidence is a share of votes, not a calibrated probability. Where all workers overlook
     the same objects or agree on a phantom, it is wrong.

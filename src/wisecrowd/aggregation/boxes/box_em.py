@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ Floats = NDArray[np.float64]
 DRAWN = (4.0, 1.0)  # pseudo-counts of objects that a worker draws and misses
 INVENTED = (0.5, 2.0)  # pseudo-counts of phantoms that a worker draws and does not draw
 DEPENDENCE = 0.3  # of votes about one object; n votes count as n / (1 + DEPENDENCE (n - 1))
+LEAST = 1e-12  # probability that somebody draws a candidate of an image with annotations
 REAL = 1.0  # pseudo-count of objects, and of phantoms, among the candidates
 
 
@@ -37,7 +39,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TwoCoinExistence:
-    """The two-coin model of who drew which candidate.
+    """The two-coin model of who drew which candidate, given that somebody drew it.
 
     Costs per pass are those of the annotations and boxes: all who saw a task count as if they had
     not drawn any of its candidates, and every box corrects that for its own candidate.
@@ -45,38 +47,57 @@ class TwoCoinExistence:
 
     objects: BoxObjects
 
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """(n_candidates,): whether somebody with a weight drew the candidate."""
+        return self.objects.votes > 0
+
     def expect(self, coins: Coins) -> Expected:
         """Return the posterior log-odds of candidates: the E-step."""
-        objects, data = self.objects, self.objects.data
-        drawn, invented = np.log(coins.object), np.log(coins.phantom)
-        missed, left_out = np.log1p(-coins.object), np.log1p(-coins.phantom)
-        own = data.weights
-        empty = np.bincount(data.task, own * (missed - left_out)[data.worker], data.n_tasks)
-        none = np.bincount(data.task, own * left_out[data.worker], data.n_tasks)
-        worker, weight, n = data.box_worker, objects.weight, objects.n_candidates
-        if_phantom = np.bincount(objects.object, weight * (invented - left_out)[worker], n)
-        if_object = np.bincount(objects.object, weight * (drawn - missed)[worker], n)
         prior = np.log(coins.share) - np.log1p(-coins.share)
-        log_odds = prior + empty[objects.task] + if_object - if_phantom
-        phantom = np.log1p(-coins.share) + none[objects.task] + if_phantom
-        return Expected(log_odds, float(np.sum(phantom + np.logaddexp(0.0, log_odds))))
+        as_object, as_phantom = self._log_density(coins.object), self._log_density(coins.phantom)
+        log_odds = prior + as_object - as_phantom
+        total = np.log1p(-coins.share) + as_phantom + np.logaddexp(0.0, log_odds)
+        return Expected(log_odds, float(np.sum(total[self.known])))
 
-    def update(self, probability: Floats) -> Coins:
-        """Return the parameters that maximise the expected objective: the M-step."""
+    def _log_density(self, rate: Floats) -> Floats:
+        """Return the log-probability of who drew each candidate, given that somebody did."""
+        objects, data = self.objects, self.objects.data
+        drawn, missed = np.log(rate), np.log1p(-rate)
+        none = np.bincount(data.task, data.weights * missed[data.worker], data.n_tasks)
+        change = objects.weight * (drawn - missed)[data.box_worker]
+        votes = np.bincount(objects.object, change, objects.n_candidates)
+        return np.asarray(none[objects.task] + votes - np.log(self._seen(rate))[objects.task])
+
+    def _seen(self, rate: Floats) -> Floats:
+        """Return the probability that somebody draws a candidate of each task (n_tasks,)."""
+        data = self.objects.data
+        none = np.bincount(data.task, data.weights * np.log1p(-rate)[data.worker], data.n_tasks)
+        return np.maximum(-np.expm1(none), LEAST)
+
+    def update(self, probability: Floats, coins: Coins | None = None) -> Coins:
+        """Return the parameters that maximise the expected objective: the M-step.
+
+        For every candidate that was drawn with probability p there are expected to be (1 - p) / p
+        that nobody drew; ``coins`` are the parameters that expect them.
+        """
         rates = []
-        for count, (yes, no) in ((probability, DRAWN), (1 - probability, INVENTED)):
-            drew, saw = self._counts(count)
+        for which, (yes, no) in enumerate((DRAWN, INVENTED)):
+            count = (probability if which == 0 else 1 - probability) * self.known
+            seen = np.ones(self.objects.data.n_tasks)
+            if coins is not None:
+                seen = self._seen(coins[which])
+            drew, saw = self._counts(count, count / seen[self.objects.task])
             rates.append((drew + yes) / (saw + yes + no))
-        known = self.objects.votes > 0
-        share = (probability[known].sum() + REAL) / (known.sum() + 2 * REAL)
-        return Coins(rates[0], rates[1], float(share))
+        real, total = probability[self.known].sum(), self.known.sum()
+        return Coins(rates[0], rates[1], float((real + REAL) / (total + 2 * REAL)))
 
-    def _counts(self, count: Floats) -> tuple[Floats, Floats]:
+    def _counts(self, count: Floats, with_unseen: Floats) -> tuple[Floats, Floats]:
         """Return how many of the expected candidates each worker drew, and how many he saw."""
         objects, data = self.objects, self.objects.data
         J = data.n_workers
         drew = np.bincount(data.box_worker, objects.weight * count[objects.object], J)
-        per_task = np.bincount(objects.task, count, data.n_tasks)
+        per_task = np.bincount(objects.task, with_unseen, data.n_tasks)
         saw = np.bincount(data.worker, data.weights * per_task[data.task], J)
         return drew.astype(np.float64), saw.astype(np.float64)
 
@@ -99,8 +120,9 @@ class BoxEM(BoxMethod):
         p(d_{oj} = 1 \mid z_o = 1) = s_j, \qquad p(d_{oj} = 1 \mid z_o = 0) = f_j, \qquad
         p(z_o = 1) = \pi
 
-    with pseudo-counts (4, 1) of :math:`s_j`, (.5, 2) of :math:`f_j` and (1, 1) of :math:`\pi`.
-    A group with a probability of at least ``threshold`` is an object.
+    given that somebody drew it, because groups that nobody drew are not seen. Pseudo-counts are
+    (4, 1) of :math:`s_j`, (.5, 2) of :math:`f_j` and (1, 1) of :math:`\pi`. A group with a
+    probability of at least ``threshold`` is an object.
 
     Use it when phantoms cost more than missed objects, or when workers differ much in how many
     objects they miss. BoxConsensus finds more objects. Cost per iteration: O(annotations + boxes).
@@ -146,6 +168,9 @@ class BoxEM(BoxMethod):
 
     Notes
     -----
+    Without the condition that somebody drew the group, a phantom with one vote of five would mean
+    that everybody draws every fifth phantom, and two votes would not make an object.
+
     Some objects are hard to see for everybody, so votes about an object are not independent. The
     log-odds of a group that :math:`n` workers saw are therefore divided by
     :math:`1 + .3 (n - 1)`, as if there were at most 3.3 independent votes. That changes the
@@ -172,8 +197,8 @@ class BoxEM(BoxMethod):
     """
 
     threshold: float = 0.5
-    max_iter: int = 100
-    tol: float = 1e-6
+    max_iter: int = 500
+    tol: float = 1e-7
 
     promises: ClassVar[Tags] = Tags(
         monotone=True, likelihood=True, exact_replication=False, pooled=True
@@ -188,9 +213,9 @@ class BoxEM(BoxMethod):
         model = TwoCoinExistence(objects)
         probability = objects.votes / np.maximum(objects.seen, ENOUGH)
         history: list[float] = []
-        coins, converged = Coins(np.zeros(0), np.zeros(0), 0.5), False
+        coins, converged = model.update(probability), False
         while len(history) < self.max_iter and not converged:
-            coins = model.update(probability)
+            coins = model.update(probability, coins)
             found = model.expect(coins)
             probability = _logistic(found.log_odds)
             history.append(model.objective(coins, found.log_likelihood))
