@@ -91,8 +91,10 @@ def test_boxes_of_one_model_are_no_copies():
 
 
 def test_lost_empty_annotations_are_noticed():
-    data = crowd(mean_objects=0.8)
+    data = crowd(mean_objects=1.5, miss=0.3, phantoms=0.3)
     assert measure_box_evidence(data).findings() == []
+    sure = crowd(miss=0.0, phantoms=0.0, mean_objects=5.0)
+    assert measure_box_evidence(sure[np.bincount(sure.box_task, minlength=50) > 0]).findings() == []
     full = data.select_annotations(np.diff(data.pointer) > 0)
     assert [one.id for one in measure_box_evidence(full).findings()] == ["no-empty-annotations"]
 

@@ -88,6 +88,8 @@ def test_what_does_not_go_together_is_refused(street, tmp_path, capfd):
         (["aggregate", labels, "--seen", labels], 2, "--seen is for boxes"),
         (["aggregate", "street/answers.csv", "--coco", "x.csv"], 2, "end in .json"),
         (["evaluate", "street/truth.csv", "--truth", labels], 3, "no x"),
+        (["aggregate", "street/answers.csv", "--gold", labels], 2, "take no --gold"),
+        (["audit", "street/answers.csv", "--prune-to", "x.csv"], 2, "--exclude-workers"),
     ):
         assert run([str(one) for one in arguments]) == code
         assert reason in capfd.readouterr().err

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from wisecrowd.audit.box_view import BoxView, box_view
 from wisecrowd.audit.part import Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.regions import CrowdRegions
 
 MANY_SINGLE = 0.5  # share of images that one worker saw
-FEW_TASKS = 5  # images below which nothing is said about lost annotations
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,14 +24,12 @@ class BoxEvidence(Part):
         Images that somebody saw, and those that one worker saw.
     n_empty : int
         Annotations without boxes.
-    uneven : bool
-        Whether images were seen by different numbers of workers.
     """
 
     n_images: int
     n_single: int
     n_empty: int
-    uneven: bool
+    _lost: Finding | None = None
 
     def tables(self) -> dict[str, Table]:
         """Return the counts as a table of one row."""
@@ -40,15 +38,7 @@ class BoxEvidence(Part):
 
     def findings(self) -> list[Finding]:
         """Return lost annotations and images that one worker saw."""
-        found = []
-        if self.n_empty == 0 and self.uneven and self.n_images >= FEW_TASKS:
-            found.append(Finding(
-                "no-empty-annotations", "medium", 1.0, (),
-                "Every annotation has a box, and images have different numbers of annotations: "
-                "those of workers who saw an image and drew nothing seem to be lost, and then a "
-                "missed object cannot be told from an image that was not seen.",
-                "Give a row without numbers for them, or all assignments with --seen FILE.",
-            ))  # fmt: skip
+        found = [] if self._lost is None else [self._lost]
         share = self.n_single / max(self.n_images, 1)
         if share >= MANY_SINGLE:
             found.append(Finding(
@@ -60,7 +50,7 @@ class BoxEvidence(Part):
         return found
 
 
-def measure_box_evidence(data: CrowdRegions) -> BoxEvidence:
+def measure_box_evidence(data: CrowdRegions, *, view: BoxView | None = None) -> BoxEvidence:
     """Count who saw what.
 
     Examples
@@ -70,7 +60,8 @@ def measure_box_evidence(data: CrowdRegions) -> BoxEvidence:
     ['one-worker-per-image']
     """
     seen = data.labels_per_task[data.labels_per_task > 0]
+    objects = (box_view(data) if view is None else view).objects
     return BoxEvidence(
         len(seen), int((seen == 1).sum()), int((np.diff(data.pointer) == 0).sum()),
-        bool(len(np.unique(seen)) > 1),
+        objects.lost_looks(),
     )  # fmt: skip

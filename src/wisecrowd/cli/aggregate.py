@@ -110,7 +110,7 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
     """Refuse options that do not go with the kind of the labels."""
     from wisecrowd.core.answers import ClassAnswers
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.core.kinds import NUMBERS
+    from wisecrowd.core.kinds import BOXES, NUMBERS
 
     asked.preference_export.check(model.takes)
     asked.box_export.check(model.takes)
@@ -118,6 +118,8 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
         raise ParameterError("--calibrate needs known numbers to widen intervals; give --gold.")
     if issubclass(model._kind().answers, ClassAnswers):
         return
+    if model.takes == BOXES and asked.gold is not None:
+        raise ParameterError("Methods for boxes take no --gold; leave it out.")
     if asked.exports.places() or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
             f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "

@@ -156,7 +156,11 @@ class BoxMethod(Aggregator):
         if self.corners != MEDIAN and "corner_model" not in extra:
             extra["corner_model"] = _copy(self.corners)
         answers = _answers(objects, found, sides, probas, totals)
-        return Fit(answers, extra=extra | objects.worker_rates(0.5, sides), **result)
+        lost = objects.lost_looks()
+        return Fit(
+            answers, extra=extra | objects.worker_rates(0.5, sides),
+            findings=() if lost is None else (lost,), **result,
+        )  # fmt: skip
 
     def _predict(self, problem: RegionProblem) -> RegionAnswers:
         objects = self._objects(problem.data)

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.box_overlap import boxes_of, overlap, sides_of
+from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.region_answers import PHANTOM, SIDES, RegionAnswers
 from wisecrowd.core.regions import CrowdRegions
@@ -19,6 +21,7 @@ from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MANY_LOST = 5.0  # expected annotations without boxes, where there are none
 ENOUGH = 1e-9  # tolerance of comparisons of shares with a threshold
 OUTWARD = np.array([-1.0, -1.0, 1.0, 1.0])  # directions in which a side makes a box larger
 
@@ -146,6 +149,29 @@ class BoxObjects:
         return RegionAnswers(
             np.append(0, np.cumsum(size)), boxes[chosen], label[chosen].astype(np.int32),
             confidence[chosen], np.clip(share[chosen], 0.0, 1.0), number[self.object],
+        )  # fmt: skip
+
+    def lost_looks(self) -> Finding | None:
+        """Return the finding that annotations without boxes are missing from the data, if so.
+
+        If workers drew each candidate independently with the share of those who did, some looks
+        would have no box. Where many are expected and there are none, they were not recorded.
+        """
+        data = self.data
+        share = np.clip(self.votes / np.maximum(self.seen, ENOUGH), 0.0, 1.0)
+        with np.errstate(divide="ignore"):
+            nothing = np.exp(np.bincount(self.task, np.log1p(-share), data.n_tasks))
+        has_boxes = np.bincount(self.task, minlength=data.n_tasks) > 0
+        expected = float((np.diff(data.indptr) * nothing)[has_boxes].sum())
+        if expected < MANY_LOST or (np.diff(data.pointer) == 0).any():
+            return None
+        return Finding(
+            "no-empty-annotations", "medium", expected, (),
+            f"Every annotation has a box, where about {expected:.0f} without any are expected, "
+            "which is the score: those of workers who saw an image and drew nothing seem to be "
+            "lost, and then a missed object cannot be told from an image that was not seen.",
+            "Give a row without numbers for them, or all assignments with "
+            + for_reader("with_seen.", "--seen FILE."),
         )  # fmt: skip
 
     # ------------------------------------------------------------------------------- workers

@@ -86,7 +86,7 @@ class TwoCoinExistence:
             count = (probability if which == 0 else 1 - probability) * self.known
             seen = np.ones(self.objects.data.n_tasks)
             if coins is not None:
-                seen = self._seen(coins[which])
+                seen = self._seen(coins.object if which == 0 else coins.phantom)
             drew, saw = self._counts(count, count / seen[self.objects.task])
             rates.append((drew + yes) / (saw + yes + no))
         real, total = probability[self.known].sum(), self.known.sum()
