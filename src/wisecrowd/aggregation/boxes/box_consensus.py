@@ -89,7 +89,7 @@ class BoxConsensus(BoxMethod):
     >>> x, y, width, height = [10, 12, 11, 60], [20, 20, 22, 5], [30, 30, 31, 9], [40, 41, 40, 9]
     >>> model = BoxConsensus().fit((task, worker, x, y, width, height))
     >>> model.boxes_
-    array([[11., 20., 31., 40.]])
+    array([[11., 20., 31., 41.]])
     >>> model.phantoms_per_image_  # of ann, bob and cem
     array([0., 0., 1.])
     """

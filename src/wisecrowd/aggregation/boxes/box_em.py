@@ -191,7 +191,7 @@ class BoxEM(BoxMethod):
     >>> x, y, width, height = [10, 12, 11, 60], [20, 20, 22, 5], [30, 30, 31, 9], [40, 41, 40, 9]
     >>> model = BoxEM().fit((task, worker, x, y, width, height))
     >>> model.boxes_
-    array([[11., 20., 31., 40.]])
+    array([[11., 20., 31., 41.]])
     >>> bool(model.draws_phantom_[2] > model.draws_phantom_[0])
     True
     """
