@@ -5,6 +5,7 @@ python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and sets
+python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and boxes
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ GROUPS = {
         "audit_kinds", "number_fits", "million_votes", "spans",
         "span_learning",
         "audit_kinds", "number_fits", "million_votes", "spans", "sets",
+        "audit_kinds", "number_fits", "million_votes", "spans", "boxes",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

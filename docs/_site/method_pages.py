@@ -26,6 +26,8 @@ YARDSTICKS = {
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
     "rankings": "rankings", "sequences": "spans in texts", "sets": "sets of classes",
+    "rankings": "rankings", "sequences": "spans in texts",
+    "boxes": "boxes in images",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -34,6 +36,7 @@ READING = {
     "rankings": (" --type rankings", "ranking.csv"),
     "sequences": (" --type sequences", "spans.csv"),
     "sets": (" --type sets", "sets.csv"),
+    "boxes": ("", "boxes.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

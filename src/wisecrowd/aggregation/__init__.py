@@ -109,6 +109,7 @@ if TYPE_CHECKING:
 
 # Folders of the other kinds, each with LOCATIONS of its own.
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "sets")
+FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "boxes")
 
 
 def _locations() -> dict[str, str]:

@@ -107,6 +107,12 @@ SETS = AuditPlan(
         "agreement": "wisecrowd.audit.set_agreement_report:measure_set_agreement",
     shared={"view": "wisecrowd.audit.set_view:set_view"},
     prunable=("spammers",),
+BOXES = AuditPlan(
+        "drawers": "wisecrowd.audit.box_drawers:find_bad_drawers",
+        "sides": "wisecrowd.audit.box_sides:find_side_bias_of_boxes",
+        "copies": "wisecrowd.audit.box_copies:find_copied_boxes",
+        "evidence": "wisecrowd.audit.box_evidence:measure_box_evidence",
+    shared={"view": "wisecrowd.audit.box_view:box_view"},
 )
 
 

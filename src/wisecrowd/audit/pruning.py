@@ -17,6 +17,7 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.kinds import kind_of
 from wisecrowd.core.labels import CrowdLabels, describe_ids
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import as_crowd_labels
 
@@ -182,6 +183,11 @@ def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds"
     """Raise a ParameterError for what cannot be removed from data of this kind."""
     plan, kind = plan_of(data), kind_of(data).name
     for one in what:
+        if not plan.prunable:
+            raise ParameterError(
+                f"Workers are not removed from {kind} by an audit; leave them out with "
+                + for_reader("exclude_workers.", "--exclude-workers.")
+            )
         if one not in plan.prunable:
             raise ParameterError(
                 f"{name} is {one!r}, which is for classes; from {kind} only "

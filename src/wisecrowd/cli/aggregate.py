@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wisecrowd.cli import options
+from wisecrowd.cli.box_export import BoxExport
 from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.group_options import FairOptions
 from wisecrowd.cli.option_groups import command
@@ -46,6 +47,7 @@ class AggregateOptions:
     ] = False
     exports: Exports
     preference_export: PreferenceExport
+    box_export: BoxExport
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -78,6 +80,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     known_files = [*([gold.path] if gold else []), *asked.groups.sources()]
     sources = [*files, *known_files, *asked.preference_export.sources()]
     asked.preference_export.check(asked.reading.declared_type)
+    asked.box_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, asked.reading, asked.running.seed)
@@ -111,13 +114,16 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
     """Refuse options that do not go with the kind of the labels."""
     from wisecrowd.core.answers import ClassAnswers
     from wisecrowd.core.exceptions import ParameterError
-    from wisecrowd.core.kinds import NUMBERS
+    from wisecrowd.core.kinds import BOXES, NUMBERS
 
     asked.preference_export.check(model.takes)
+    asked.box_export.check(model.takes)
     if model.takes == NUMBERS and asked.calibrate and asked.gold is None:
         raise ParameterError("--calibrate needs known numbers to widen intervals; give --gold.")
     if issubclass(model._kind().answers, ClassAnswers):
         return
+    if model.takes == BOXES and asked.gold is not None:
+        raise ParameterError("Methods for boxes take no --gold; leave it out.")
     if asked.exports.places() or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
             f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
@@ -139,7 +145,8 @@ def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, st
     check_outputs(
         [table, workers], [*sources, *asked.reading.key_files], folder=asked.save,
         others=[
-            *asked.exports.places(), *asked.preference_export.places(), *filter(None, [document])
+            *asked.exports.places(), *asked.preference_export.places(),
+            *asked.box_export.places(), *filter(None, [document]),
         ],
     )  # fmt: skip
     return {"labels": table, "workers": workers, "json": document}
@@ -168,6 +175,7 @@ def _write(
             when_complete(lambda: notes(f"saved the method in {asked.save}"))
         asked.exports.write(model, manifest, notes, files, asked.reading)
         asked.preference_export.write(model, labels, manifest, notes)
+        asked.box_export.write(model, labels, manifest, notes)
         for name, table in tables.items():
             if places[name] is not None or (name == "labels" and not asked.as_json):
                 write_result(table, places[name], manifest, notes, raw=asked.raw_csv)

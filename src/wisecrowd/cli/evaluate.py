@@ -45,6 +45,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     The columns tell which: task and label, task and value, item and score, task, start, end and
     label, or task and labels. The truth of spans has the same columns, or the tags of a task in
     each row. The truth of sets has a task and its classes (a|b or a JSON list) in each row.
+    """Score a file of labels, numbers, ranked items, spans or boxes against the truth.
+    label, or task, x, y, width and height. The truth of spans has the same columns, or the tags of
+    a task in each row. The truth of boxes has the same columns, or is COCO-style JSON; a row
+    without numbers is an image without boxes.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
@@ -58,10 +62,12 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         evaluate_spans,
         kind_of_answers,
     )
+    from wisecrowd.cli.evaluate_boxes import evaluate_boxes
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.kinds import SEQUENCES, SETS
+    from wisecrowd.core.kinds import BOXES, SEQUENCES
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -75,6 +81,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
                 found = evaluate_spans(labels, file, notes)
             elif kind == SETS:
                 found = evaluate_sets(labels, file, notes)
+        if kind in (*ANSWER_FILES, SEQUENCES, BOXES):
+            elif kind == BOXES:
+                found = evaluate_boxes(labels, asked.truth, notes)
             else:
                 found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

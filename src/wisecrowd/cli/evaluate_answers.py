@@ -28,6 +28,8 @@ ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("ite
 
 
 SPAN_COLUMNS = {"task", "start", "end", "label"}  # of a file of spans
+BOX_COLUMNS = {"task", "x", "y", "width", "height"}  # of a file of boxes
+COCO = "coco"  # the format of boxes as JSON
 
 
 class Evaluation(NamedTuple):
@@ -42,11 +44,18 @@ class Evaluation(NamedTuple):
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
     from wisecrowd.core.kinds import LABELS, SEQUENCES, SETS
+    from wisecrowd.core.kinds import BOXES, LABELS, SEQUENCES
+    from wisecrowd.io.formats import format_of
+    from wisecrowd.io.sources import find_sources
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
         return declared
+    if format_of(find_sources(path)[0]) == COCO:
+        return BOXES
     columns = set(read_frame(path).column_names)
+    if columns >= BOX_COLUMNS:
+        return BOXES
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
     probable = any(name.startswith("p_") for name in columns)

@@ -97,7 +97,27 @@ def read_labels(
         )
     for note in labels.notes:
         notes(note)
+    if reading.seen is not None:
+        labels = _with_seen(labels, reading.seen)
     return labels if key is None else _hidden(labels, key, notes)
+
+
+def _with_seen(labels: Any, path: str) -> Any:
+    """Return boxes with an annotation for all who saw an image and drew nothing."""
+    from wisecrowd.core.columns import find_columns
+    from wisecrowd.core.regions import CrowdRegions
+    from wisecrowd.io.tables import read_frame
+
+    if not isinstance(labels, CrowdRegions):
+        raise ParameterError(
+            f"--seen is for boxes, and the labels are {type(labels).__name__}; leave it out."
+        )
+    frame = read_frame(path)
+    try:
+        found, _ = find_columns(list(frame.column_names), {"task": None, "worker": None})
+        return labels.with_seen(frame[found["task"]], frame[found["worker"]])
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _key_of(reading: Reading) -> bytes | None:
@@ -206,8 +226,13 @@ def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
     """Read the truth in the form that the scorer of the data's kind takes."""
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.core.regions import CrowdRegions
     from wisecrowd.inference.scorers import scorer_of
 
+    if isinstance(data, CrowdRegions):
+        from wisecrowd.cli.evaluate_boxes import true_boxes_of
+
+        return true_boxes_of(file.path, data, notes)
     if isinstance(data, CrowdLabels):
         return read_truth(file, data.tasks, notes)
     known = dict(zip(*file.pairs(notes, kind_of(data).name), strict=True))

@@ -161,6 +161,14 @@ Scale = Annotated[
         help="Ordered classes, the lowest first; implies --type ordered.",
     ),
 ]
+Seen = Annotated[
+    str | None,
+    typer.Option(
+        "--seen",
+        metavar="FILE",
+        help="Who saw which image, also without a box: task, worker; of boxes.",
+    ),
+]
 Parameters = Annotated[
     list[str] | None,
     typer.Option(
@@ -288,6 +296,7 @@ class Reading(SourceOptions):
     duplicates: Duplicates = "auto"
     type: Type = None
     scale: Scale = None
+    seen: Seen = None
     pseudonymize: Pseudonymize = None
 
     @property

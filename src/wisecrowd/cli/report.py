@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -130,11 +130,16 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
     return page, document
 
 
-def _known(file: KnownFile, labels: Annotations, notes: Notes) -> dict[object, object]:
-    """Return true answers by task or item; count and omit true classes of other tasks."""
+def _known(file: KnownFile, labels: Annotations, notes: Notes) -> Any:
+    """Return true answers by task or item, or boxes; count and omit classes of other tasks."""
     from wisecrowd.cli.inputs import read_truth
     from wisecrowd.core.labels import CrowdLabels
+    from wisecrowd.core.regions import CrowdRegions
 
+    if isinstance(labels, CrowdRegions):
+        from wisecrowd.cli.evaluate_boxes import boxes_in
+
+        return boxes_in(file.path)
     if not isinstance(labels, CrowdLabels):
         return dict(zip(*file.pairs(notes), strict=True))
     truth = read_truth(file, labels.tasks, notes)

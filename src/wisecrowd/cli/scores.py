@@ -42,6 +42,14 @@ HEADINGS = {
     "exact_sets": "exact sets",
     "hamming_loss": "Hamming loss",
     "hamming_expected": "expected Hamming loss",
+    "box_f1": "F1 at IoU .5",
+    "box_precision": "precision at IoU .5",
+    "box_recall": "recall at IoU .5",
+    "box_f1_75": "F1 at IoU .75",
+    "box_precision_75": "precision at IoU .75",
+    "box_recall_75": "recall at IoU .75",
+    "mean_iou": "mean IoU",
+    "precision_expected": "expected precision",
 }
 
 

@@ -47,6 +47,7 @@ class SimulateOptions:
         typer.Option(
             "--type",
             metavar="labels|ordered|numbers|pairs|sequences|sets",
+            metavar="labels|ordered|numbers|pairs|sequences|boxes",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -70,6 +71,8 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
 
     With --type ordered, numbers, pairs, sequences or sets, workers have mistakes of their own: see
     wisecrowd.simulate.graded_responses, numbers, votes, sequences and sets. Of pairs, --tasks is
+    With --type ordered, numbers, pairs, sequences or boxes, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and boxes. Of pairs, --tasks is
     the number of votes.
     """
     from wisecrowd import simulate as simulator
@@ -87,6 +90,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     if asked.parameter:
         raise ParameterError(
             "-p is for --type ordered, numbers, pairs, sequences and sets; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -125,6 +129,7 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
 
     kind = get_kind(asked.type or "labels").name
     if kind not in ("ordered", "numbers", "pairs", "sequences", "sets"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")
@@ -135,6 +140,10 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
         names = classes.get("classes")
         if kind == "sets":
             names = names or [f"class{k}" for k in range(classes["n_classes"])]
+        if kind not in ("ordered", "boxes"):
+        if kind == "boxes":
+            numbered = [f"class-{k + 1}" for k in range(classes.get("n_classes") or 0)]
+            names = names or numbered
         else:
             params["n_classes"] = classes.get("n_classes") or len(names or ())
     made = simulate_kind(

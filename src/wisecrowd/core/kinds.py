@@ -27,6 +27,8 @@ from wisecrowd.core.ordered_answers import OrderedAnswers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.region_answers import RegionAnswers
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
@@ -40,6 +42,7 @@ from wisecrowd.core.task_prior import as_start, class_prior
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
 SETS = "sets"
+BOXES = "boxes"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -226,6 +229,18 @@ KINDS: dict[str, Kind] = {
         audit="wisecrowd.audit.plans:SETS",
         report="wisecrowd.reporting.plans:SETS",
         symmetries=symmetries.SETS,
+    ),
+    BOXES: Kind(
+        name=BOXES,
+        container=CrowdRegions,
+        answers=RegionAnswers,
+        methods="wisecrowd.aggregation.boxes",
+        default_method="box-consensus",
+        scorer="wisecrowd.inference.box_scorer:BoxScorer",
+        example="wisecrowd.testing.crowds:small_boxes",
+        symmetries=symmetries.BOXES,
+        audit="wisecrowd.audit.plans:BOXES",
+        report="wisecrowd.reporting.plans:BOXES",
     ),
 }
 

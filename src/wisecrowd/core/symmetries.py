@@ -16,6 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 
@@ -121,6 +122,24 @@ def _members_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: learned[name][:, ::-1] for name in rates if name in learned}
     kept = ("worker_accuracy_", "worker_sensitivity_", "worker_false_alarm_", "set_size_")
     return found | {name: learned[name] for name in kept}
+def _move_images(data: CrowdRegions) -> CrowdRegions:
+    boxes = 2.0 * data.boxes
+    boxes[:, :2] += 30.0
+    return replace(data, boxes=boxes)
+def _moved_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    boxes = 2.0 * learned["boxes_"]
+    boxes[:, :2] += 30.0
+    return {"boxes_": boxes, **_same_boxes(learned)}
+def _same_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("box_confidence_", "n_boxes_", "detection_rate_", "phantoms_per_image_", "worker_iou_",
+            "side_bias_")  # fmt: skip
+    return {name: learned[name] for name in kept}
+def _reverse_box_classes(data: CrowdRegions) -> CrowdRegions:
+    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+def _box_classes_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"box_label_": last - learned["box_label_"], "boxes_": learned["boxes_"],
+            **_same_boxes(learned)}  # fmt: skip
 
 
 CLASSES = (
@@ -139,4 +158,9 @@ RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expecte
 SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
 SETS = (
     Symmetry(name="reversing the classes", change=_reverse_members, expected=_members_reversed),
+BOXES = (
+    Symmetry(name="shift and scale of images", change=_move_images, expected=_moved_boxes),
+    Symmetry(
+        name="reversing the classes", change=_reverse_box_classes, expected=_box_classes_reversed
+    ),
 )

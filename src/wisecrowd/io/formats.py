@@ -268,6 +268,8 @@ def _read_export(
 ) -> Iterator[Mapping[str, Any]]:
     """Read what a platform wrote, and refuse options that mean nothing there."""
     platform = PLATFORMS[name]
+    if request.undeclared and request.kind.name not in platform.kinds:
+        request.follow(platform.kinds[0], f"{name} files hold {platform.kinds[0]}")
     if request.kind.name not in platform.kinds:
         raise ParameterError(
             f"{source.name} is read as {name}, which has {' or '.join(platform.kinds)} and not "

@@ -68,6 +68,14 @@ def _is_cvat(seen: Glimpse) -> bool:
     return seen.kind == "xml" and "<annotations" in seen.start
 
 
+def _is_coco(seen: Glimpse) -> bool:
+    return (
+        seen.kind == "json"
+        and {"images", "annotations"} <= seen.names
+        and ("bbox" in seen.start or {"images", "annotations"} <= seen.lists)
+    )
+
+
 def _is_lewidi(seen: Glimpse) -> bool:
     return seen.kind == "json" and {"annotators", "annotations", "soft_label"} <= seen.names
 
@@ -106,6 +114,7 @@ SIGNATURES: tuple[tuple[str, Callable[[Glimpse], bool]], ...] = (
     ("labelbox", lambda seen: {"data_row", "projects"} <= seen.names),
     ("ground-truth", _is_ground_truth),
     ("cvat", _is_cvat),
+    ("coco", _is_coco),
     ("doccano", _is_doccano),
     ("lewidi", _is_lewidi),
     ("scale", lambda seen: {"task_id", "response", "callback_url"} <= seen.names),

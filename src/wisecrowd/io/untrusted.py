@@ -195,6 +195,30 @@ def json_members(stream: Any, source: Source, encoding: str = "utf-8") -> Iterat
             more = window.skip(",}") == ","
 
 
+def json_lists(stream: Any, source: Source, encoding: str = "utf-8") -> Iterator[tuple[str, Any]]:
+    """Yield (key, entry) of the lists in one JSON object, one entry at a time.
+
+    Values that are not lists are yielded as they are.
+    """
+    with _window(stream, source, encoding) as window:
+        if window.peek() != "{":
+            raise DataError(f"{source.name} is not one JSON object with lists; export it again.")
+        window.skip("{")
+        more = window.peek() != "}"
+        while more:
+            key = str(window.value())
+            window.skip(":")
+            if window.peek() != "[":
+                yield key, window.value()
+            else:
+                window.skip("[")
+                inside = window.peek() != "]" or not window.skip("]")
+                while inside:
+                    yield key, window.value()
+                    inside = window.skip(",]") == ","
+            more = window.skip(",}") == ","
+
+
 @contextmanager
 def _window(stream: Any, source: Source, encoding: str) -> Iterator[_Window]:
     """Open a stream of JSON whose nesting and encoding are checked while it is read."""

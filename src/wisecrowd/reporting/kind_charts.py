@@ -173,6 +173,14 @@ def rates_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
         x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(0.0, min(1.0, 1.1 * most))],
         y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, 1.0)],
         points=points,
+def detection_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the busiest workers' detection rates of boxes with 95% intervals."""
+    known = [row for row in rows if row.get("detection") is not None]
+        f"{isolated(row['worker'])}: finds {number(row['detection'])}, "
+        f"{number(row['phantoms'])} phantoms per image, {row['n_labels']} images"
+        known, names, texts, [bool(row["flags"]) for row in known], "detection",
+        f"Detection rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most images "
+        "first; the table below has the same numbers.", "share of the others' objects found",
     )  # fmt: skip
 
 

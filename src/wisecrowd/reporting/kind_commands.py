@@ -126,3 +126,25 @@ SET_CALLS = {
     "unclear-classes": "wc.audit.measure_set_agreement(labels).tables()",
     "": 'wc.aggregate(labels, "shared-two-coin")',
 SET_WORKER_FINDINGS = ("spammers", "adversaries", "constant-answers", "one-box-workers")
+BOX_COMMANDS = {
+    "draws-nothing": "audit {file} --part drawers -o audit",
+    "misses-objects": "aggregate {file} -m box-em -o boxes.csv --workers workers.csv",
+    "draws-phantoms": "aggregate {file} -m box-em -o boxes.csv --assignments assignments.csv",
+    "tight-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",
+    "loose-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",
+    "shifted-boxes": "aggregate {file} -p corners=gaussian-em -o boxes.csv",
+    "copied-boxes": "audit {file} --part copies -o audit",
+    "equal-boxes": "audit {file} --part copies -o audit",
+    "no-empty-annotations": "inspect {first}",
+    "one-worker-per-image": "inspect {first}",
+BOX_CALLS = {
+    "misses-objects": 'wc.aggregate(labels, "box-em")',
+    "draws-phantoms": 'wc.aggregate(labels, "box-em")',
+    "tight-boxes": 'wc.aggregate(labels, "box-consensus", corners="gaussian-em")',
+    "loose-boxes": 'wc.aggregate(labels, "box-consensus", corners="gaussian-em")',
+    "shifted-boxes": 'wc.aggregate(labels, "box-consensus", corners="gaussian-em")',
+    "copied-boxes": 'wc.audit.audit_crowd(labels, parts=["copies"]).tables()',
+    "": 'wc.aggregate(labels, "box-consensus")',
+BOX_WORKER_FINDINGS = (
+    "draws-nothing", "misses-objects", "draws-phantoms", "tight-boxes", "loose-boxes",
+    "shifted-boxes", "copied-boxes",

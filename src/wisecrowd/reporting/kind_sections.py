@@ -35,6 +35,8 @@ def _pair_workers(summary: Summary) -> Data:
 def _span_workers(summary: Summary) -> Data:
     rows = summary["workers"]["rows"]
     return {"chart": kind_charts.agreement_on_spans(rows), **_flags(summary)}
+def _box_workers(summary: Summary) -> Data:
+    return {"chart": kind_charts.detection_of_workers(rows), **_flags(summary)}
 
 
 def _ranking(summary: Summary) -> Data:
@@ -105,6 +107,11 @@ SEQUENCE_SECTIONS = {
     "boundaries": ("Boundaries and types", _nothing),
     "workers": ("Workers", _span_workers, "span_workers"),
     "tasks": ("Tasks people disagree about", _nothing, "span_tasks"),
+BOX_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "box_verdict"),
+    "workers": ("Workers: missed and phantom boxes, bias of sides", _box_workers, "box_workers"),
+    "tasks": ("Images people disagree about", _nothing, "box_images"),
+    "copies": ("Equal boxes", _nothing, "box_copies"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,

@@ -135,6 +135,16 @@ SETS = ReportPlan(
     calls=f"{_SAME}.kind_commands:SET_CALLS",
     worker_findings=f"{_SAME}.kind_commands:SET_WORKER_FINDINGS",
     methods=("set-vote", "shared-two-coin", "label-set-mixture"),
+BOXES = ReportPlan(
+        "verdict": f"{_SAME}.box_content:verdict",
+        "workers": f"{_SAME}.box_content:workers",
+        "tasks": f"{_SAME}.box_content:images",
+        "copies": f"{_SAME}.box_content:copies",
+    sections=f"{_SAME}.kind_sections:BOX_SECTIONS",
+    commands=f"{_SAME}.kind_commands:BOX_COMMANDS",
+    calls=f"{_SAME}.kind_commands:BOX_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:BOX_WORKER_FINDINGS",
+    methods=("box-consensus", "box-em"),
 )
 
 

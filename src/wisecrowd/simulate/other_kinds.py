@@ -17,6 +17,8 @@ from wisecrowd._version import __version__
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.region_answers import SIDES
+from wisecrowd.simulate.box_workers import boxes
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
@@ -63,6 +65,7 @@ def simulate_kind(
     Parameters
     ----------
     kind : {"numbers", "ordered", "pairs", "sequences", "sets"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -71,9 +74,10 @@ def simulate_kind(
     seed : int
     params : mapping of name to value
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``sets``, or
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
         ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
-        Names of ordered classes, the lowest first.
+        Names of ordered classes, the lowest first, or of the classes of boxes.
 
     Examples
     --------
@@ -114,6 +118,15 @@ def simulate_kind(
         truth = {"task": data.tasks, "label": ticked.truth}
         workers = {"sensitivity": ticked.sensitivity.mean(axis=1),
                    "false_alarms": ticked.false_alarm.mean(axis=1)}  # fmt: skip
+    elif kind == "boxes":
+        options = _taken(boxes, given) | ({} if classes is None else {"classes": list(classes)})
+        _refuse(given, boxes)
+        drawn = boxes(
+        data = drawn.data
+        truth = drawn.truth.to_dict()
+        del truth["worker"]
+        sides = {f"bias_{name}": drawn.bias[:, k] for k, name in enumerate(SIDES)}
+        workers = {"miss": drawn.miss, "phantoms": drawn.phantoms, "noise": drawn.noise, **sides}
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

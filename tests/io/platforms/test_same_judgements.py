@@ -87,8 +87,8 @@ def test_every_platform_gives_the_same_judgements(export, name):
 
 def test_every_platform_has_a_fixture():
     covered = {format for format, _ in EXPORTS.values()}
-    # A plain table, one that is refused, and another name for cleanlab.
-    assert set(PLATFORMS) - covered == {"crowd-kit", "scale", "wide"}
+    # A plain table, one that is refused, another name for cleanlab, and boxes (test_box_files.py).
+    assert set(PLATFORMS) - covered == {"crowd-kit", "scale", "wide", "coco"}
 
 
 def test_crowd_kit_can_be_named(export):

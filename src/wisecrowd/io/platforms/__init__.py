@@ -67,3 +67,9 @@ PLATFORMS: dict[str, Platform] = {
     "hugging-face": _platform("hugging_face", "id", "list of workers", "list of labels", _ALL),
     "scale": _platform("scale", "task_id", "-", "response", ()),
 }  # fmt: skip
+# Boxes: a format of their own, and those of images in CVAT.
+PLATFORMS["coco"] = Platform(
+    "wisecrowd.io.platforms.coco:read", (),
+    {"task": "file_name", "worker": "annotator", "label": "category"}, ("boxes",),
+)  # fmt: skip
+PLATFORMS["cvat"] = PLATFORMS["cvat"]._replace(kinds=(*_KINDS, "boxes"))
