@@ -16,6 +16,7 @@ from typing import Any
 from wisecrowd.core import symmetries
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
+from wisecrowd.core.cluster_answers import ClusterAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
@@ -27,6 +28,7 @@ from wisecrowd.core.ordered_answers import OrderedAnswers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
@@ -36,6 +38,7 @@ from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
+SAME = "same"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -206,6 +209,16 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
+    ),
+    SAME: Kind(
+        name=SAME,
+        container=CrowdSame,
+        answers=ClusterAnswers,
+        methods="wisecrowd.aggregation.same",
+        default_method="crowd-clustering",
+        scorer="wisecrowd.inference.scorers:SameScorer",
+        example="wisecrowd.testing.crowds:small_same",
+        symmetries=symmetries.SAME,
     ),
 }
 

@@ -16,6 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequences import CrowdSequences
 
 
@@ -108,6 +109,17 @@ def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
 
 
+def _same_clusters(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("item_probas_", "same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    return {name: learned[name] for name in kept}
+
+
+def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    found = {name: learned[name] for name in kept}
+    return found | {"item_probas_": learned["item_probas_"][::-1]}
+
+
 CLASSES = (
     Symmetry(name="reversing the classes", change=_reverse_classes, expected=_reversed_results),
 )
@@ -122,3 +134,7 @@ PAIRS = (
 )
 RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),)
 SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
+SAME = (
+    Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
+    Symmetry(name="reversing the items", change=_reverse_items, expected=_clusters_reversed),
+)

@@ -21,6 +21,7 @@ from wisecrowd.testing import (
     parameter_ranges,
     prior_checks,
     refitting,
+    same_checks,
     sequence_checks,
 )
 from wisecrowd.testing.foundation import Check, maker
@@ -100,6 +101,7 @@ MODULES = {
     "numbers": number_checks,
     "pairs": pair_checks,
     "sequences": sequence_checks,
+    "same": same_checks,
 }
 
 
