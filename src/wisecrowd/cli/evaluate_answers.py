@@ -41,7 +41,7 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS, SEQUENCES
+    from wisecrowd.core.kinds import LABELS, SAME, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -49,6 +49,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     columns = set(read_frame(path).column_names)
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
+    if columns >= {"item", "cluster"}:
+        return SAME
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind

@@ -38,6 +38,8 @@ HEADINGS = {
     "span_recall": "span recall",
     "relaxed_f1": "relaxed F1",
     "token_accuracy": "token accuracy",
+    "matched_accuracy": "matched accuracy",
+    "adjusted_rand_index": "adjusted Rand index",
 }
 
 

@@ -3,8 +3,8 @@ r"""Mean field for clusters of items, with the errors of every worker.
 Item a has the posterior :math:`q_a(k)`, and the items l, r of a vote e are in the same cluster with
 probability :math:`P_e = \sum_k q_l(k) q_r(k)`. Worker j says "same" of the same with probability
 :math:`s_j`, and "different" of different items with :math:`t_j`. Both have Beta priors with mean
-:math:`\bar s, \bar t` and a strength of κ votes, and Beta posteriors. The objective is a lower bound
-of the log evidence,
+:math:`\bar s, \bar t` and a strength of κ votes, and Beta posteriors. The objective is a lower
+bound of the log evidence,
 
 .. math:: \sum_e w_e [P_e E \log p(y_e \mid \text{same})
     + (1 - P_e) E \log p(y_e \mid \text{different})]
@@ -162,6 +162,10 @@ class ClusterModel:
             found -= float(_divergence(counts, self._prior(rate)).sum())
         return found
 
+    def alone(self) -> ClusterRun:
+        """Return the run with one cluster: each worker says "same" at a rate of his own."""
+        return self.run(np.ones((self.votes.n_items, 1)), FREE_SWEEPS, 0.0)
+
     def run(self, start: Floats, max_iter: int, tol: float) -> ClusterRun:
         """Return the local optimum that a start leads to."""
         q = np.ascontiguousarray(start)
@@ -174,7 +178,7 @@ class ClusterModel:
                 rates, share = self.rate_step(q, common), self.share_step(q)
             change = self.item_step(q, share, rates)
             if common is None:
-                if sweep + 1 >= min(FREE_SWEEPS, max_iter - 1) or change < STILL:
+                if sweep + 1 >= min(FREE_SWEEPS, max_iter - 1) or (sweep and change < STILL):
                     common = rates.common
                 continue
             history.append(self.objective(q, share, rates))

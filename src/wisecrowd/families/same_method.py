@@ -27,7 +27,6 @@ MOST_CLUSTERS = 1000
 USUAL_SWEEPS = 30  # passes over the votes that a run takes
 NEAR = 10.0  # difference of objectives, in nats, that does not justify another cluster
 SAME_OPTIMUM = 1e-6  # relative difference of objectives that counts as none
-BARELY = 0.1  # mean probability above the largest share, below which votes say nothing of clusters
 
 
 class SameMethod(Aggregator):
@@ -112,7 +111,7 @@ class SameMethod(Aggregator):
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            findings=_findings(votes, q, share),
+            findings=_findings(model, run),
             extra={
                 "same_rate": same_rate, "different_rate": different_rate,
                 "common_rates": run.rates.common, "cluster_share": share, "curve": curve,
@@ -207,8 +206,8 @@ def _task_values(data: CrowdSame, q: Floats) -> tuple[Floats, Floats]:
     return found[0], found[1]
 
 
-def _findings(votes: SameVotes, q: Floats, share: Floats) -> tuple[Finding, ...]:
-    found = []
+def _findings(model: ClusterModel, run: ClusterRun) -> tuple[Finding, ...]:
+    found, votes, q = [], model.votes, run.q
     n_parts, _ = component_count(votes)
     if n_parts > 1:
         found.append(Finding(
@@ -217,12 +216,12 @@ def _findings(votes: SameVotes, q: Floats, share: Floats) -> tuple[Finding, ...]
             "clusters with the same number in different parts need not be the same.",
             "Ask about pairs of items from different parts.",
         ))  # fmt: skip
-    sure = float(q[votes.order].max(axis=1).mean())
-    if sure < float(share.max()) + BARELY and share.max() < 1 - BARELY:
+    if q.shape[1] > 1 and model.alone().objective >= run.objective:
         found.append(Finding(
-            "no-clusters", "high", 1 - sure, (),
-            f"The votes hardly tell clusters apart: the mean probability of a cluster is "
-            f"{sure:.2f}, and the largest cluster has a share of {share.max():.2f}.",
+            "no-clusters", "high", float(np.mean(q[votes.order].max(axis=1))), (),
+            "The votes are explained as well without clusters: either all items are the same, or "
+            "the answers do not depend on the items. The score is the mean probability of the "
+            "clusters.",
             "Collect more votes per item, or check that workers understand the question.",
         ))  # fmt: skip
     return tuple(found)

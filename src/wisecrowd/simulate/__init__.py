@@ -31,6 +31,7 @@ from wisecrowd.simulate.presets import (
     population,
 )
 from wisecrowd.simulate.regular import Regular
+from wisecrowd.simulate.same_workers import SimulatedSame, same_votes
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
@@ -47,7 +48,8 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSame", "SimulatedSequences",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
+    "difficulty", "graded_responses", "numbers", "population", "same_votes", "sequences", "votes",
+    "write",
 ]  # fmt: skip

@@ -84,10 +84,11 @@ class CrowdClustering(SameMethod):
     ``history_`` and ``n_iter_`` are those of the best start.
 
     The rates of workers have Beta posteriors that are integrated over, so that few votes count
-    less; the objective is a lower bound of the log evidence. The common rates count ten votes at .7 and .75 in addition, so that a handful of votes is not
-    taken for certainty. They are fixed after 20 sweeps, and ``history_`` starts there. Clusters in
-    separate parts of the votes are not comparable, which a finding reports. Workers' own categories
-    (Gomes et al.) are not part of the model.
+    less; the objective is a lower bound of the log evidence. The common rates count ten votes at
+    .7 and .75 in addition, so that a handful of votes is not taken for certainty. They are fixed
+    after 20 sweeps, and ``history_`` starts there. Clusters in separate parts of the votes are not
+    comparable, which a finding reports. Workers' own categories (Gomes et al.) are not part of the
+    model.
 
     References
     ----------
