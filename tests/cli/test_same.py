@@ -46,3 +46,16 @@ def test_an_item_with_itself_is_refused_with_its_row(tmp_path, capfd):
     assert run(["aggregate", str(path), "--type", "same", "-q"]) == 3
     error = capfd.readouterr().err
     assert "Item 'y' is compared with itself in row 2" in error
+
+
+def test_audit_and_report(birds, capfd):
+    answers = ["birds/answers.csv", "--type", "same"]
+    assert run(["audit", *answers, "--json", "-q"]) == 0
+    part = json.loads(capfd.readouterr().out)["parts"]["transitivity"]
+    assert part["n_contradictions"] <= part["n_testable"] <= part["n_triples"]
+    options = ["--truth", "birds/truth.csv", "-o", "page.html", "-q"]
+    assert run(["report", *answers, *options]) == 0
+    with open("page.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "triples of items contradict themselves" in page
+    assert "adjusted_rand_index" in page

@@ -92,6 +92,11 @@ PAIRS = AuditPlan(
     prunable=("spammers",),
 )
 
+SAME = AuditPlan(
+    parts={"transitivity": "wisecrowd.audit.transitivity:find_intransitive_votes"},
+    shared={"view": "wisecrowd.audit.transitivity:same_view"},
+)
+
 
 def plan_of(data: Annotations) -> AuditPlan:
     """Return the plan of an audit of these data.

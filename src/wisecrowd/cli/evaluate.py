@@ -40,8 +40,9 @@ class EvaluateOptions:
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
     """Score a file of labels, numbers, ranked items, spans or clusters against the truth.
 
-    The columns tell which: task and label, task and value, item and score, item and cluster,
-    or task, start, end and label. The truth of spans has the same columns, or the tags of a task in each row.
+    The columns tell which: task and label, task and value, item and score, item and cluster, or
+    task, start, end and label. The truth of spans has the same columns, or the tags of a task in
+    each row.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the

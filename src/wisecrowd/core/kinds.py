@@ -218,6 +218,8 @@ KINDS: dict[str, Kind] = {
         default_method="crowd-clustering",
         scorer="wisecrowd.inference.scorers:SameScorer",
         example="wisecrowd.testing.crowds:small_same",
+        audit="wisecrowd.audit.plans:SAME",
+        report="wisecrowd.reporting.plans:SAME",
         symmetries=symmetries.SAME,
     ),
 }
