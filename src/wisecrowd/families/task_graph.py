@@ -92,6 +92,22 @@ def nearest_neighbours(X: Any, tasks: Any = None, *, k: int = 10) -> TaskEdges:
     return TaskEdges(np.repeat(ids, k), ids[found.ravel()])
 
 
+def check_graph(graph: Any) -> None:
+    """Require a sparse matrix, or two or three columns of one length, or None."""
+    if graph is None or hasattr(graph, "tocsr"):
+        return
+    if not isinstance(graph, tuple | list) or len(graph) not in (2, 3):
+        raise ParameterError(
+            "graph is neither a sparse matrix nor columns of edges; give a scipy matrix with one "
+            "row per task, or (task, neighbour) or (task, neighbour, weight)."
+        )
+    shapes = {np.shape(column) for column in graph if column is not None}
+    if len(shapes) != 1 or len(next(iter(shapes))) != 1:
+        raise ParameterError(
+            "The columns of graph have different lengths; give one value per edge."
+        )
+
+
 def task_matrix(graph: Any, labels: CrowdLabels) -> tuple[Any, int]:
     """Return the symmetric matrix (n_tasks, n_tasks) of a graph, and its edges of unknown tasks.
 
@@ -134,14 +150,7 @@ def _of_matrix(graph: Any, labels: CrowdLabels) -> Any:
 def _of_edges(graph: Any, labels: CrowdLabels) -> tuple[Any, int]:
     from scipy import sparse
 
-    if not isinstance(graph, tuple | list) or len(graph) not in (2, 3):
-        raise ParameterError(
-            "graph is neither a sparse matrix nor columns of edges; give a scipy matrix with one "
-            "row per task, or (task, neighbour) or (task, neighbour, weight)."
-        )
     columns = [np.asarray(column) for column in graph if column is not None]
-    if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
-        raise DataError("The columns of the graph have different lengths; give one value per edge.")
     one, two = (lookup(column, labels.tasks) for column in columns[:2])
     weight = columns[2].astype(np.float64) if len(columns) == 3 else np.ones(len(one))
     known = (one >= 0) & (two >= 0)

@@ -114,10 +114,10 @@ def test_graphs_from_ids():
         task_matrix(sparse.eye(5), labels)
     with pytest.raises(DataError, match="negative"):
         task_matrix((["a"], ["b"], [-1.0]), labels)
-    with pytest.raises(DataError, match="different lengths"):
-        task_matrix((["a"], ["b", "c"]), labels)
+    with pytest.raises(ParameterError, match="different lengths"):
+        GraphSmoothed(graph=(["a"], ["b", "c"])).fit(labels)
     with pytest.raises(ParameterError, match="neither a sparse matrix"):
-        task_matrix("edges", labels)
+        GraphSmoothed(graph="edges").fit(labels)
 
 
 def test_homophily_by_hand():

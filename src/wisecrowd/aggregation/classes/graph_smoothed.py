@@ -21,8 +21,15 @@ from wisecrowd.core.result import Fit, dense_rows
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.core.votes import LEAST_SHARED, labelled_by_several
-from wisecrowd.families.task_graph import Homophily, edge_strengths, homophily, task_matrix
+from wisecrowd.families.task_graph import (
+    Homophily,
+    check_graph,
+    edge_strengths,
+    homophily,
+    task_matrix,
+)
 from wisecrowd.families.wrapped_method import WrappedMethod
+from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
 from wisecrowd.inference.held_out_labels import held_out_score, paired_difference, scoring_plan
 
 Floats = NDArray[np.float64]
@@ -72,6 +79,8 @@ class GraphSmoothed(WrappedMethod):
     beta : "auto", "held-out" or float
         Strength of all edges; "auto" estimates it as above, and "held-out" takes the one of
         0, .05, .1, .2, .4 and .8 that predicts hidden labels best, 0 unless another clearly leads.
+    class_prior : "auto", "uniform" or (n_classes,) probabilities
+        Prior of the classes without labels and neighbours; "auto" leaves it to the method.
     max_rounds : int
         Maximum number of fits of the method.
 
@@ -110,6 +119,7 @@ class GraphSmoothed(WrappedMethod):
 
     graph: Any = None
     beta: Any = "auto"
+    class_prior: Any = "auto"
     max_rounds: int = 60
 
     promises: ClassVar[Tags] = Tags()
@@ -139,6 +149,8 @@ class GraphSmoothed(WrappedMethod):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
+        check_graph(self.graph)
+        check_fixed_class_prior(self.class_prior)
         check_integer("max_rounds", self.max_rounds, 1, 1000)
         if isinstance(self.beta, str):
             if self.beta not in ("auto", "held-out"):
@@ -165,6 +177,7 @@ class GraphSmoothed(WrappedMethod):
     # ---------------------------------------------------------------------------------------- fit
 
     def _fit(self, problem: Problem) -> Fit:
+        problem = with_class_prior(problem, self.class_prior)
         fitted, result = self._fit_one(problem)
         field = self._field(problem)
         n_rounds = 1
@@ -233,7 +246,7 @@ class GraphSmoothed(WrappedMethod):
         noise = CLEAR * found.error
         if found.value < LEAST_HOMOPHILY or found.across - found.chance < noise:
             return Finding(
-                "no-homophily", "low", found.value, (),
+                "no-homophily", "medium", found.value, (),
                 f"The graph is not used: labels of neighbours hardly agree beyond chance "
                 f"({found.across:.3f} against {found.chance:.3f} ± {noise:.3f}; homophily "
                 f"{found.value:.2f}, which is the score, and {LEAST_HOMOPHILY} is needed).",
@@ -255,8 +268,8 @@ class GraphSmoothed(WrappedMethod):
         plan = scoring_plan(labels)
 
         def probas_at(strength: float) -> Any:
-            one = type(self)(self._fresh_method(), graph=self.graph, beta=strength,
-                             max_rounds=self.max_rounds)  # fmt: skip
+            given = {**self.get_params(deep=False), "method": self._fresh_method()}
+            one = type(self)(**{**given, "beta": strength})
             return lambda visible: one._fit_without_checks(visible).probas_
 
         try:
@@ -276,10 +289,10 @@ class GraphSmoothed(WrappedMethod):
     # ------------------------------------------------------------------------------------ predict
 
     def _predict(self, problem: Problem) -> Any:
-        return self.methods_[0]._predict(problem)
+        return self.methods_[0]._predict(with_class_prior(problem, self.class_prior))
 
     def _log_likelihood(self, problem: Problem) -> float:
-        return self.methods_[0]._log_likelihood(problem)
+        return self.methods_[0]._log_likelihood(with_class_prior(problem, self.class_prior))
 
     def label_law(self) -> Any:
         """Return the label law of the method in the last round."""
