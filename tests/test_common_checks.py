@@ -19,7 +19,11 @@ CASES = [
 
 
 # Forging every array of the methods inside takes a minute; "auto" has its own case.
-LIGHTER = {"thresholds": {"method": "dawid-skene"}}
+LIGHTER = {
+    "thresholds": {"method": "dawid-skene"},
+    "graph-smoothed": {"method": "majority-vote"},
+    "crowd-clustering": {"n_clusters": 3, "n_init": 1},
+}
 
 
 @pytest.mark.parametrize(("name", "check"), CASES)

@@ -9,6 +9,7 @@ import typer
 
 from wisecrowd.cli import options
 from wisecrowd.cli.exports import Exports
+from wisecrowd.cli.graph_reading import GraphReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 from wisecrowd.cli.preference_export import PreferenceExport
@@ -45,6 +46,7 @@ class AggregateOptions:
     ] = False
     exports: Exports
     preference_export: PreferenceExport
+    graph: GraphReading
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -73,6 +75,8 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
 
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
+    asked.graph.check()
+    sources += asked.graph.sources()
     asked.preference_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
     set_threads(asked.running.threads)
@@ -81,9 +85,11 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, reading, notes)
+        chosen = model is not None
         if model is None:
             name = kind_of(labels).default_method
             model = configured_method(name, asked.parameter, asked.running.seed)
+        model = asked.graph.applied(model, chosen, labels, notes)
         method = kebab_case(type(model).__name__)
         _check_kind_of_options(model, method, asked)
         known = read_gold(gold, notes)
@@ -97,7 +103,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         elif asked.calibrate:
             _calibrate(model, labels, asked.running.seed, notes)
         manifest = describe_run(
-            context, sources, method=method, parameters=model.get_params(deep=False),
+            context, sources, method=method, parameters=_parameters(model),
             seed=_seed_of(model), threads=get_threads(),
         )  # fmt: skip
         _write(model, labels, files, asked, places, manifest, notes)
@@ -226,6 +232,11 @@ def _note_fit(
         notes(f"{method}: {model.reason_}")
     for warning in model.warnings_:  # warnings shown during the fit are not repeated
         notes(warning)
+
+
+def _parameters(model: Aggregator) -> dict[str, Any]:
+    """Return the parameters for the manifest; a graph is among the sources."""
+    return {name: value for name, value in model.get_params(deep=False).items() if name != "graph"}
 
 
 def _seed_of(model: Aggregator) -> int | None:
