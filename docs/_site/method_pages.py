@@ -25,14 +25,14 @@ YARDSTICKS = {
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
-    "rankings": "rankings", "sequences": "spans in texts",
+    "rankings": "rankings", "sequences": "spans in texts", "same": "same or different",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
     "labels": ("", "labels.csv"), "ordered": (" --scale 1..5", "labels.csv"),
     "numbers": (" --type numbers", "values.csv"), "pairs": ("", "ranking.csv"),
     "rankings": (" --type rankings", "ranking.csv"),
-    "sequences": (" --type sequences", "spans.csv"),
+    "sequences": (" --type sequences", "spans.csv"), "same": (" --type same", "clusters.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.
