@@ -161,7 +161,7 @@ def _one_kmeans(rows: Floats, n_clusters: int, rng: np.random.Generator) -> tupl
 
 def _distances(rows: Floats, centres: Floats) -> Floats:
     squares = (rows**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)[None, :]
-    return np.maximum(squares - 2 * rows @ centres.T, 0.0)
+    return np.asarray(np.maximum(squares - 2 * rows @ centres.T, 0.0))
 
 
 def starting_posterior(votes: SameVotes, code: Ints, n_clusters: int) -> Floats:

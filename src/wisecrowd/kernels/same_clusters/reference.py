@@ -51,4 +51,4 @@ def update_items(
 
 def same_probability(left: Ints, right: Ints, q: Floats) -> Floats:
     """Return the probability (n_votes,) that the two items of each vote share a cluster."""
-    return np.einsum("ek,ek->e", q[left], q[right])
+    return np.asarray(np.einsum("ek,ek->e", q[left], q[right]))
