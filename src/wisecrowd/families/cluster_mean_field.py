@@ -92,7 +92,7 @@ class ClusterModel:
     def together(self, q: Floats) -> Floats:
         """Return the probability (n_votes,) that the items of a vote share a cluster."""
         found = self.kernels.same_probability(self.votes.left, self.votes.right, q)
-        return np.clip(found, 0.0, 1.0)
+        return np.asarray(np.clip(found, 0.0, 1.0))
 
     def rate_step(self, q: Floats, common: Floats | None) -> Rates:
         """Return the rates of workers; the common ones too, unless they are given."""

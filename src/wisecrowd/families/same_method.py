@@ -53,12 +53,14 @@ class SameMethod(Aggregator):
             check_integer('n_clusters (else "auto")', self.n_clusters, 1, MOST_CLUSTERS)
         check_integer("max_clusters", self.max_clusters, 2, MOST_CLUSTERS)
 
-    def _runs(self, model: ClusterModel, n_clusters: int, problem: Problem) -> list[ClusterRun]:
+    def _runs(
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
+    ) -> list[ClusterRun]:
         """Return the local optima that the starts lead to."""
         raise TypeError(f"{type(self).__name__} must define _runs.")
 
     def _more_runs(
-        self, model: ClusterModel, n_clusters: int, problem: Problem
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
     ) -> list[ClusterRun]:
         """Return further local optima for the chosen number of clusters."""
         return []

@@ -161,10 +161,12 @@ class GraphSmoothed(WrappedMethod):
             check_number("beta", self.beta, 0.0, 1e6)
 
     def _saved_attributes(self) -> dict[str, Saved]:
-        return self.method._saved_attributes() | super()._saved_attributes()
+        inside: dict[str, Saved] = self.method._saved_attributes()
+        return inside | super()._saved_attributes()
 
     def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
-        return self.methods_[0]._axis_sizes(sizes)
+        found: dict[str, int] = self.methods_[0]._axis_sizes(sizes)
+        return found
 
     def _saved_fault(self) -> str:
         fitted = self.methods_[0]
@@ -292,7 +294,8 @@ class GraphSmoothed(WrappedMethod):
         return self.methods_[0]._predict(with_class_prior(problem, self.class_prior))
 
     def _log_likelihood(self, problem: Problem) -> float:
-        return self.methods_[0]._log_likelihood(with_class_prior(problem, self.class_prior))
+        fitted: Aggregator = self.methods_[0]
+        return fitted._log_likelihood(with_class_prior(problem, self.class_prior))
 
     def label_law(self) -> Any:
         """Return the label law of the method in the last round."""

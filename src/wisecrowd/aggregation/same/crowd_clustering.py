@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.families.cluster_mean_field import ClusterModel, ClusterRun
 from wisecrowd.families.same_method import SameMethod
 from wisecrowd.families.same_votes import (
@@ -123,7 +124,9 @@ class CrowdClustering(SameMethod):
     def _n_starts(self) -> int:
         return self.n_init
 
-    def _runs(self, model: ClusterModel, n_clusters: int, problem: Problem) -> list[ClusterRun]:
+    def _runs(
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
+    ) -> list[ClusterRun]:
         votes = model.votes
         points = spectral_points(votes, n_clusters)
         runs = []
@@ -137,6 +140,6 @@ class CrowdClustering(SameMethod):
         return runs
 
     def _more_runs(
-        self, model: ClusterModel, n_clusters: int, problem: Problem
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
     ) -> list[ClusterRun]:
         return [run for _ in range(MORE) for run in self._runs(model, n_clusters, problem)]

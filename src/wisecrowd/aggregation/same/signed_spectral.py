@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.problem import Problem
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.families.cluster_mean_field import ClusterModel, ClusterRun
 from wisecrowd.families.same_method import SameMethod
 from wisecrowd.families.same_votes import kmeans, spectral_points, starting_posterior
@@ -82,7 +83,9 @@ class SignedSpectral(SameMethod):
     def _strength(self) -> float:
         return ALL_ALIKE
 
-    def _runs(self, model: ClusterModel, n_clusters: int, problem: Problem) -> list[ClusterRun]:
+    def _runs(
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
+    ) -> list[ClusterRun]:
         votes = model.votes
         code = kmeans(spectral_points(votes, n_clusters), n_clusters, problem.rng)
         q = starting_posterior(votes, code, n_clusters)
