@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+import wisecrowd as wc
 from wisecrowd.cli.main import run
 
 
@@ -59,3 +60,13 @@ def test_audit_and_report(birds, capfd):
         page = file.read()
     assert "triples of items contradict themselves" in page
     assert "adjusted_rand_index" in page
+
+
+def test_python_and_inspect(birds, capfd):
+    data = wc.read("birds/answers.csv", type="same")
+    table = wc.aggregate(data, n_init=1)
+    assert table.column_names == ["item", "cluster", "probability"]
+    assert run(["inspect", "birds/answers.csv", "--type", "same"]) == 0
+    said = capfd.readouterr().out
+    assert "16 items" in said
+    assert "wins" not in said

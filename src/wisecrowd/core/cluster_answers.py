@@ -38,7 +38,7 @@ class ClusterAnswers(Answers):
     p_same: Floats
     share_same: Floats
 
-    shown: ClassVar[tuple[str, ...]] = ("p_same", "share_same")
+    shown: ClassVar[tuple[str, ...]] = ("cluster", "probability")
     saves: ClassVar[Mapping[str, Saved]] = {
         "item_probas_": SavedArray("A *", "distribution"),
         "cluster_": SavedArray("A", "count"),
