@@ -6,6 +6,7 @@ python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and sets
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and boxes
+python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans, sameness, graphs
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ GROUPS = {
         "span_learning",
         "audit_kinds", "number_fits", "million_votes", "spans", "sets",
         "audit_kinds", "number_fits", "million_votes", "spans", "boxes",
+        "audit_kinds", "number_fits", "million_votes", "spans", "same", "graphs",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

@@ -22,6 +22,8 @@ CASES = [
 LIGHTER = {
     "thresholds": {"method": "dawid-skene"},
     "binary-relevance": {"method": "majority-vote"},
+    "graph-smoothed": {"method": "majority-vote"},
+    "crowd-clustering": {"n_clusters": 3, "n_init": 1},
 }
 
 

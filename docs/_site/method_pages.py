@@ -28,6 +28,7 @@ TYPES = {
     "rankings": "rankings", "sequences": "spans in texts", "sets": "sets of classes",
     "rankings": "rankings", "sequences": "spans in texts",
     "boxes": "boxes in images",
+    "rankings": "rankings", "sequences": "spans in texts", "same": "same or different",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -37,6 +38,7 @@ READING = {
     "sequences": (" --type sequences", "spans.csv"),
     "sets": (" --type sets", "sets.csv"),
     "boxes": ("", "boxes.csv"),
+    "sequences": (" --type sequences", "spans.csv"), "same": (" --type same", "clusters.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

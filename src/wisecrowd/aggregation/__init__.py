@@ -37,6 +37,7 @@ LOCATIONS = {
     "MMSR": "classes.mmsr",
     "MinimaxEntropy": "classes.minimax_entropy",
     "MaxMarginVote": "classes.max_margin_vote",
+    "GraphSmoothed": "classes.graph_smoothed",
     "GroupAwareDawidSkene": "classes.group_aware_dawid_skene",
     "GroupAwareMajorityVote": "classes.group_aware_majority_vote",
     "MultiSPA": "classes.multi_spa",
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from wisecrowd.aggregation.classes.fast_dawid_skene import FastDawidSkene as FastDawidSkene
     from wisecrowd.aggregation.classes.gibbs_dawid_skene import GibbsDawidSkene as GibbsDawidSkene
     from wisecrowd.aggregation.classes.glad import GLAD as GLAD
+    from wisecrowd.aggregation.classes.graph_smoothed import GraphSmoothed as GraphSmoothed
     from wisecrowd.aggregation.classes.group_aware_dawid_skene import (
         GroupAwareDawidSkene as GroupAwareDawidSkene,
     )
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
 # Folders of the other kinds, each with LOCATIONS of its own.
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "sets")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "boxes")
+FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "same")
 
 
 def _locations() -> dict[str, str]:

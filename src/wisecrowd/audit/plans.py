@@ -115,6 +115,11 @@ BOXES = AuditPlan(
     shared={"view": "wisecrowd.audit.box_view:box_view"},
 )
 
+SAME = AuditPlan(
+    parts={"transitivity": "wisecrowd.audit.transitivity:find_intransitive_votes"},
+    shared={"view": "wisecrowd.audit.transitivity:same_view"},
+)
+
 
 def plan_of(data: Annotations) -> AuditPlan:
     """Return the plan of an audit of these data.

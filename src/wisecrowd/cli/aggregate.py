@@ -11,6 +11,7 @@ from wisecrowd.cli import options
 from wisecrowd.cli.box_export import BoxExport
 from wisecrowd.cli.exports import Exports
 from wisecrowd.cli.group_options import FairOptions
+from wisecrowd.cli.graph_reading import GraphReading
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 from wisecrowd.cli.preference_export import PreferenceExport
@@ -48,6 +49,7 @@ class AggregateOptions:
     exports: Exports
     preference_export: PreferenceExport
     box_export: BoxExport
+    graph: GraphReading
     save: Annotated[
         str | None,
         typer.Option("--save", metavar="FOLDER", help="Save the fitted method for wisecrowd.load."),
@@ -79,6 +81,9 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     asked.groups.check()
     known_files = [*([gold.path] if gold else []), *asked.groups.sources()]
     sources = [*files, *known_files, *asked.preference_export.sources()]
+    sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
+    asked.graph.check()
+    sources += asked.graph.sources()
     asked.preference_export.check(asked.reading.declared_type)
     asked.box_export.check(asked.reading.declared_type)
     places = _checked_places(asked, sources)
@@ -88,9 +93,12 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
         labels = asked.groups.attached(read_labels(files, reading, notes))
+        labels = read_labels(files, reading, notes)
+        chosen = model is not None
         if model is None:
             name = kind_of(labels).default_method
             model = configured_method(name, asked.parameter, asked.running.seed)
+        model = asked.graph.applied(model, chosen, labels, notes)
         method = kebab_case(type(model).__name__)
         _check_kind_of_options(model, method, asked)
         known = read_gold(gold, notes)
@@ -104,7 +112,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         elif asked.calibrate:
             _calibrate(model, labels, asked.running.seed, notes)
         manifest = describe_run(
-            context, sources, method=method, parameters=model.get_params(deep=False),
+            context, sources, method=method, parameters=_parameters(model),
             seed=_seed_of(model), threads=get_threads(),
         )  # fmt: skip
         _write(model, labels, files, asked, places, manifest, notes)
@@ -239,6 +247,11 @@ def _note_fit(
         notes(f"{method}: {model.reason_}")
     for warning in model.warnings_:  # warnings shown during the fit are not repeated
         notes(warning)
+
+
+def _parameters(model: Aggregator) -> dict[str, Any]:
+    """Return the parameters for the manifest; a graph is among the sources."""
+    return {name: value for name, value in model.get_params(deep=False).items() if name != "graph"}
 
 
 def _seed_of(model: Aggregator) -> int | None:

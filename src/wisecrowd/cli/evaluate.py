@@ -49,6 +49,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     label, or task, x, y, width and height. The truth of spans has the same columns, or the tags of
     a task in each row. The truth of boxes has the same columns, or is COCO-style JSON; a row
     without numbers is an image without boxes.
+    """Score a file of labels, numbers, ranked items, spans or clusters against the truth.
+    The columns tell which: task and label, task and value, item and score, item and cluster, or
+    task, start, end and label. The truth of spans has the same columns, or the tags of a task in
+    each row.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
@@ -68,6 +72,8 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.kinds import SEQUENCES, SETS
     from wisecrowd.core.kinds import BOXES, SEQUENCES
+    from wisecrowd.cli.evaluate_clusters import evaluate_clusters
+    from wisecrowd.core.kinds import SAME, SEQUENCES
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -84,6 +90,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         if kind in (*ANSWER_FILES, SEQUENCES, BOXES):
             elif kind == BOXES:
                 found = evaluate_boxes(labels, asked.truth, notes)
+        if kind in (*ANSWER_FILES, SEQUENCES, SAME):
+            elif kind == SAME:
+                found = evaluate_clusters(labels, file, notes)
             else:
                 found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

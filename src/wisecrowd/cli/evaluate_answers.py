@@ -47,6 +47,7 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     from wisecrowd.core.kinds import BOXES, LABELS, SEQUENCES
     from wisecrowd.io.formats import format_of
     from wisecrowd.io.sources import find_sources
+    from wisecrowd.core.kinds import LABELS, SAME, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -61,6 +62,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     probable = any(name.startswith("p_") for name in columns)
     if columns >= {"task", "labels"} and "label" not in columns and probable:
         return SETS
+    if columns >= {"item", "cluster"}:
+        return SAME
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind

@@ -90,6 +90,7 @@ def _sizes(question: Question) -> str:
         LABELS: f", {question.n_classes} classes",
         "ordered": f", {question.n_classes} ordered classes",
         "pairs": f", {question.n_items} items",
+        "same": f", {question.n_items} items",
     }.get(question.type, "")
     return (
         f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"

@@ -50,6 +50,8 @@ HEADINGS = {
     "box_recall_75": "recall at IoU .75",
     "mean_iou": "mean IoU",
     "precision_expected": "expected precision",
+    "matched_accuracy": "matched accuracy",
+    "adjusted_rand_index": "adjusted Rand index",
 }
 
 

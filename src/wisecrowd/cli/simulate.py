@@ -48,6 +48,7 @@ class SimulateOptions:
             "--type",
             metavar="labels|ordered|numbers|pairs|sequences|sets",
             metavar="labels|ordered|numbers|pairs|sequences|boxes",
+            metavar="labels|ordered|numbers|pairs|sequences|same",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -74,6 +75,9 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     With --type ordered, numbers, pairs, sequences or boxes, workers have mistakes of their own: see
     wisecrowd.simulate.graded_responses, numbers, votes, sequences and boxes. Of pairs, --tasks is
     the number of votes.
+    With --type ordered, numbers, pairs, sequences or same, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and same_votes. Of pairs and
+    same, --tasks is the number of votes.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -91,6 +95,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
         raise ParameterError(
             "-p is for --type ordered, numbers, pairs, sequences and sets; leave it out."
             "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and same; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -130,6 +135,7 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     kind = get_kind(asked.type or "labels").name
     if kind not in ("ordered", "numbers", "pairs", "sequences", "sets"):
     if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "same"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")

@@ -16,6 +16,7 @@ from typing import Any
 from wisecrowd.core import symmetries
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.answers import Answers, ClassAnswers
+from wisecrowd.core.cluster_answers import ClusterAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
@@ -29,6 +30,7 @@ from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.region_answers import RegionAnswers
 from wisecrowd.core.regions import CrowdRegions
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
@@ -43,6 +45,7 @@ LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
 SETS = "sets"
 BOXES = "boxes"
+SAME = "same"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -241,6 +244,18 @@ KINDS: dict[str, Kind] = {
         symmetries=symmetries.BOXES,
         audit="wisecrowd.audit.plans:BOXES",
         report="wisecrowd.reporting.plans:BOXES",
+    ),
+    SAME: Kind(
+        name=SAME,
+        container=CrowdSame,
+        answers=ClusterAnswers,
+        methods="wisecrowd.aggregation.same",
+        default_method="crowd-clustering",
+        scorer="wisecrowd.inference.scorers:SameScorer",
+        example="wisecrowd.testing.crowds:small_same",
+        audit="wisecrowd.audit.plans:SAME",
+        report="wisecrowd.reporting.plans:SAME",
+        symmetries=symmetries.SAME,
     ),
 }
 

@@ -15,7 +15,7 @@ from wisecrowd.core.ids.encoding import Encoded
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.ids.packed_sort import bits_for, dense_codes
 from wisecrowd.core.messages.descriptions import Places
-from wisecrowd.core.outcomes import LEFT, as_outcomes
+from wisecrowd.core.outcomes import LEFT
 from wisecrowd.core.pairs import NOBODY, RELATIONS, STYLE, CrowdPairs, item_codes, pair_tasks
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import (
@@ -71,7 +71,7 @@ def pairs_from_columns(
     one, two, item_ids = item_codes(left, right, items, places)
     if len(one) == 0:
         raise DataError("There are no votes: the table has no data rows.")
-    codes = np.full(len(one), LEFT, np.int32) if outcome is None else as_outcomes(
+    codes = np.full(len(one), LEFT, np.int32) if outcome is None else container.read_outcomes(
         outcome, one, two, item_ids, places
     )  # fmt: skip
     if task is None:

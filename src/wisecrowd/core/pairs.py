@@ -146,6 +146,13 @@ class CrowdPairs(Annotations):
             )
         return super().coerce(data)
 
+    @classmethod
+    def read_outcomes(
+        cls, values: Any, left: Codes, right: Codes, items: Any, places: Any
+    ) -> Codes:
+        """Return the codes (n_annotations,) of outcomes in any accepted spelling."""
+        return as_outcomes(values, left, right, items, places)
+
     # ------------------------------------------------------------------------ sizes and counts
 
     @cached_property

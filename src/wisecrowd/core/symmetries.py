@@ -17,6 +17,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.regions import CrowdRegions
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 
@@ -140,6 +141,12 @@ def _box_classes_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     last = len(learned["classes_"]) - 1
     return {"box_label_": last - learned["box_label_"], "boxes_": learned["boxes_"],
             **_same_boxes(learned)}  # fmt: skip
+def _same_clusters(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("item_probas_", "same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    found = {name: learned[name] for name in kept}
+    return found | {"item_probas_": learned["item_probas_"][::-1]}
 
 
 CLASSES = (
@@ -163,4 +170,7 @@ BOXES = (
     Symmetry(
         name="reversing the classes", change=_reverse_box_classes, expected=_box_classes_reversed
     ),
+SAME = (
+    Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
+    Symmetry(name="reversing the items", change=_reverse_items, expected=_clusters_reversed),
 )

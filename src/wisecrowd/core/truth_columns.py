@@ -53,6 +53,9 @@ def find_truth_columns(
         chosen = chosen or wanted.get(role) or _guess(role, free, remedy)
         if chosen is None and role == "label":
             chosen = _only([name for name in free if plain_name(name) in _LAST], role, remedy)
+            chosen = _only(
+                [name for name in free if plain_name(name) in ("score", "cluster")], role, remedy
+            )
         if chosen is None:
             raise DataError(
                 f"No column looks like the {role}: there are {listed(columns)}; {remedy}."

@@ -3,38 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator, Tags
-from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.messages.option_spelling import for_reader, parameter
-from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.registry import get_method
-from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedValue
 from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.families.wrapped_method import WrappedMethod
 from wisecrowd.inference.class_prior import check_fixed_class_prior
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-DEFAULT = "dawid-skene"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class BinaryReduction(Aggregator):
+class BinaryReduction(WrappedMethod):
     """Base of methods that fit a two-class method several times.
 
     A subclass says how many problems there are (``_n_problems``) and combines their results in
     ``_fit`` and ``_predict``. With two classes or one, it is the wrapped method.
     """
 
-    method: Any = field(default=DEFAULT, kw_only=False)
     class_prior: Any = "auto"
 
     saves: ClassVar[dict[str, Saved]] = {
@@ -45,21 +39,10 @@ class BinaryReduction(Aggregator):
     }
     promises: ClassVar[Tags] = Tags()
 
-    def __post_init__(self) -> None:
-        if isinstance(self.method, str):
-            self.method = get_method(self.method)()
-
     def tags(self) -> Tags:
         """Return the method's tags, without those that the reduction does not preserve."""
         inside = self.method.tags() if isinstance(self.method, Aggregator) else self.promises
         return replace(inside, monotone=False, likelihood=False, confusion=False, binary=False)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters by name; a method may also be given by its name."""
-        if "method" in params:
-            self.method = params.pop("method")
-            self.__post_init__()
-        return super().set_params(**params)
 
     @staticmethod
     def _n_problems(n_classes: int) -> int:
@@ -89,33 +72,7 @@ class BinaryReduction(Aggregator):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if not isinstance(self.method, Aggregator):
-            raise ParameterError(
-                f"method is {self.method!r}; give a method such as {get_method(DEFAULT)()!r}, or "
-                f"its name."
-            )
-        if self.method.takes != "labels":
-            raise ParameterError(
-                f"method is {type(self.method).__name__}, which takes {self.method.takes}; give a "
-                f"method for classes, such as "
-                + for_reader(f"{get_method(DEFAULT)()!r}.", f"{parameter('method', DEFAULT)}.")
-            )
-        self._fresh_method()._validate_parameters()
         check_fixed_class_prior(self.class_prior)
-
-    def _fresh_method(self) -> Aggregator:
-        """Return an unfitted copy; the given method itself never changes."""
-        copy: Aggregator = type(self.method)(**self.method.get_params(deep=False))
-        return copy
-
-    def _fit_one(self, problem: Problem) -> tuple[Aggregator, Fit]:
-        """Fit a fresh copy of the method, as its own ``fit`` would after checking the data."""
-        fitted = self._fresh_method()
-        fitted._validate_parameters()
-        rng = as_generator(getattr(fitted, "random_state", None))
-        result = fitted._fit(replace(problem, rng=rng))
-        fitted._publish(problem.data, replace(result, findings=()))  # the whole reports them
-        return fitted, result
 
 
 def two_classes(problem: Problem, is_second: Mask, names: tuple[str, str]) -> Problem:

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.cluster_answers import known_clusters
+from wisecrowd.core.cluster_matching import adjusted_rand_index, cluster_scores
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.gold import known_classes
 from wisecrowd.core.item_answers import known_scores
@@ -22,6 +24,7 @@ from wisecrowd.core.number_answers import TWO_SIDED_95
 from wisecrowd.core.number_prior import known_numbers
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.set_scores import SET_SCORES, set_scores
@@ -322,6 +325,33 @@ class SetScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the share of tasks with the same set."""
         return float(np.mean(one.labels_ == other.labels_))
+class SameScorer:
+    """Scores of methods that take votes on sameness."""
+    with_truth: ClassVar[tuple[str, ...]] = ("matched_accuracy", "adjusted_rand_index")
+    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+        "held-out score: mean log-probability of votes that were hidden from the fit; higher is "
+        "better; ± SE is its standard error over workers",
+        "expected accuracy: mean probability of the clusters, the method's own claim, which is "
+        "about the clusters that workers see",
+    def match(self, truth: Any, data: CrowdSame) -> Any:
+        """Return the true clusters of items, -1 where unknown."""
+        return None if truth is None else known_clusters(truth, data.items)
+    def score(self, model: Any, truth: Any) -> dict[str, float]:
+        """Return the scores of the clusters, whatever their numbers."""
+        return cluster_scores(truth, model.cluster_)
+    def plan(self, data: CrowdSame) -> VotePlan:
+        """Return the votes to hide, in folds."""
+        return VotePlan(data)
+    def score_held_out(self, fit: MakeFit, plan: VotePlan) -> HeldOutScore:
+        """Return the log-probabilities of hidden votes, with their workers as groups."""
+        found = held_out_votes(fit, plan.data)
+        return HeldOutScore(found.per_vote, found.worker, found.weight)
+    def claim(self, model: Any, data: CrowdSame) -> dict[str, float]:
+        """Return the mean probability of the clusters of items with votes."""
+        voted = data.comparisons_per_item > 0
+        return {"accuracy_expected": float(np.mean(model.probability_[voted]))}
+        """Return the adjusted Rand index of the clusters."""
+        return adjusted_rand_index(one.cluster_, other.cluster_)
 
 
 @dataclass(frozen=True, eq=False)

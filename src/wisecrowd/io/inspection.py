@@ -192,7 +192,7 @@ def _described(
         type=question.type,
         classes=_class_counts(data) if isinstance(data, CrowdLabels) else None,
         numbers=_range(data) if isinstance(data, CrowdNumbers) else None,
-        pairs=_comparisons(data) if isinstance(data, CrowdPairs) else None,
+        pairs=_comparisons(data) if type(data) is CrowdPairs else None,
         n_repeats=_repeats(data),
         n_gold=len(inventory.known),
         dropped=dict(inventory.dropped.most_common()),

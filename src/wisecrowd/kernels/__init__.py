@@ -33,6 +33,8 @@ KERNELS = {
     ("online_ratings", "reference"): "wisecrowd.kernels.online_ratings.reference",
     ("pairs", "fast"): "wisecrowd.kernels.pairs.fast",
     ("pairs", "reference"): "wisecrowd.kernels.pairs.reference",
+    ("same_clusters", "fast"): "wisecrowd.kernels.same_clusters.fast",
+    ("same_clusters", "reference"): "wisecrowd.kernels.same_clusters.reference",
     ("sparse_posterior", "fast"): "wisecrowd.kernels.sparse_posterior.fast",
     ("sparse_posterior", "reference"): "wisecrowd.kernels.sparse_posterior.reference",
     ("tag_chains", "fast"): "wisecrowd.kernels.tag_chains.fast",

@@ -8,6 +8,7 @@ penalties                 regularisers that identify the confusion matrices
 backbones                 small classifiers, and their names
 number_heads              scale and bias per worker, for numbers
 pair_batches, preference  mini-batches of votes on pairs, and losses of noisy preferences
+sameness                  loss of votes on whether two items are the same, rates per worker
 ========================  ======================================================================
 """
 
@@ -40,3 +41,6 @@ from wisecrowd.nn.preference import conservative_preference_loss as conservative
 from wisecrowd.nn.preference import preference_loss as preference_loss
 from wisecrowd.nn.preference import robust_preference_loss as robust_preference_loss
 from wisecrowd.nn.preference import worker_preference_loss as worker_preference_loss
+from wisecrowd.nn.sameness import WorkerSameRates as WorkerSameRates
+from wisecrowd.nn.sameness import cluster_volume as cluster_volume
+from wisecrowd.nn.sameness import same_loss as same_loss

@@ -158,7 +158,7 @@ def report(
     tables = {"workers": study.fit.worker_columns()}
     if "ranking" in summary:
         tables["ranking"] = study.fit.main_columns()
-    else:
+    elif "tasks" in summary:
         tables["tasks"] = study.fit.task_columns()
     if withheld is not None:
         summary = withheld.summary(summary)

@@ -147,6 +147,23 @@ BOXES = ReportPlan(
     methods=("box-consensus", "box-em"),
 )
 
+SAME = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.same_content:verdict",
+        "clusters": f"{_SAME}.same_content:clusters",
+        "workers": f"{_SAME}.same_content:workers",
+        "contradictions": f"{_SAME}.same_content:contradictions",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.same_sections:SAME_SECTIONS",
+    commands=f"{_SAME}.same_sections:SAME_COMMANDS",
+    calls=f"{_SAME}.same_sections:SAME_CALLS",
+    worker_findings=f"{_SAME}.same_sections:SAME_WORKER_FINDINGS",
+    methods=("signed-spectral", "crowd-clustering"),
+)
+
 
 def report_plan(data: Annotations) -> ReportPlan:
     """Return the plan of a report on these data."""

@@ -33,6 +33,7 @@ from wisecrowd.simulate.presets import (
 )
 from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.set_workers import SimulatedSets, sets
+from wisecrowd.simulate.same_workers import SimulatedSame, same_votes
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
@@ -56,4 +57,6 @@ __all__ = [
     "SimulatedBoxes", "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "boxes", "crowd",
     "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSame", "SimulatedSequences",
+    "difficulty", "graded_responses", "numbers", "population", "same_votes", "sequences", "votes",
 ]  # fmt: skip

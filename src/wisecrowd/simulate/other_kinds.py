@@ -24,6 +24,7 @@ from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.set_workers import sets
+from wisecrowd.simulate.same_workers import same_votes
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
@@ -66,15 +67,17 @@ def simulate_kind(
     ----------
     kind : {"numbers", "ordered", "pairs", "sequences", "sets"}
     kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "same"}
     n_tasks : int
-        Number of tasks; of pairs, the number of votes.
+        Number of tasks; of pairs and sameness, the number of votes.
     n_workers : int
     assignment : str
-        The graph by name, such as "per-task:5"; not for pairs.
+        The graph by name, such as "per-task:5"; not for pairs and sameness.
     seed : int
     params : mapping of name to value
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``sets``, or
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``same_votes``, or
         ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first, or of the classes of boxes.
@@ -97,6 +100,13 @@ def simulate_kind(
         workers = {"discrimination": made.discrimination, "side": made.side,
                    "adversary": made.is_adversary}  # fmt: skip
         data: Annotations = made.pairs
+    elif kind == "same":
+        options = {"n_items": given.pop("n_items", 50), **_taken(same_votes, given)}
+        _refuse(given, same_votes, also=("n_items",))
+        drawn = same_votes(n_workers=n_workers, n_votes=n_tasks, random_state=seed, **options)
+        data = drawn.data
+        truth = {"item": data.items, "cluster": drawn.cluster}
+        workers = {"same_rate": drawn.same_rate, "different_rate": drawn.different_rate}
     elif kind == "sequences":
         options = _taken(sequences, given)
         _refuse(given, sequences)

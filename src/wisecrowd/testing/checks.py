@@ -22,6 +22,7 @@ from wisecrowd.testing import (
     parameter_ranges,
     prior_checks,
     refitting,
+    same_checks,
     sequence_checks,
     set_checks,
 )
@@ -104,6 +105,7 @@ MODULES = {
     "sequences": sequence_checks,
     "sets": set_checks,
     "boxes": box_checks,
+    "same": same_checks,
 }
 
 

@@ -14,6 +14,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.regions import CrowdRegions
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.simulate import (
@@ -195,6 +196,19 @@ def small_sets(make: Make, random_state: int = 0) -> CrowdSets:
     texts = ["|".join(names[own]) for own in rng.random((160, 4)) < chance]
     return CrowdSets.from_arrays(
         *_text_ids(task, worker), np.array(texts, dtype=object), classes=names.tolist()
+def small_same(make: Make, random_state: int = 0) -> CrowdSame:
+    """Return 150 votes on the sameness of 11 items in 3 clusters by 7 workers, with text ids."""
+    cluster = np.repeat([0, 1, 2], [5, 4, 2])
+    left = rng.integers(0, 11, 150)
+    right = (left + rng.integers(1, 11, 150)) % 11
+    worker = rng.integers(0, 7, 150)
+    right_answer = rng.random(150) < np.linspace(0.75, 0.97, 7)[worker]
+    same = (cluster[left] == cluster[right]) == right_answer
+    items = np.array([f"item-{a:03d}" for a in range(11)], dtype=object)
+    answers = np.array(["different", "same"], dtype=object)
+    task, workers = _text_ids(np.arange(150) % 60, worker)
+    return CrowdSame.from_arrays(
+        task, workers, items[left], items[right], answers[same.astype(np.int64)]
     )
 
 

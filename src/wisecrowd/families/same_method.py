@@ -1,0 +1,229 @@
+"""Base of the methods for sameness: predictions of votes, tables and findings, written once."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.cluster_answers import ClusterAnswers
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.findings import Finding
+from wisecrowd.core.parameter_checks import check_integer
+from wisecrowd.core.problem import Problem
+from wisecrowd.core.result import Fit
+from wisecrowd.core.same import ANSWERS, CrowdSame
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.families.cluster_mean_field import ClusterModel, ClusterRun
+from wisecrowd.families.same_votes import SameVotes, component_count, numbered_by_size
+from wisecrowd.kernels import kernels_for
+
+Floats = NDArray[np.float64]
+
+MOST_CLUSTERS = 1000
+USUAL_SWEEPS = 30  # passes over the votes that a run takes
+NEAR = 10.0  # difference of objectives, in nats, that does not justify another cluster
+SAME_OPTIMUM = 1e-6  # relative difference of objectives that counts as none
+
+
+class SameMethod(Aggregator):
+    """A method for sameness; subclasses define ``_runs`` and have ``n_clusters``, ``max_clusters``.
+
+    ``predict_proba(votes)`` gives the probabilities of "different" and "same" as the worker's
+    answer, and ``score(votes)`` the mean logarithm of the probability of the actual answers.
+    """
+
+    takes: ClassVar[str] = "same"
+    promises: ClassVar[Tags] = Tags(inductive=False, likelihood=True)
+    saves: ClassVar[dict[str, Saved]] = {
+        "cluster_share_": SavedArray("*", "distribution"),
+        "common_rates_": SavedArray("2", "probability"),
+        "curve_": SavedArray("* 3"),
+    }
+
+    n_clusters: Any
+    max_clusters: int
+
+    def _validate_parameters(self) -> None:
+        super()._validate_parameters()
+        if self.n_clusters != "auto":
+            check_integer('n_clusters (else "auto")', self.n_clusters, 1, MOST_CLUSTERS)
+        check_integer("max_clusters", self.max_clusters, 2, MOST_CLUSTERS)
+
+    def _runs(
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
+    ) -> list[ClusterRun]:
+        """Return the local optima that the starts lead to."""
+        raise TypeError(f"{type(self).__name__} must define _runs.")
+
+    def _more_runs(
+        self, model: ClusterModel, n_clusters: int, problem: Problem[CrowdSame, None]
+    ) -> list[ClusterRun]:
+        """Return further local optima for the chosen number of clusters."""
+        return []
+
+    def _fit(self, problem: Problem[CrowdSame, None]) -> Fit:
+        votes = SameVotes.of(problem.data)
+        if not len(votes.left):
+            raise DataError("No vote has a positive weight; give some votes a weight.")
+        sizes = self._sizes(votes)
+        model = ClusterModel(votes, self._strength(), self._kernels(votes, len(sizes)))
+        runs = {size: self._runs(model, size, problem) for size in sizes}
+        best = np.array([max(run.objective for run in runs[size]) for size in sizes])
+        penalty = 0.5 * (np.array(sizes) - 1.0) * np.log(len(votes.order))
+        curve = np.stack([np.array(sizes, dtype=np.float64), best, best - penalty], axis=1)
+        chosen = int(curve[np.argmax(curve[:, 2] >= curve[:, 2].max() - NEAR), 0])
+        found = [*runs[chosen], *self._more_runs(model, chosen, problem)]
+        return self._result(problem.data, model, averaged(found), curve)
+
+    def _strength(self) -> float:
+        """Return the votes at the common rates that are added to those of every worker."""
+        raise TypeError(f"{type(self).__name__} must define _strength.")
+
+    def _n_starts(self) -> int:
+        """Return the number of runs for one number of clusters."""
+        return 1
+
+    def _kernels(self, votes: SameVotes, n_sizes: int) -> Any:
+        work = len(votes.left) * n_sizes * self._n_starts() * USUAL_SWEEPS
+        return kernels_for("same_clusters", work)
+
+    def _sizes(self, votes: SameVotes) -> range:
+        """Return the numbers of clusters to try: up to half of the items."""
+        if self.n_clusters != "auto":
+            return range(self.n_clusters, self.n_clusters + 1)
+        return range(2, max(2, min(self.max_clusters, len(votes.order) // 2)) + 1)
+
+    def _result(self, data: CrowdSame, model: ClusterModel, run: ClusterRun, curve: Floats) -> Fit:
+        votes, q = model.votes, numbered_by_size(model.votes, run.q)
+        share = np.sort(run.share)[::-1]
+        q[np.setdiff1d(np.arange(votes.n_items), votes.order)] = share
+        together = model.together(q)
+        right = votes.worker_sums(np.where(votes.same, together, 1 - together))
+        seen = votes.worker_sums(np.ones(len(together)))
+        accuracy = (right + 1) / (seen + 2)
+        same_rate, different_rate = run.rates.means()
+        return Fit(
+            ClusterAnswers(q, *_task_values(data, q)),
+            worker_accuracy=accuracy,
+            worker_accuracy_error=np.sqrt(accuracy * (1 - accuracy) / (seen + 3)),
+            n_iter=run.n_iter,
+            converged=run.converged,
+            history=run.history,
+            findings=_findings(model, run),
+            extra={
+                "same_rate": same_rate, "different_rate": different_rate,
+                "common_rates": run.rates.common, "cluster_share": share, "curve": curve,
+            },
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------------------- predictions
+
+    def _vote_probas(self, data: CrowdSame) -> Floats:
+        """Return the probabilities (n_annotations, 2) of "different" and "same"."""
+        q = self.item_probas_
+        together = np.clip((q[data.left] * q[data.right]).sum(axis=1), 0.0, 1.0)
+        s, t = (
+            np.append(own, common)[data.worker]
+            for own, common in zip(
+                (self.same_rate_, self.different_rate_), self.common_rates_, strict=True
+            )
+        )
+        says_same = s * together + (1 - t) * (1 - together)
+        return np.stack([1 - says_same, says_same], axis=1)
+
+    def _known_votes(self, labels: Any, task_prior: Any, gold: Any) -> CrowdSame:
+        self._require_fitted()
+        kind = self._kind()
+        known: CrowdSame = kind.gate(labels).in_fitted_ids(self, stacklevel=4)
+        kind.prior(task_prior, gold, known)
+        return known
+
+    def predict_proba(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> Floats:
+        """Return the probabilities (n_annotations, 2) that a worker says "different" and "same".
+
+        The answers of the votes are not used. Rows are sorted by task and worker, as those of
+        ``CrowdSame``. Workers that the fit has not seen have the common rates.
+        """
+        return self._vote_probas(self._known_votes(labels, task_prior, gold))
+
+    def predict(self, labels: Any, *, task_prior: Any = None, gold: Any = None) -> NDArray[Any]:
+        """Return the most probable answer to each vote: "different" or "same"."""
+        probas = self._vote_probas(self._known_votes(labels, task_prior, gold))
+        return np.asarray(np.array(ANSWERS, dtype=object)[probas.argmax(axis=1)])
+
+    def _log_likelihood(self, problem: Problem[CrowdSame, None]) -> float:
+        data = problem.data
+        probas = self._vote_probas(data)
+        chosen = probas[np.arange(len(probas)), data.outcome]
+        return float(data.weights @ np.log(np.maximum(chosen, 1e-300)))
+
+    def _known_answers(self, data: Annotations) -> ClusterAnswers:
+        return ClusterAnswers.of_fit(vars(self), np.arange(0))
+
+    def item_table(self, library: str | None = None) -> Any:
+        """Return a frame, one row per item: cluster, probability, margin, number of votes.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars", "pyarrow"}, optional
+            The default is the library of the input, as in ``worker_table``.
+        """
+        self._require_fitted()
+        return self._as_frame(ClusterAnswers.item_columns(vars(self)), library)
+
+
+def averaged(runs: list[ClusterRun]) -> ClusterRun:
+    """Return the best run, with the posterior averaged over runs that are nearly as good.
+
+    Several local optima explain the votes about equally well, and each of them is too certain. A
+    run that is 10 nats worse than the best one has the weight 1/e.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    # Equal up to rounding: the first one is the best.
+    top = max(run.objective for run in runs)
+    best = next(run for run in runs if run.objective >= top - SAME_OPTIMUM * abs(top))
+    q, total = np.zeros_like(best.q), 0.0
+    for run in runs:
+        weight = float(np.exp(min((run.objective - best.objective) / NEAR, 0.0)))
+        _, match = linear_sum_assignment(-(best.q.T @ run.q))
+        q += weight * run.q[:, match]
+        total += weight
+    return best._replace(q=q / total)
+
+
+def _task_values(data: CrowdSame, q: Floats) -> tuple[Floats, Floats]:
+    """Return P(same) and the share of votes for "same" of each task, as weighted means."""
+    pair = np.clip((q[data.left] * q[data.right]).sum(axis=1), 0.0, 1.0)
+    total = np.bincount(data.task, data.weights, data.n_tasks)
+    found = []
+    for values in (pair, data.is_same.astype(np.float64)):
+        sums = np.bincount(data.task, data.weights * values, data.n_tasks)
+        mean = np.where(total > 0, sums / np.where(total > 0, total, 1.0), 0.5)
+        found.append(np.clip(mean, 0.0, 1.0))
+    return found[0], found[1]
+
+
+def _findings(model: ClusterModel, run: ClusterRun) -> tuple[Finding, ...]:
+    found, votes, q = [], model.votes, run.q
+    n_parts, _ = component_count(votes)
+    if n_parts > 1:
+        found.append(Finding(
+            "separate-parts", "medium", float(n_parts), (),
+            f"The votes form {n_parts} parts, and no vote compares items of different parts: "
+            "clusters with the same number in different parts need not be the same.",
+            "Ask about pairs of items from different parts.",
+        ))  # fmt: skip
+    if q.shape[1] > 1 and model.alone().objective >= run.objective:
+        found.append(Finding(
+            "no-clusters", "high", float(np.mean(q[votes.order].max(axis=1))), (),
+            "The votes are explained as well without clusters: either all items are the same, or "
+            "the answers do not depend on the items. The score is the mean probability of the "
+            "clusters.",
+            "Collect more votes per item, or check that workers understand the question.",
+        ))  # fmt: skip
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""Clusters from votes on pairs of items: same or different."""
