@@ -28,6 +28,8 @@ ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("ite
 
 
 SPAN_COLUMNS = {"task", "start", "end", "label"}  # of a file of spans
+TEXT_COLUMNS = {"task", "text"}  # of a file of texts
+_BESIDE_TEXTS = {"confidence", "n_words", "n_labels"}  # which has nothing else
 
 
 class Evaluation(NamedTuple):
@@ -41,7 +43,7 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS, SEQUENCES
+    from wisecrowd.core.kinds import LABELS, SEQUENCES, TEXTS
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -49,6 +51,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     columns = set(read_frame(path).column_names)
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
+    if columns >= TEXT_COLUMNS and columns <= TEXT_COLUMNS | _BESIDE_TEXTS:
+        return TEXTS
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -186,3 +190,56 @@ def _limit(value: Any, task: Any, path: str) -> int:
     if number != number or number < 0 or number % 1:
         raise DataError(f"{path} has a span of {task!r} at {value!r}; give a whole number.")
     return int(number)
+
+
+def evaluate_texts(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of texts against true texts; the mean confidence is that of the same tasks.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it: task, text and confidence.
+    truth : KnownFile
+        A file with a task and its text in each row; a row with an empty text counts.
+    notes : Notes
+    """
+    from wisecrowd.io.tables import read_frame
+    from wisecrowd.metrics.texts import text_scores
+
+    found = _text_rows(path)
+    if truth.columns is None and set(read_frame(truth.path).column_names) >= TEXT_COLUMNS:
+        known = {task: text for task, (text, _) in _text_rows(truth.path).items()}
+    else:
+        known = dict(zip(*truth.pairs(notes), strict=True))
+    tasks = [task for task in found if task in known]
+    if not tasks:
+        raise DataError(
+            f"The truth names none of the {len(found)} tasks in {path}; it needs the same ids."
+        )
+    scores = text_scores([known[task] for task in tasks], [found[task][0] for task in tasks])
+    sure = [found[task][1] for task in tasks]
+    if all(one == one for one in sure):
+        scores["accuracy_expected"] = float(np.mean(sure))
+    return Evaluation(scores, len(tasks), len(found), "tasks")
+
+
+def _text_rows(path: str) -> dict[Any, tuple[str, float]]:
+    """Return the text of every task, and its confidence, NaN without any."""
+    from wisecrowd.io.tables import read_frame
+
+    frame = read_frame(path)
+    if not set(frame.column_names) >= TEXT_COLUMNS:
+        listed = ", ".join(repr(column) for column in frame.column_names)
+        raise DataError(f"{path} has the columns {listed}, and texts need task and text.")
+    tasks, texts = (frame[name].to_pylist() for name in ("task", "text"))
+    sure = (
+        frame["confidence"].to_pylist()
+        if "confidence" in frame.column_names
+        else [None] * len(tasks)
+    )
+    found: dict[Any, tuple[str, float]] = {}
+    for task, text, one in zip(tasks, texts, sure, strict=True):
+        if task in found:
+            raise DataError(f"Task {task!r} is in {path} twice; keep one row.")
+        found[task] = ("" if text is None else str(text), _number(one, task, path))
+    return found

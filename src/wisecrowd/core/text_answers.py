@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -67,7 +68,7 @@ class TextAnswers(Answers):
         """Return (n_tasks,) texts."""
         forms, ends = self.words.tolist(), np.append(0, np.cumsum(self.n_words)).tolist()
         found = np.empty(len(self.n_words), dtype=object)
-        found[:] = [written(forms[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        found[:] = [written(forms[a:b]) for a, b in pairwise(ends)]
         return found
 
     def attributes(self, known: Learned) -> dict[str, Any]:

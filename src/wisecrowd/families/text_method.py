@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -26,10 +27,11 @@ LEAST_WEIGHT = 0.05  # of a worker, as log odds
 LEAST_RATE = 0.005  # smallest error rate that counts
 USUAL_RATE, USUAL_WORDS = 0.2, 5.0  # error rate of a crowd before any words are compared
 LEAST_DOUBT = 0.05  # odds against a single answer, at least
+MOST_LEFT_OUT = 10  # workers of a task that are compared with the text of the others
 
 
 class WorkerErrors(NamedTuple):
-    """Error rates of workers against the chosen texts.
+    """Error rates of workers against the texts of the others.
 
     Attributes
     ----------
@@ -38,7 +40,7 @@ class WorkerErrors(NamedTuple):
     rate : (n_workers,)
         Own error rate, shrunk to the pooled one.
     words : (n_workers,)
-        Words that were compared: those of the longer text, on tasks that others answered too.
+        Words that were compared: those of the longer text, on tasks of several workers.
     """
 
     pooled: float
@@ -57,21 +59,61 @@ def log_odds(rate: Any) -> Any:
     return np.maximum(np.log((1 - inside) / inside), LEAST_WEIGHT)
 
 
-def answered_by_several(data: CrowdTexts) -> NDArray[np.bool_]:
-    """Return (n_annotations,) whether another worker has answered the same task."""
-    one = np.zeros(data.n_tasks, dtype=np.int64)
-    one[data.task] = data.worker
-    differs = data.worker != one[data.task]
-    return np.asarray(np.bincount(data.task, differs, data.n_tasks)[data.task] > 0)
+class Others(NamedTuple):
+    """Workers of the same task.
+
+    Attributes
+    ----------
+    place : (n_annotations,)
+        Number of the worker among those of the task.
+    count : (n_annotations,)
+        Number of workers of the task.
+    """
+
+    place: NDArray[np.int64]
+    count: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, data: CrowdTexts) -> Others:
+        """Return the places of workers; annotations are sorted by task and worker."""
+        new = np.ones(data.n_annotations, dtype=np.int64)
+        same_task = data.task[1:] == data.task[:-1]
+        new[1:] = ~(same_task & (data.worker[1:] == data.worker[:-1]))
+        running = np.cumsum(new)
+        return cls(
+            running - running[data.indptr[data.task]],
+            np.bincount(data.task, new, data.n_tasks).astype(np.int64)[data.task],
+        )
 
 
-def worker_errors(votes: WordVotes, choice: Choice, pseudo_words: float) -> WorkerErrors:
-    """Compare the answers of workers with the chosen texts, on tasks of several workers."""
+def worker_errors(
+    votes: WordVotes, choose: Callable[[Floats], Choice], weight: Floats, pseudo_words: float
+) -> WorkerErrors:
+    """Compare the answers of workers with the text that the others of the task give.
+
+    A task of more than ``MOST_LEFT_OUT`` workers has the same text for all of them.
+
+    Parameters
+    ----------
+    votes : WordVotes
+    choose : function of (n_annotations,) weights
+    weight : (n_annotations,)
+    pseudo_words : float
+        Words at the pooled error rate, by which the rates are shrunk.
+    """
     data = votes.data
-    edits, words = (values[votes.variant] for values in votes.edits(choice))
-    weight = np.where(answered_by_several(data), data.weights, 0.0)
-    wrong = np.bincount(data.worker, weight * edits, data.n_workers)
-    compared = np.bincount(data.worker, weight * words, data.n_workers)
+    others = Others.of(data)
+    edits, words = np.zeros(data.n_annotations), np.zeros(data.n_annotations)
+    busy = others.count > MOST_LEFT_OUT
+    groups = [(others.place == k) & ~busy for k in range(MOST_LEFT_OUT)]
+    for left, chosen in [(busy, weight), *((one, np.where(one, 0.0, weight)) for one in groups)]:
+        rows = np.flatnonzero(left & (others.count > 1))
+        if len(rows):
+            edits[rows], words[rows] = votes.edits(choose(chosen), rows)
+    # Part of the edits are errors of the text of the others, fewer the more workers there are.
+    edits *= others.count / (others.count + 1)
+    wrong = np.bincount(data.worker, data.weights * edits, data.n_workers)
+    compared = np.bincount(data.worker, data.weights * words, data.n_workers)
     pooled = (wrong.sum() + USUAL_RATE * USUAL_WORDS) / (compared.sum() + USUAL_WORDS)
     rate = (wrong + pseudo_words * pooled) / (compared + pseudo_words)
     return WorkerErrors(float(pooled), rate, compared)
@@ -112,25 +154,25 @@ class TextMethod(Aggregator):
         data = problem.data
         votes = WordVotes(data, self._rules())
         own = np.ones(data.n_workers)
-        choice = self._choose(votes, data.weights)
-        found = worker_errors(votes, choice, self.pseudo_words)
+        choose = partial(self._choose, votes)
+        found = worker_errors(votes, choose, data.weights, self.pseudo_words)
         for _ in range(self.rounds):
             own = found.weight
-            choice = self._choose(votes, data.weights * own[data.worker])
-            found = worker_errors(votes, choice, self.pseudo_words)
+            weight = data.weights * own[data.worker]
+            found = worker_errors(votes, choose, weight, self.pseudo_words)
         unknown = float(log_odds(found.pooled)) if self.rounds else 1.0
-        return self._published(votes, choice, own, found, unknown, self.rounds)
+        return self._published(votes, choose, own, found, unknown)
 
     def _published(
-        self, votes: WordVotes, choice: Choice, own: Floats, found: WorkerErrors, unknown: float,
-        rounds: int,
+        self, votes: WordVotes, choose: Callable[[Floats], Choice], own: Floats,
+        found: WorkerErrors, unknown: float,
     ) -> Fit:  # fmt: skip
         data = votes.data
         weight = data.weights * own[data.worker]
         typical = float(weight.sum() / max(data.weights.sum(), 1e-300))
         return Fit(
-            votes.answers(choice, weight, typical, doubt(found.pooled)),
-            n_iter=max(rounds, 1),
+            votes.answers(choose(weight), weight, typical, doubt(found.pooled)),
+            n_iter=max(self.rounds, 1),
             extra={
                 "error_rate": found.rate, "worker_weight": own, "compared_words": found.words,
                 "pooled_error_rate": found.pooled, "typical_weight": typical,

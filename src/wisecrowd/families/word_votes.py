@@ -7,6 +7,7 @@ workers; so it is made once per fit.
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class WordVotes:
     def _ranks(self) -> Ints:
         """Return the place of each text among all in the order of their words; equal if same."""
         words, ends = self.coded.words.tolist(), self.coded.pointer.tolist()
-        names = [tuple(words[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        names = [tuple(words[a:b]) for a, b in pairwise(ends)]
         place = {name: rank for rank, name in enumerate(sorted(set(names)))}
         return np.array([place[name] for name in names], dtype=np.int64)
 
@@ -181,11 +182,12 @@ class WordVotes:
         entry[self.entry_slot[own]] = own
         return self._choice(entry, vote, none)
 
-    def least(self, cost: Floats) -> Ints:
+    def least(self, cost: Floats, weight: Floats) -> Ints:
         """Return the variant of least cost (n_variants,) of each task, -1 if it has none.
 
-        Ties go to the variant whose words come first.
+        Variants without weight do not count. Ties go to the variant whose words come first.
         """
+        cost = np.where(self.sums(weight) > 0, cost, np.inf)
         order = np.lexsort((cost.round(DECIMALS), self.variant_task))
         count = np.diff(self.indptr)
         first = np.minimum(self.indptr[:-1], max(len(order) - 1, 0))
@@ -194,16 +196,17 @@ class WordVotes:
 
     # ------------------------------------------------------------------------------------ edits
 
-    def edits(self, choice: Choice) -> tuple[Floats, Floats]:
-        """Return edits from each variant to the chosen text, and the words of the longer one."""
+    def edits(self, choice: Choice, rows: Ints) -> tuple[Floats, Floats]:
+        """Return edits from some annotations to the chosen text, and the words of the longer."""
         kept = choice.word != NOTHING
         n_kept = np.bincount(self.slot_task[kept], minlength=self.data.n_tasks)
         words = np.concatenate([self.coded.words, choice.word[kept].astype(np.int32)])
         pointer = np.append(self.coded.pointer, self.coded.pointer[-1] + np.cumsum(n_kept))
-        wanted = len(self.coded.pointer) - 1 + self.variant_task
-        longer = np.maximum(self.length, n_kept[self.variant_task])
+        text, task = self.text[rows], self.data.task[rows]
+        longer = np.maximum(self.coded.length[text], n_kept[task])
         kernels = kernels_for("alignment", int((longer * longer).sum()) // CELLS)
-        found = kernels.edit_distances(words, pointer.astype(np.int64), self.variant_text, wanted)
+        wanted = len(self.coded.pointer) - 1 + task.astype(np.int64)
+        found = kernels.edit_distances(words, pointer.astype(np.int64), text, wanted)
         return found.astype(np.float64), longer.astype(np.float64)
 
     # ----------------------------------------------------------------------------------- answers

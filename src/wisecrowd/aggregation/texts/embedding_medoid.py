@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from typing import Any
 from zlib import crc32
 
@@ -14,16 +16,10 @@ from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import describe_value
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.result import Fit
-from wisecrowd.core.text_answers import TextAnswers
 from wisecrowd.core.text_words import distinct_texts
-from wisecrowd.families.text_method import (
-    TextMethod,
-    TextProblem,
-    answered_by_several,
-    doubt,
-    worker_errors,
-)
-from wisecrowd.families.word_votes import WordVotes
+from wisecrowd.core.texts import CrowdTexts
+from wisecrowd.families.text_method import Others, TextMethod, TextProblem, worker_errors
+from wisecrowd.families.word_votes import Choice, WordVotes
 
 Floats = NDArray[np.float64]
 SIZE, LETTERS = 256, 3  # of the built-in vectors: entries, and characters that count as one
@@ -117,8 +113,7 @@ class EmbeddingMedoid(TextMethod):
             coded = votes.coded
             words, ends = coded.words.tolist(), coded.pointer.tolist()
             texts = [
-                " ".join(coded.vocabulary[code] for code in words[a:b])
-                for a, b in zip(ends[:-1], ends[1:], strict=True)
+                " ".join(coded.vocabulary[code] for code in words[a:b]) for a, b in pairwise(ends)
             ]
             return letter_vectors(texts)[votes.text]
         texts, place = distinct_texts(votes.data.text)
@@ -130,55 +125,58 @@ class EmbeddingMedoid(TextMethod):
             )
         return table[place]
 
-    def _distances(self, votes: WordVotes, vectors: Floats, weight: Floats) -> Floats:
-        """Return (n_annotations,) squared distances from the weighted means of the tasks."""
+    def _choose_in(self, vectors: Floats, votes: WordVotes, weight: Floats) -> Choice:
+        """Return the answer of each task that is closest to the weighted mean of its task."""
         data = votes.data
         total = np.maximum(np.bincount(data.task, weight, data.n_tasks), 1e-300)
         mean = np.zeros((data.n_tasks, vectors.shape[1]))
         np.add.at(mean, data.task, (weight / total[data.task])[:, None] * vectors)
-        return np.asarray(((vectors - mean[data.task]) ** 2).sum(axis=1))
+        cost = np.full(len(votes.variant_task), np.inf)
+        np.minimum.at(cost, votes.variant, ((vectors - mean[data.task]) ** 2).sum(axis=1))
+        return votes.chosen(votes.least(cost, weight), weight)
 
-    def _weights(self, votes: WordVotes, distance: Floats) -> Floats:
+    def _weights(self, data: CrowdTexts, vectors: Floats, own: Floats) -> Floats:
+        """Return (n_workers,) weights from the distances to the means of the others."""
         from scipy.special import chdtri
 
-        data = votes.data
-        weight = np.where(answered_by_several(data), data.weights, 0.0)
-        count = np.bincount(data.worker, weight, data.n_workers)
-        total = np.bincount(data.worker, weight * distance, data.n_workers)
+        others = Others.of(data)
+        rows = np.flatnonzero(others.count > 1)
+        distance = _from_others(data, others, data.weights * own[data.worker], vectors)[rows]
+        weight, worker = data.weights[rows], data.worker[rows]
+        count = np.bincount(worker, weight, data.n_workers)
+        total = np.bincount(worker, weight * distance, data.n_workers)
         mean = max(float(total.sum() / max(count.sum(), 1e-300)), 1e-9)
         limit = chdtri(count + PSEUDO_ANSWERS, 1 - self.alpha / 2)
-        own = limit / (total + PSEUDO_ANSWERS * mean)
-        used = count > 0
-        own[~used] = np.average(own[used], weights=count[used]) if used.any() else 1.0
-        scale = float(np.average(own, weights=count)) if used.any() else 1.0
-        return np.asarray(own / scale)
+        typical = float(chdtri(PSEUDO_ANSWERS, 1 - self.alpha / 2) / (PSEUDO_ANSWERS * mean))
+        return np.asarray(limit / (total + PSEUDO_ANSWERS * mean) / typical)
 
     def _fit(self, problem: TextProblem) -> Fit:
         data = problem.data
         votes = WordVotes(data, self._rules())
         vectors, own = self._vectors(votes), np.ones(data.n_workers)
-        distance = self._distances(votes, vectors, data.weights)
         for _ in range(self.rounds):
-            own = self._weights(votes, distance)
-            distance = self._distances(votes, vectors, data.weights * own[data.worker])
-        choice = votes.chosen(self._closest(votes, distance), data.weights * own[data.worker])
-        found = worker_errors(votes, choice, self.pseudo_words)
-        return self._published(votes, choice, own, found, 1.0, self.rounds)
+            own = self._weights(data, vectors, own)
+        choose = partial(self._choose_in, vectors, votes)
+        found = worker_errors(votes, choose, data.weights * own[data.worker], self.pseudo_words)
+        return self._published(votes, choose, own, found, 1.0)
 
-    def _closest(self, votes: WordVotes, distance: Floats) -> NDArray[np.int64]:
-        """Return the variant of the answer with the least distance, for each task."""
-        cost = np.full(len(votes.variant_task), np.inf)
-        np.minimum.at(cost, votes.variant, distance)
-        return votes.least(cost)
+    def _choose(self, votes: WordVotes, weight: Floats) -> Choice:
+        return self._choose_in(self._vectors(votes), votes, weight)
 
-    def _predict(self, problem: TextProblem) -> TextAnswers:
-        data = problem.data
-        votes = WordVotes(data, self._rules())
-        own = np.append(self.worker_weight_, self.unknown_weight_)
-        weight = data.weights * own[data.worker]
-        distance = self._distances(votes, self._vectors(votes), weight)
-        choice = votes.chosen(self._closest(votes, distance), weight)
-        return votes.answers(choice, weight, self.typical_weight_, doubt(self.pooled_error_rate_))
+
+def _from_others(data: CrowdTexts, others: Others, weight: Floats, vectors: Floats) -> Floats:
+    """Return (n_annotations,) squared distances from the mean vectors of the other workers."""
+    widest = int(others.count.max(initial=1))
+    _, pair = np.unique(data.task.astype(np.int64) * widest + others.place, return_inverse=True)
+    weighted = weight[:, None] * vectors
+    sums = np.zeros((data.n_tasks, vectors.shape[1]))
+    np.add.at(sums, data.task, weighted)
+    mine = np.zeros((int(pair.max(initial=0)) + 1, vectors.shape[1]))
+    np.add.at(mine, pair.ravel(), weighted)
+    rest = np.bincount(data.task, weight, data.n_tasks)[data.task]
+    rest = rest - np.bincount(pair.ravel(), weight)[pair.ravel()]
+    mean = (sums[data.task] - mine[pair.ravel()]) / np.maximum(rest, 1e-300)[:, None]
+    return np.where(others.count > 1, ((vectors - mean) ** 2).sum(axis=1), 0.0)
 
 
 def letter_vectors(texts: list[str]) -> Floats:

@@ -73,4 +73,4 @@ class TextMedoid(TextMethod):
     """
 
     def _choose(self, votes: WordVotes, weight: Floats) -> Choice:
-        return votes.chosen(votes.least(votes.remoteness(weight)), weight)
+        return votes.chosen(votes.least(votes.remoteness(weight), weight), weight)
