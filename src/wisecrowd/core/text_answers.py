@@ -104,7 +104,7 @@ class TextAnswers(Answers):
 
     @classmethod
     def worker_columns(cls, learned: Learned) -> Columns:
-        """Return the error rate against the answers, the weight and the words compared."""
+        """Return the error rate against the others, the weight and the words compared."""
         return {
             "error_rate": learned["error_rate_"], "weight": learned["worker_weight_"],
             "words": learned["compared_words_"],

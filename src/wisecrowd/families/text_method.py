@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 TextProblem = Problem[CrowdTexts, None]
 
 LEAST_WEIGHT = 0.05  # of a worker, as log odds
+ALTERNATIVES = 1.5  # wrong words that compete with the right one, effectively
 LEAST_RATE = 0.005  # smallest error rate that counts
 USUAL_RATE, USUAL_WORDS = 0.2, 5.0  # error rate of a crowd before any words are compared
 LEAST_DOUBT = 0.05  # odds against a single answer, at least
@@ -49,14 +50,14 @@ class WorkerErrors(NamedTuple):
 
     @property
     def weight(self) -> Floats:
-        """(n_workers,) log odds of a right word, at least ``LEAST_WEIGHT``."""
+        """(n_workers,) log odds of a right word against a wrong one."""
         return log_odds(self.rate)
 
 
 def log_odds(rate: Any) -> Any:
-    """Return the weight of an error rate."""
+    """Return the weight of an error rate: the log odds of a right word against a wrong one."""
     inside = np.clip(rate, LEAST_RATE, 1 - LEAST_RATE)
-    return np.maximum(np.log((1 - inside) / inside), LEAST_WEIGHT)
+    return np.maximum(np.log(ALTERNATIVES * (1 - inside) / inside), LEAST_WEIGHT)
 
 
 class Others(NamedTuple):
@@ -124,7 +125,7 @@ class TextMethod(Aggregator):
     """Base of methods for texts; a method says which text it chooses for each task."""
 
     rounds: int = 2
-    pseudo_words: float = 20.0
+    pseudo_words: float = 5.0
     unit: str = WORD
     ignore_case: bool = True
     ignore_punctuation: bool = True

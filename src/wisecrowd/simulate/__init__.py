@@ -33,6 +33,7 @@ from wisecrowd.simulate.presets import (
 from wisecrowd.simulate.regular import Regular
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
+from wisecrowd.simulate.text_workers import SimulatedTexts, texts
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
@@ -47,7 +48,8 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences", "SimulatedTexts",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
+    "difficulty", "graded_responses", "numbers", "population", "sequences", "texts", "votes",
+    "write",
 ]  # fmt: skip

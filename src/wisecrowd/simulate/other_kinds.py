@@ -22,6 +22,7 @@ from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
+from wisecrowd.simulate.text_workers import WORD_MISTAKES, texts
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
 
@@ -61,7 +62,7 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs", "sequences"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "texts"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -69,8 +70,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, or ``votes`` and
-        ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``texts``, or
+        ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first.
 
@@ -101,6 +102,15 @@ def simulate_kind(
         data = tagged.data
         truth = {"task": data.tasks, "label": tagged.truth}
         workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
+    elif kind == "texts":
+        options = _taken(texts, given)
+        _refuse(given, texts)
+        wrote = texts(
+            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
+        )
+        data = wrote.data
+        truth = {"task": data.tasks, "text": wrote.truth}
+        workers = dict(zip(WORD_MISTAKES, wrote.mistakes.T, strict=True))
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

@@ -32,11 +32,13 @@ class EmbeddingMedoid(TextMethod):
 
     .. math::
         e_i = \frac{\sum_j w_j v_{ij}}{\sum_j w_j}, \qquad
-        w_j = \frac{\chi^2_{\alpha / 2}(n_j + 10)}{\sum_i \|v_{ij} - e_i\|^2 + 10\,\bar d}, \qquad
+        w_j = \frac{\chi^2_{\alpha / 2}(n_j + 10)}
+        {\sum_i \|v_{ij} - e_{i \setminus j}\|^2 + 10\,\bar d}, \qquad
         \hat t_i = t_{i j^*}, \quad j^* = \arg\min_j \|v_{ij} - e_i\|^2
 
-    with the vectors :math:`v` of ``embed``, the lower quantile of :math:`\chi^2` and the mean
-    squared distance :math:`\bar d` of an answer. These are the weights of CATD, in vectors.
+    with the vectors :math:`v` of ``embed``, the lower quantile of :math:`\chi^2`, the mean
+    :math:`e_{i \setminus j}` of the other workers and the mean squared distance :math:`\bar d` from
+    it. These are the weights of CATD, in vectors.
 
     Use it when texts with other words can mean the same, as translations and summaries do, and
     ``embed`` gives such texts similar vectors. Cost: that of ``embed`` on the different texts, and
@@ -71,15 +73,15 @@ class EmbeddingMedoid(TextMethod):
         Words of all texts, one text after the other; the probability that each is right; and the
         number of words of each text.
     error_rate_, worker_weight_, compared_words_ : (n_workers,)
-        Shrunken word error rate against the answers, weight :math:`w_j` over its mean, and number
-        of words compared.
+        Shrunken word error rate against the others, weight :math:`w_j` over that of a typical
+        worker, and number of words compared.
     pooled_error_rate_, typical_weight_, unknown_weight_ : float
         Error rate of all workers, mean weight of an answer, weight of unknown workers.
 
     Notes
     -----
-    RASA has no ten typical answers in the weights; without them a worker with one answer, which is
-    part of the mean that it is compared with, may get any weight. Vectors are those of the written
+    RASA compares an answer with a mean that contains it, and has no ten typical answers in the
+    weights; so a worker with one answer may get any weight there. Vectors are those of the written
     texts, or of the compared words for the built-in ones. A method with a function of your own
     cannot be saved.
 

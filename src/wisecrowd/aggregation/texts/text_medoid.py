@@ -51,7 +51,7 @@ class TextMedoid(TextMethod):
         Words of all texts, one text after the other; the probability that each is right; and the
         number of words of each text.
     error_rate_, worker_weight_, compared_words_ : (n_workers,)
-        Shrunken error rate against the answers, weight of the worker, and number of words compared.
+        Shrunken error rate against the others, weight of the worker, and number of words compared.
     pooled_error_rate_, typical_weight_, unknown_weight_ : float
         Error rate of all workers, mean weight of an answer, weight of unknown workers.
 
