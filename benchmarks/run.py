@@ -4,7 +4,7 @@ python -m benchmarks.run                what ``make bench`` prints
 python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
-python -m benchmarks.run kinds          ordered classes, numbers, pairs and spans
+python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and texts
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ GROUPS = {
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
-        "audit_kinds", "number_fits", "million_votes", "spans",
+        "audit_kinds", "number_fits", "million_votes", "spans", "accuracy_texts",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip
