@@ -91,6 +91,14 @@ PAIRS = AuditPlan(
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
     prunable=("spammers",),
 )
+TEXTS = AuditPlan(
+    parts={
+        "errors": "wisecrowd.audit.text_errors:find_text_errors",
+        "copies": "wisecrowd.audit.text_copies:find_copied_texts",
+        "agreement": "wisecrowd.audit.text_agreement:measure_text_agreement",
+    },
+    shared={"view": "wisecrowd.audit.text_view:text_view"},
+)
 
 
 def plan_of(data: Annotations) -> AuditPlan:

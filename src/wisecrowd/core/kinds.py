@@ -218,6 +218,8 @@ KINDS: dict[str, Kind] = {
         default_method="rover",
         scorer="wisecrowd.inference.scorers:TextScorer",
         example="wisecrowd.testing.crowds:small_texts",
+        audit="wisecrowd.audit.plans:TEXTS",
+        report="wisecrowd.reporting.plans:TEXTS",
         symmetries=symmetries.TEXTS,
     ),
 }

@@ -87,20 +87,19 @@ class Others(NamedTuple):
         )
 
 
-def worker_errors(
-    votes: WordVotes, choose: Callable[[Floats], Choice], weight: Floats, pseudo_words: float
-) -> WorkerErrors:
-    """Compare the answers of workers with the text that the others of the task give.
+def edits_to_others(
+    votes: WordVotes, choose: Callable[[Floats], Choice], weight: Floats
+) -> tuple[Floats, Floats]:
+    """Return (n_annotations,) edits to the text of the task's other workers, and words compared.
 
-    A task of more than ``MOST_LEFT_OUT`` workers has the same text for all of them.
+    A task of more than ``MOST_LEFT_OUT`` workers has the same text for all of them. Both are 0 if
+    nobody else has answered the task.
 
     Parameters
     ----------
     votes : WordVotes
     choose : function of (n_annotations,) weights
     weight : (n_annotations,)
-    pseudo_words : float
-        Words at the pooled error rate, by which the rates are shrunk.
     """
     data = votes.data
     others = Others.of(data)
@@ -112,7 +111,15 @@ def worker_errors(
         if len(rows):
             edits[rows], words[rows] = votes.edits(choose(chosen), rows)
     # Part of the edits are errors of the text of the others, fewer the more workers there are.
-    edits *= others.count / (others.count + 1)
+    return edits * others.count / (others.count + 1), words
+
+
+def worker_errors(
+    votes: WordVotes, choose: Callable[[Floats], Choice], weight: Floats, pseudo_words: float
+) -> WorkerErrors:
+    """Return the error rates of workers, shrunk by ``pseudo_words`` at the pooled rate."""
+    data = votes.data
+    edits, words = edits_to_others(votes, choose, weight)
     wrong = np.bincount(data.worker, data.weights * edits, data.n_workers)
     compared = np.bincount(data.worker, data.weights * words, data.n_workers)
     pooled = (wrong.sum() + USUAL_RATE * USUAL_WORDS) / (compared.sum() + USUAL_WORDS)

@@ -57,6 +57,10 @@ class WordVotes:
     data : CrowdTexts
     coded : CodedTexts
         The different texts of the data.
+    text : (n_annotations,) int64
+        The text of each annotation in ``coded``.
+    rank : (n_texts,) int64
+        Place of each text in the order of words; texts of the same words have the same.
     variant : (n_annotations,) int64
         The variant of each annotation.
     variant_task, variant_text : (n_variants,) int64
@@ -69,7 +73,7 @@ class WordVotes:
         self.data = data
         texts, text = distinct_texts(data.text)
         self.coded = rules.code(texts)
-        rank = self._ranks()
+        self.rank = rank = self._ranks()
         n_texts = max(len(texts), 1)
         key = data.task.astype(np.int64) * n_texts + rank[text]
         place, first, variant = np.unique(key, return_index=True, return_inverse=True)
