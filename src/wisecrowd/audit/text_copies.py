@@ -82,11 +82,10 @@ def find_copied_texts(
     """Find pairs of workers who copy from each other.
 
     Right texts are equal anyway, so only those of tasks with four workers or more count that no
-    third worker gives, and that differ from the vote of the others. Two workers have both such
+    third worker gives, and that differ from the weighted vote of all. Two workers have both such
     texts, of three words or more, in :math:`n` tasks. That :math:`k` of them are equal as written
     is tested against the binomial distribution with the share among all pairs, at a false discovery
-    rate of ``level``; a finding needs four such tasks, and three quarters of
-    them equal.
+    rate of ``level``; a finding needs four such tasks, and three quarters of them equal.
 
     Examples
     --------
@@ -103,7 +102,7 @@ def find_copied_texts(
     a, b = a[kept], b[kept]
     if not len(a):
         raise NotApplicable(
-            "Copies need tasks to which two workers give texts that nobody else has."
+            "Copies need tasks of four workers, two of whom differ from the others."
         )
     from scipy.special import bdtrc
 
@@ -136,8 +135,9 @@ def _both_wrong(view: TextView, a: Ints, b: Ints) -> Mask:
     alone = np.where(same, givers[votes.variant[a]] == 2,
                      (givers[votes.variant[a]] == 1) & (givers[votes.variant[b]] == 1))  # fmt: skip
     words = np.minimum(votes.length[votes.variant[a]], votes.length[votes.variant[b]])
-    three = view.others.count[a] > 2  # with two workers an equal text is right
-    return np.asarray(alone & three & (words >= FEWEST_WORDS) & (data.worker[a] != data.worker[b]))
+    judged = (view.others.count[a] >= FEWEST_WORKERS) & ~view.right[a] & ~view.right[b]
+    two = data.worker[a] != data.worker[b]
+    return np.asarray(alone & judged & two & (words >= FEWEST_WORDS))
 
 
 def _usual_share(n_wrong: Ints, n_equal: Ints) -> float:

@@ -33,6 +33,8 @@ class TextView:
         Edits to the text of the other workers, and words compared; 0 without others.
     others : Others
         Number of workers of each task.
+    right : (n_annotations,) bool
+        Whether the words are those of the weighted vote of all workers.
     """
 
     data: CrowdTexts
@@ -40,6 +42,7 @@ class TextView:
     edits: Floats
     words: Floats
     others: Others
+    right: Mask
 
     @cached_property
     def compared(self) -> Mask:
@@ -107,4 +110,5 @@ def text_view(data: CrowdTexts, fit: Any = None) -> TextView:
     first = worker_errors(votes, votes.elected, data.weights, PSEUDO_WORDS)
     weight = data.weights * first.weight[data.worker]
     edits, words = edits_to_others(votes, votes.elected, weight)
-    return TextView(data, votes, edits, words, Others.of(data))
+    wrong, _ = votes.edits(votes.elected(weight), np.arange(data.n_annotations))
+    return TextView(data, votes, edits, words, Others.of(data), wrong == 0)
