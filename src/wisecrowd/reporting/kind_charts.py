@@ -136,6 +136,21 @@ def reliability_of_voters(rows: Sequence[dict[str, Any]]) -> Chart | None:
     )  # fmt: skip
 
 
+def error_rates(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the error rates of the busiest workers with 95% intervals."""
+    known = [row for row in rows if row.get("error_rate") is not None and row["n_labels"] > 1]
+    names = [row["worker"] for row in known]
+    texts = [
+        f"{isolated(row['worker'])}: {number(row['error_rate'])}, {row['n_labels']} texts"
+        for row in known
+    ]
+    return _intervals(
+        known, names, texts, [bool(row["flags"]) for row in known], "error_rate",
+        f"Error rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most texts "
+        "first; the table below has the same numbers.", "share of words that differ from others",
+    )  # fmt: skip
+
+
 def _intervals(
     rows: Sequence[dict[str, Any]], names: Sequence[str], texts: Sequence[str],
     bad: Sequence[bool], value: str, says: str, label: str,

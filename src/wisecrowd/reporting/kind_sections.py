@@ -31,6 +31,11 @@ def _pair_workers(summary: Summary) -> Data:
     return {"chart": kind_charts.reliability_of_voters(rows), **_flags(summary)}
 
 
+def _text_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    return {"chart": kind_charts.error_rates(rows), **_flags(summary)}
+
+
 def _ranking(summary: Summary) -> Data:
     return {"chart": kind_charts.scores_by_rank(summary["ranking"]["rows"])}
 
@@ -67,6 +72,15 @@ PAIR_SECTIONS = {
     "sides": ("Sides and ties", _nothing),
     "contradictions": ("Contradictions and cycles", _nothing),
     "connectivity": ("Connectivity", _nothing),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}
+TEXT_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "text_verdict"),
+    "next": _NEXT,
+    "workers": ("Workers", _text_workers, "text_workers"),
+    "tasks": ("Tasks people disagree about", _nothing, "text_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,

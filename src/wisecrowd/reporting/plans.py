@@ -110,6 +110,21 @@ PAIRS = ReportPlan(
     worker_findings=f"{_SAME}.kind_commands:PAIR_WORKER_FINDINGS",
     methods=("bradley-terry", "crowd-bt", "davidson", "worker-ties"),
 )
+TEXTS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.text_content:verdict",
+        "workers": f"{_SAME}.text_content:workers",
+        "tasks": f"{_SAME}.text_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.kind_sections:TEXT_SECTIONS",
+    commands=f"{_SAME}.kind_commands:TEXT_COMMANDS",
+    calls=f"{_SAME}.kind_commands:TEXT_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:TEXT_WORKER_FINDINGS",
+    methods=("rover", "text-medoid"),
+)
 
 
 def report_plan(data: Annotations) -> ReportPlan:
