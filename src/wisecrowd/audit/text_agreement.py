@@ -66,7 +66,8 @@ def measure_text_agreement(data: CrowdTexts, *, view: TextView | None = None) ->
     Examples
     --------
     >>> texts = ["a small dog", "A small dog.", "one small dog"]
-    >>> round(measure_text_agreement(CrowdTexts.from_arrays(["r"] * 3, "xyz", texts)).difference, 2)
+    >>> data = CrowdTexts.from_arrays(["r"] * 3, ["ann", "bob", "cem"], texts)
+    >>> round(measure_text_agreement(data).difference, 2)
     0.22
     """
     view = text_view(data) if view is None else view

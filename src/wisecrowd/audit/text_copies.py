@@ -89,8 +89,8 @@ def find_copied_texts(
 
     Examples
     --------
-    >>> rows = [(i, j, f"these are words {i} {0 if j > 2 else j + 1}")
-    ...         for i in range(8) for j in range(5)]
+    >>> said = ["the", "the", "the", "no", "no"]
+    >>> rows = [(i, j, f"these are {said[j]} words {i}") for i in range(8) for j in range(5)]
     >>> report = find_copied_texts(CrowdTexts.from_arrays(*zip(*rows)))
     >>> report.first[report.copied], report.second[report.copied]
     (array([3]), array([4]))

@@ -83,7 +83,7 @@ class Rover(TextMethod):
 
     Examples
     --------
-    >>> texts = ["He wrote to Marian.", "he wrote to marry an", "He wrote two Marian"]
+    >>> texts = ["He wrote to Marian.", "he wrote to marry an", "He wrote two Marian."]
     >>> model = Rover().fit((["r1"] * 3, ["ann", "bob", "cem"], texts))
     >>> model.texts_[0]
     'He wrote to Marian.'
