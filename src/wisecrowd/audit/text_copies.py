@@ -135,7 +135,7 @@ def _both_wrong(view: TextView, a: Ints, b: Ints) -> Mask:
     alone = np.where(same, givers[votes.variant[a]] == 2,
                      (givers[votes.variant[a]] == 1) & (givers[votes.variant[b]] == 1))  # fmt: skip
     words = np.minimum(votes.length[votes.variant[a]], votes.length[votes.variant[b]])
-    judged = (view.others.count[a] >= FEWEST_WORKERS) & ~view.right[a] & ~view.right[b]
+    judged = (view.others.size[a] >= FEWEST_WORKERS) & ~view.right[a] & ~view.right[b]
     two = data.worker[a] != data.worker[b]
     return np.asarray(alone & judged & two & (words >= FEWEST_WORDS))
 

@@ -47,7 +47,7 @@ class TextView:
     @cached_property
     def compared(self) -> Mask:
         """(n_annotations,) whether there are others to compare with."""
-        return np.asarray(self.others.count > 1)
+        return np.asarray(self.others.size > 1)
 
     @cached_property
     def error(self) -> Floats:

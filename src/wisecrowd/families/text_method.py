@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,10 +54,11 @@ class WorkerErrors(NamedTuple):
         return log_odds(self.rate)
 
 
-def log_odds(rate: Any) -> Any:
+def log_odds(rate: Floats | float) -> Floats:
     """Return the weight of an error rate: the log odds of a right word against a wrong one."""
     inside = np.clip(rate, LEAST_RATE, 1 - LEAST_RATE)
-    return np.maximum(np.log(ALTERNATIVES * (1 - inside) / inside), LEAST_WEIGHT)
+    odds = ALTERNATIVES * (1 - inside) / inside
+    return np.asarray(np.maximum(np.log(odds), LEAST_WEIGHT), dtype=np.float64)
 
 
 class Others(NamedTuple):
@@ -67,12 +68,12 @@ class Others(NamedTuple):
     ----------
     place : (n_annotations,)
         Number of the worker among those of the task.
-    count : (n_annotations,)
+    size : (n_annotations,)
         Number of workers of the task.
     """
 
     place: NDArray[np.int64]
-    count: NDArray[np.int64]
+    size: NDArray[np.int64]
 
     @classmethod
     def of(cls, data: CrowdTexts) -> Others:
@@ -104,14 +105,14 @@ def edits_to_others(
     data = votes.data
     others = Others.of(data)
     edits, words = np.zeros(data.n_annotations), np.zeros(data.n_annotations)
-    busy = others.count > MOST_LEFT_OUT
+    busy = others.size > MOST_LEFT_OUT
     groups = [(others.place == k) & ~busy for k in range(MOST_LEFT_OUT)]
     for left, chosen in [(busy, weight), *((one, np.where(one, 0.0, weight)) for one in groups)]:
-        rows = np.flatnonzero(left & (others.count > 1))
+        rows = np.flatnonzero(left & (others.size > 1))
         if len(rows):
             edits[rows], words[rows] = votes.edits(choose(chosen), rows)
     # Part of the edits are errors of the text of the others, fewer the more workers there are.
-    return edits * others.count / (others.count + 1), words
+    return edits * others.size / (others.size + 1), words
 
 
 def worker_errors(
@@ -124,7 +125,7 @@ def worker_errors(
     compared = np.bincount(data.worker, data.weights * words, data.n_workers)
     pooled = (wrong.sum() + USUAL_RATE * USUAL_WORDS) / (compared.sum() + USUAL_WORDS)
     rate = (wrong + pseudo_words * pooled) / (compared + pseudo_words)
-    return WorkerErrors(float(pooled), rate, compared)
+    return WorkerErrors(float(pooled), rate, np.asarray(compared, dtype=np.float64))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -112,7 +112,8 @@ class WordVotes:
 
     def sums(self, weight: Floats) -> Floats:
         """Return (n_variants,) sums of weights (n_annotations,)."""
-        return np.bincount(self.variant, weight, len(self.variant_task))
+        found = np.bincount(self.variant, weight, len(self.variant_task))
+        return np.asarray(found, dtype=np.float64)
 
     def remoteness(self, weight: Floats) -> Floats:
         """Return (n_variants,) the weighted sum of distances from the other answers of the task."""
@@ -152,7 +153,8 @@ class WordVotes:
         vote = np.bincount(self.word_entry, own[self.word_variant], len(self.entry_slot))
         total = np.bincount(self.variant_task, own, self.data.n_tasks)[self.slot_task]
         some = np.bincount(self.entry_slot, vote, len(self.slot_task))
-        return vote, np.where(total - some > TIE * total, total - some, 0.0)
+        none = np.where(total - some > TIE * total, total - some, 0.0)
+        return np.asarray(vote, dtype=np.float64), none
 
     def _choice(self, entry: Ints, vote: Floats, none: Floats) -> Choice:
         """Return the choice of one entry per slot, or NOTHING."""
@@ -263,4 +265,4 @@ class WordVotes:
         _, first = np.unique(slot[order], return_index=True)
         names = np.empty(len(self.coded.spellings) + 1, dtype=object)
         names[:-1] = self.coded.spellings
-        return names[(pair % n_forms)[order[first]]]
+        return np.asarray(names[(pair % n_forms)[order[first]]], dtype=object)

@@ -142,7 +142,7 @@ class EmbeddingMedoid(TextMethod):
         from scipy.special import chdtri
 
         others = Others.of(data)
-        rows = np.flatnonzero(others.count > 1)
+        rows = np.flatnonzero(others.size > 1)
         distance = _from_others(data, others, data.weights * own[data.worker], vectors)[rows]
         weight, worker = data.weights[rows], data.worker[rows]
         count = np.bincount(worker, weight, data.n_workers)
@@ -168,7 +168,7 @@ class EmbeddingMedoid(TextMethod):
 
 def _from_others(data: CrowdTexts, others: Others, weight: Floats, vectors: Floats) -> Floats:
     """Return (n_annotations,) squared distances from the mean vectors of the other workers."""
-    widest = int(others.count.max(initial=1))
+    widest = int(others.size.max(initial=1))
     _, pair = np.unique(data.task.astype(np.int64) * widest + others.place, return_inverse=True)
     weighted = weight[:, None] * vectors
     sums = np.zeros((data.n_tasks, vectors.shape[1]))
@@ -178,7 +178,7 @@ def _from_others(data: CrowdTexts, others: Others, weight: Floats, vectors: Floa
     rest = np.bincount(data.task, weight, data.n_tasks)[data.task]
     rest = rest - np.bincount(pair.ravel(), weight)[pair.ravel()]
     mean = (sums[data.task] - mine[pair.ravel()]) / np.maximum(rest, 1e-300)[:, None]
-    return np.where(others.count > 1, ((vectors - mean) ** 2).sum(axis=1), 0.0)
+    return np.where(others.size > 1, ((vectors - mean) ** 2).sum(axis=1), 0.0)
 
 
 def letter_vectors(texts: list[str]) -> Floats:
@@ -196,4 +196,4 @@ def letter_vectors(texts: list[str]) -> Floats:
         parts = [padded[k : k + LETTERS] for k in range(max(len(padded) - LETTERS + 1, 1))]
         places = [crc32(part.encode()) % SIZE for part in parts]
         table[row] = np.bincount(places, minlength=SIZE)
-    return table / np.linalg.norm(table, axis=1, keepdims=True)
+    return np.asarray(table / np.linalg.norm(table, axis=1, keepdims=True))
