@@ -15,6 +15,7 @@ import numpy as np
 from wisecrowd import simulate
 from wisecrowd.core.registry import get_method
 from wisecrowd.metrics import kendall_tau, ordinal_mean_absolute_error, r2_score
+from wisecrowd.metrics.texts import word_error_rate
 
 SEEDS = 3
 Crowd = tuple[Any, Any]  # annotations and their truth
@@ -81,10 +82,25 @@ def ties_and_sides(seed: int) -> Crowd:
     return with_times(made.pairs, seed), made.scores
 
 
+def transcribers(seed: int) -> Crowd:
+    """200 texts, 5 answers each by 30 workers who mistake 12% of the words, some in the same way."""
+    made = simulate.texts(200, 30, simulate.PerTask(5), random_state=seed)
+    return made.data, made.truth
+
+
+def poor_transcribers(seed: int) -> Crowd:
+    """200 texts, 5 answers each by 30 workers who get four in ten words wrong."""
+    made = simulate.texts(
+        200, 30, simulate.PerTask(5), substitute=0.25, drop=0.1, insert=0.08, random_state=seed
+    )
+    return made.data, made.truth
+
+
 CROWDS: dict[str, dict[str, Callable[[int], Crowd]]] = {
     "ordered": {"bias": lenient_and_strict, "few labels": unbiased_grades},
     "numbers": {"bias": biased_and_noisy, "heavy tails": heavy_tails, "clique": clique},
     "pairs": {"honest": honest_votes, "adversaries": adversaries, "ties": ties_and_sides},
+    "texts": {"good": transcribers, "poor": poor_transcribers},
 }
 # The name of the score, and the score of a fit.
 SCORES: dict[str, tuple[str, Callable[[Any, Any], float]]] = {
@@ -96,6 +112,7 @@ SCORES: dict[str, tuple[str, Callable[[Any, Any], float]]] = {
     ),
     "numbers": ("R²", lambda model, truth: r2_score(truth, model.values_)),
     "pairs": ("Kendall τ", lambda model, truth: kendall_tau(truth, model.scores_)),
+    "texts": ("word error rate", lambda model, truth: word_error_rate(truth, model.texts_)),
 }
 
 

@@ -88,11 +88,16 @@ def test_words_that_are_compared(rules, text, words):
 
 
 def test_forms_make_the_text_again():
-    for text in ("Well-known, “or” not?", "你好。 再见!", "one  two", "x"):
+    for text in ("Well-known, “or” not?", "你好。 再见!", "one  two", "x", "- a ! (b) …"):
         for unit in ("word", "character"):
             coded = TextRules(unit=unit).code([text, "other"])
             forms = [coded.spellings[k] for k in coded.forms[: coded.pointer[1]].tolist()]
             assert written(forms).split() == text.split()
+
+
+def test_long_runs_of_punctuation_take_linear_time():
+    for text in ("." * 50_000, ". " * 50_000, "(" * 50_000 + "a"):
+        assert len(TextRules().words(text)) == text.count("a")
 
 
 def test_codes_order_longer_words_first_and_ignore_the_order_of_texts():

@@ -23,11 +23,13 @@ UNITS = (WORD, CHARACTER)
 _END = "\0"  # between texts, where they are split together
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2018\u2019\u02bc\uff07", "'"))
 # Pieces of texts whose characters are classes: w in words, m marks, a apostrophes, p punctuation,
-# s spaces. A piece is a unit with what is written around it.
+# s spaces. A piece is a unit with what is written around it, also with spaces between.
+# Runs without a unit are one piece, so that the time is linear in the length of a text.
+_BEFORE, _AFTER = "(?:p[ps]*)?", f"p*(?:s+p+(?=[s{_END}]))*s*"
 _PIECES = {
-    (WORD, True): re.compile(f"p*[wma]+p*s*|{_END}"),
+    (WORD, True): re.compile(f"{_BEFORE}[wma]+{_AFTER}|{_END}|[ps]+"),
     (WORD, False): re.compile(f"[wmap]+s*|{_END}"),
-    (CHARACTER, True): re.compile(f"p*[wma]m*p*s*|{_END}"),
+    (CHARACTER, True): re.compile(f"{_BEFORE}[wma]m*{_AFTER}|{_END}|[ps]+"),
     (CHARACTER, False): re.compile(f"[wmap]m*s*|{_END}"),
 }
 
@@ -140,7 +142,7 @@ class TextRules:
         """Return what a written form is compared by."""
         word = unicodedata.normalize("NFKC", form.strip()).translate(_APOSTROPHES)
         if self.ignore_punctuation:
-            word = "".join(letter for letter in word if _class_of(letter) != "p")
+            word = "".join(letter for letter in word if _class_of(letter) not in "ps")
             word = word.strip("'") if self.unit == WORD else word
         word = word.casefold() if self.ignore_case else word
         if self.normalise is None or not word:
