@@ -83,7 +83,7 @@ def ties_and_sides(seed: int) -> Crowd:
 
 
 def transcribers(seed: int) -> Crowd:
-    """200 texts, 5 answers each by 30 workers who mistake 12% of the words, some in the same way."""
+    """200 texts, 5 answers each by 30 workers who get two in ten words wrong."""
     made = simulate.texts(200, 30, simulate.PerTask(5), random_state=seed)
     return made.data, made.truth
 
