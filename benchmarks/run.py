@@ -7,6 +7,7 @@ python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and sets
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and boxes
 python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans, sameness, graphs
+python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and texts
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ GROUPS = {
         "audit_kinds", "number_fits", "million_votes", "spans", "sets",
         "audit_kinds", "number_fits", "million_votes", "spans", "boxes",
         "audit_kinds", "number_fits", "million_votes", "spans", "same", "graphs",
+        "audit_kinds", "number_fits", "million_votes", "spans", "accuracy_texts",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

@@ -17,6 +17,7 @@ from wisecrowd.core.registry import get_method
 from wisecrowd.core.span_errors import span_scores
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.metrics import kendall_tau, ordinal_mean_absolute_error, r2_score
+from wisecrowd.metrics.texts import word_error_rate
 
 SEEDS = 3
 Crowd = tuple[Any, Any]  # annotations and their truth
@@ -99,6 +100,16 @@ def hasty_readers(seed: int) -> Crowd:
         random_state=seed,
     )  # fmt: skip
     return made.data, dict(enumerate(made.truth))
+def transcribers(seed: int) -> Crowd:
+    """200 texts, 5 answers each by 30 workers who get two in ten words wrong."""
+    made = simulate.texts(200, 30, simulate.PerTask(5), random_state=seed)
+    return made.data, made.truth
+def poor_transcribers(seed: int) -> Crowd:
+    """200 texts, 5 answers each by 30 workers who get four in ten words wrong."""
+    made = simulate.texts(
+        200, 30, simulate.PerTask(5), substitute=0.25, drop=0.1, insert=0.08, random_state=seed
+    )
+    return made.data, made.truth
 
 
 CROWDS: dict[str, dict[str, Callable[[int], Crowd]]] = {
@@ -106,6 +117,7 @@ CROWDS: dict[str, dict[str, Callable[[int], Crowd]]] = {
     "numbers": {"bias": biased_and_noisy, "heavy tails": heavy_tails, "clique": clique},
     "pairs": {"honest": honest_votes, "adversaries": adversaries, "ties": ties_and_sides},
     "sequences": {"careful": careful_readers, "hasty": hasty_readers},
+    "texts": {"good": transcribers, "poor": poor_transcribers},
 }
 
 
@@ -128,6 +140,7 @@ SCORES: dict[str, tuple[str, Callable[[Any, Any], float]]] = {
     "numbers": ("R²", lambda model, truth: r2_score(truth, model.values_)),
     "pairs": ("Kendall τ", lambda model, truth: kendall_tau(truth, model.scores_)),
     "sequences": ("F1 of spans", span_f1),
+    "texts": ("word error rate", lambda model, truth: word_error_rate(truth, model.texts_)),
 }
 
 

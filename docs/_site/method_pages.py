@@ -22,6 +22,7 @@ HEADINGS = {"aggregation": "From labels alone", "learning": "With features"}
 YARDSTICKS = {
     "aggregation": "majority-vote", "learning": "two-stage", "numbers": "mean",
     "ordered": "thresholds", "pairs": "bradley-terry", "sequences": "token-wise",
+    "ordered": "thresholds", "pairs": "bradley-terry", "texts": "text-medoid",
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
@@ -29,6 +30,7 @@ TYPES = {
     "rankings": "rankings", "sequences": "spans in texts",
     "boxes": "boxes in images",
     "rankings": "rankings", "sequences": "spans in texts", "same": "same or different",
+    "texts": "texts",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -39,6 +41,7 @@ READING = {
     "sets": (" --type sets", "sets.csv"),
     "boxes": ("", "boxes.csv"),
     "sequences": (" --type sequences", "spans.csv"), "same": (" --type same", "clusters.csv"),
+    "texts": (" --type texts", "texts.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

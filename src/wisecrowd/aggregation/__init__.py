@@ -113,6 +113,7 @@ if TYPE_CHECKING:
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "sets")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "boxes")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "same")
+FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "texts")
 
 
 def _locations() -> dict[str, str]:

@@ -118,6 +118,11 @@ BOXES = AuditPlan(
 SAME = AuditPlan(
     parts={"transitivity": "wisecrowd.audit.transitivity:find_intransitive_votes"},
     shared={"view": "wisecrowd.audit.transitivity:same_view"},
+TEXTS = AuditPlan(
+        "errors": "wisecrowd.audit.text_errors:find_text_errors",
+        "copies": "wisecrowd.audit.text_copies:find_copied_texts",
+        "agreement": "wisecrowd.audit.text_agreement:measure_text_agreement",
+    shared={"view": "wisecrowd.audit.text_view:text_view"},
 )
 
 

@@ -53,6 +53,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     The columns tell which: task and label, task and value, item and score, item and cluster, or
     task, start, end and label. The truth of spans has the same columns, or the tags of a task in
     each row.
+    """Score a file of labels, numbers, ranked items, spans or texts against the truth.
+    label, or task and text. The truth of spans has the same columns, or the tags of a task in each
+    row. Texts are scored by the word error rate (WER) and the character error rate (CER); case and
+    punctuation do not count.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
@@ -64,6 +68,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         evaluate_answers,
         evaluate_sets,
         evaluate_spans,
+        evaluate_texts,
         kind_of_answers,
     )
     from wisecrowd.cli.evaluate_boxes import evaluate_boxes
@@ -74,6 +79,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.core.kinds import BOXES, SEQUENCES
     from wisecrowd.cli.evaluate_clusters import evaluate_clusters
     from wisecrowd.core.kinds import SAME, SEQUENCES
+    from wisecrowd.core.kinds import SEQUENCES, TEXTS
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -93,6 +99,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         if kind in (*ANSWER_FILES, SEQUENCES, SAME):
             elif kind == SAME:
                 found = evaluate_clusters(labels, file, notes)
+        if kind in (*ANSWER_FILES, SEQUENCES, TEXTS):
+            elif kind == TEXTS:
+                found = evaluate_texts(labels, file, notes)
             else:
                 found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

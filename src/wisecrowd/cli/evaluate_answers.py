@@ -30,6 +30,8 @@ ANSWER_FILES = {"numbers": AnswerFile("task", "value"), "pairs": AnswerFile("ite
 SPAN_COLUMNS = {"task", "start", "end", "label"}  # of a file of spans
 BOX_COLUMNS = {"task", "x", "y", "width", "height"}  # of a file of boxes
 COCO = "coco"  # the format of boxes as JSON
+TEXT_COLUMNS = {"task", "text"}  # of a file of texts
+_BESIDE_TEXTS = {"confidence", "n_words", "n_labels"}  # which has nothing else
 
 
 class Evaluation(NamedTuple):
@@ -48,6 +50,7 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     from wisecrowd.io.formats import format_of
     from wisecrowd.io.sources import find_sources
     from wisecrowd.core.kinds import LABELS, SAME, SEQUENCES
+    from wisecrowd.core.kinds import LABELS, SEQUENCES, TEXTS
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -64,6 +67,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
         return SETS
     if columns >= {"item", "cluster"}:
         return SAME
+    if columns >= TEXT_COLUMNS and columns <= TEXT_COLUMNS | _BESIDE_TEXTS:
+        return TEXTS
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -207,6 +212,8 @@ def _limit(value: Any, task: Any, path: str) -> int:
 
 def evaluate_sets(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     """Score a file of sets against true sets.
+def evaluate_texts(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of texts against true texts; the mean confidence is that of the same tasks.
 
     Parameters
     ----------
@@ -246,3 +253,38 @@ def evaluate_sets(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
         probas = rows.reshape(len(named), -1).T[order]
     scores = set_scores(known, found.votes > 0, probas)
     return Evaluation(scores, len(known.rows), len(tasks), "tasks")
+        A file as ``wisecrowd aggregate`` writes it: task, text and confidence.
+        A file with a task and its text in each row; a row with an empty text counts.
+    from wisecrowd.metrics.texts import text_scores
+    found = _text_rows(path)
+    if truth.columns is None and set(read_frame(truth.path).column_names) >= TEXT_COLUMNS:
+        known = {task: text for task, (text, _) in _text_rows(truth.path).items()}
+    else:
+        known = dict(zip(*truth.pairs(notes), strict=True))
+    tasks = [task for task in found if task in known]
+    if not tasks:
+        raise DataError(
+            f"The truth names none of the {len(found)} tasks in {path}; it needs the same ids."
+        )
+    scores = text_scores([known[task] for task in tasks], [found[task][0] for task in tasks])
+    sure = [found[task][1] for task in tasks]
+    if all(one == one for one in sure):
+        scores["accuracy_expected"] = float(np.mean(sure))
+    return Evaluation(scores, len(tasks), len(found), "tasks")
+def _text_rows(path: str) -> dict[Any, tuple[str, float]]:
+    """Return the text of every task, and its confidence, NaN without any."""
+    if not set(frame.column_names) >= TEXT_COLUMNS:
+        listed = ", ".join(repr(column) for column in frame.column_names)
+        raise DataError(f"{path} has the columns {listed}, and texts need task and text.")
+    tasks, texts = (frame[name].to_pylist() for name in ("task", "text"))
+    sure = (
+        frame["confidence"].to_pylist()
+        if "confidence" in frame.column_names
+        else [None] * len(tasks)
+    )
+    found: dict[Any, tuple[str, float]] = {}
+    for task, text, one in zip(tasks, texts, sure, strict=True):
+        if task in found:
+            raise DataError(f"Task {task!r} is in {path} twice; keep one row.")
+        found[task] = ("" if text is None else str(text), _number(one, task, path))
+    return found

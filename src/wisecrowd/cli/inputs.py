@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -177,6 +178,14 @@ class KnownFile(NamedTuple):
         ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
         """
         from wisecrowd.core.kinds import SETS
+    def about(self, data: Annotations) -> KnownFile:
+        """Return the file with the usual column of the answers to such data preferred."""
+        from wisecrowd.core.texts import CrowdTexts
+        if not isinstance(data, CrowdTexts) or self.reading.label is not None:
+            return self
+        return self._replace(reading=replace(self.reading, label="text"))
+    def pairs(self, notes: Notes | None = None) -> tuple[list[Any], list[Any]]:
+        """Return distinct tasks and their classes; the reader refuses contradictions."""
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
@@ -237,6 +246,7 @@ def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
         return read_truth(file, data.tasks, notes)
     known = dict(zip(*file.pairs(notes, kind_of(data).name), strict=True))
     return scorer_of(data).match(known, data)
+    return scorer_of(data).match(dict(zip(*file.about(data).pairs(notes), strict=True)), data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

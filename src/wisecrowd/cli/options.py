@@ -149,7 +149,7 @@ Type = Annotated[
     str | None,
     typer.Option(
         "--type",
-        metavar="labels|ordered|numbers|pairs",
+        metavar="labels|ordered|numbers|pairs|sequences|texts",
         help="Type of the labels; labels: every value is a class, even a number or a text.",
     ),
 ]

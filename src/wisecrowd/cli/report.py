@@ -141,7 +141,7 @@ def _known(file: KnownFile, labels: Annotations, notes: Notes) -> Any:
 
         return boxes_in(file.path)
     if not isinstance(labels, CrowdLabels):
-        return dict(zip(*file.pairs(notes), strict=True))
+        return dict(zip(*file.about(labels).pairs(notes), strict=True))
     truth = read_truth(file, labels.tasks, notes)
     tasks = labels.tasks[truth.rows].tolist()
     return dict(zip(tasks, truth.classes.tolist(), strict=True))

@@ -52,6 +52,10 @@ HEADINGS = {
     "precision_expected": "expected precision",
     "matched_accuracy": "matched accuracy",
     "adjusted_rand_index": "adjusted Rand index",
+    "word_accuracy": "word accuracy",
+    "word_error_rate": "WER",
+    "character_error_rate": "CER",
+    "exact_texts": "exact texts",
 }
 
 

@@ -49,6 +49,7 @@ class SimulateOptions:
             metavar="labels|ordered|numbers|pairs|sequences|sets",
             metavar="labels|ordered|numbers|pairs|sequences|boxes",
             metavar="labels|ordered|numbers|pairs|sequences|same",
+            metavar="labels|ordered|numbers|pairs|sequences|texts",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -78,6 +79,8 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     With --type ordered, numbers, pairs, sequences or same, workers have mistakes of their own: see
     wisecrowd.simulate.graded_responses, numbers, votes, sequences and same_votes. Of pairs and
     same, --tasks is the number of votes.
+    With --type ordered, numbers, pairs, sequences or texts, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and texts. Of pairs, --tasks is
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -96,6 +99,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
             "-p is for --type ordered, numbers, pairs, sequences and sets; leave it out."
             "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
             "-p is for --type ordered, numbers, pairs, sequences and same; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and texts; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -136,6 +140,7 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     if kind not in ("ordered", "numbers", "pairs", "sequences", "sets"):
     if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
     if kind not in ("ordered", "numbers", "pairs", "sequences", "same"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "texts"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")

@@ -37,6 +37,8 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
 SUPPORTED = ("numbers", "pairs", "boxes")  # kinds that ``type`` may name instead
 _WAY_OUT = {
     "texts": "replace the texts by a few classes",
+SUPPORTED = ("numbers", "pairs", "texts")  # kinds that ``type`` may name instead
+    "boxes": "name a column that holds a class",
     "spans": "name a column that holds a class",
 }
 

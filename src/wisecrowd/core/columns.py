@@ -181,6 +181,22 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
     )
 
 
+def holds_texts(columns: Sequence[str]) -> bool:
+    """Return whether the column ``text`` is the only one that can hold the answers of workers.
+
+    Beside a column of any other name than those of tasks, workers and measures it may be the
+    content of the task.
+
+    Examples
+    --------
+    >>> holds_texts(["task", "worker_id", "text"]), holds_texts(["task", "worker", "text", "mood"])
+    (True, False)
+    """
+    names = [plain_name(name) for name in columns]
+    others = {name for role, usual in ALIASES.items() if role != "label" for name in usual}
+    return names.count("text") == 1 and all(name in {"text", "id", *others} for name in names)
+
+
 def option_of(role: str) -> str:
     """Return the option that names the column of a role: ``label`` names every column of answers.
 

@@ -40,12 +40,15 @@ from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
+from wisecrowd.core.text_answers import TextAnswers
+from wisecrowd.core.texts import CrowdTexts
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
 SETS = "sets"
 BOXES = "boxes"
 SAME = "same"
+TEXTS = "texts"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -256,6 +259,18 @@ KINDS: dict[str, Kind] = {
         audit="wisecrowd.audit.plans:SAME",
         report="wisecrowd.reporting.plans:SAME",
         symmetries=symmetries.SAME,
+    ),
+    TEXTS: Kind(
+        name=TEXTS,
+        container=CrowdTexts,
+        answers=TextAnswers,
+        methods="wisecrowd.aggregation.texts",
+        default_method="rover",
+        scorer="wisecrowd.inference.scorers:TextScorer",
+        example="wisecrowd.testing.crowds:small_texts",
+        audit="wisecrowd.audit.plans:TEXTS",
+        report="wisecrowd.reporting.plans:TEXTS",
+        symmetries=symmetries.TEXTS,
     ),
 }
 

@@ -20,6 +20,7 @@ from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
+from wisecrowd.core.texts import CrowdTexts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,6 +148,12 @@ def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
     found = {name: learned[name] for name in kept}
     return found | {"item_probas_": learned["item_probas_"][::-1]}
+def _in_capitals(data: CrowdTexts) -> CrowdTexts:
+    capitals = np.empty(data.n_annotations, dtype=object)
+    capitals[:] = [text.upper() for text in data.text.tolist()]
+    return replace(data, text=capitals)
+def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("confidence_", "n_words_", "word_confidence_", "error_rate_", "worker_weight_")
 
 
 CLASSES = (
@@ -174,3 +181,4 @@ SAME = (
     Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
     Symmetry(name="reversing the items", change=_reverse_items, expected=_clusters_reversed),
 )
+TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)

@@ -14,9 +14,10 @@ from functools import partial
 from typing import Any
 
 from wisecrowd.core.class_evidence import kind_of_columns
-from wisecrowd.core.columns import find_columns
+from wisecrowd.core.columns import find_columns, holds_texts
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.kinds import LABELS, SETS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, TEXTS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -166,6 +167,9 @@ class Request:
 
     def _follow_columns(self, header: list[str]) -> None:
         """Take the kind that the columns declare, such as pairs for left and right."""
+        if self.asked.get("label") is None and holds_texts(header):
+            self.follow(TEXTS, "the column text makes these texts")
+            return
         declared = kind_of_columns(header)
         if declared is None or declared[0] not in all_kinds():
             return

@@ -181,6 +181,13 @@ def detection_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
         known, names, texts, [bool(row["flags"]) for row in known], "detection",
         f"Detection rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most images "
         "first; the table below has the same numbers.", "share of the others' objects found",
+def error_rates(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the error rates of the busiest workers with 95% intervals."""
+    known = [row for row in rows if row.get("error_rate") is not None and row["n_labels"] > 1]
+        f"{isolated(row['worker'])}: {number(row['error_rate'])}, {row['n_labels']} texts"
+        known, names, texts, [bool(row["flags"]) for row in known], "error_rate",
+        f"Error rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most texts "
+        "first; the table below has the same numbers.", "share of words that differ from others",
     )  # fmt: skip
 
 

@@ -68,6 +68,20 @@ PAIR_WORKER_FINDINGS = (
     "inconsistent-workers",
 )  # fmt: skip
 
+TEXT_COMMANDS = {
+    "empty-texts": "audit {file} --part errors -o audit",
+    "constant-texts": "audit {file} --part errors -o audit",
+    "unrelated-texts": "audit {file} --part errors -o audit",
+    "copied-texts": "audit {file} --part copies -o audit",
+    "no-common-wording": "aggregate {file} -m text-medoid -o texts.csv",
+}
+TEXT_CALLS = {
+    "copied-texts": 'wc.audit.audit_crowd(labels, parts=["copies"]).tables()',
+    "no-common-wording": 'wc.aggregate(labels, "text-medoid")',
+    "": 'wc.audit.audit_crowd(labels, parts=["errors"]).tables()',
+}
+TEXT_WORKER_FINDINGS = ("empty-texts", "constant-texts", "unrelated-texts", "copied-texts")
+
 ORDERED_COMMANDS = COMMANDS | {
     "biased-workers": "aggregate {file} -m ordinal-latent -o labels.csv",
     "slightly-biased-workers": "aggregate {file} -m ordinal-latent -o labels.csv",

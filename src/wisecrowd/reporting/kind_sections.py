@@ -37,6 +37,8 @@ def _span_workers(summary: Summary) -> Data:
     return {"chart": kind_charts.agreement_on_spans(rows), **_flags(summary)}
 def _box_workers(summary: Summary) -> Data:
     return {"chart": kind_charts.detection_of_workers(rows), **_flags(summary)}
+def _text_workers(summary: Summary) -> Data:
+    return {"chart": kind_charts.error_rates(rows), **_flags(summary)}
 
 
 def _ranking(summary: Summary) -> Data:
@@ -90,6 +92,10 @@ SET_SECTIONS = {
     "workers": ("Workers: sensitivity and false alarms", _set_workers, "set_workers"),
     "classes": ("Classes", _nothing, "set_classes"),
     "tasks": ("Tasks people disagree about", _nothing, "set_tasks"),
+TEXT_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "text_verdict"),
+    "workers": ("Workers", _text_workers, "text_workers"),
+    "tasks": ("Tasks people disagree about", _nothing, "text_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,

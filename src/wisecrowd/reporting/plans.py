@@ -162,6 +162,15 @@ SAME = ReportPlan(
     calls=f"{_SAME}.same_sections:SAME_CALLS",
     worker_findings=f"{_SAME}.same_sections:SAME_WORKER_FINDINGS",
     methods=("signed-spectral", "crowd-clustering"),
+TEXTS = ReportPlan(
+        "verdict": f"{_SAME}.text_content:verdict",
+        "workers": f"{_SAME}.text_content:workers",
+        "tasks": f"{_SAME}.text_content:tasks",
+    sections=f"{_SAME}.kind_sections:TEXT_SECTIONS",
+    commands=f"{_SAME}.kind_commands:TEXT_COMMANDS",
+    calls=f"{_SAME}.kind_commands:TEXT_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:TEXT_WORKER_FINDINGS",
+    methods=("rover", "text-medoid"),
 )
 
 

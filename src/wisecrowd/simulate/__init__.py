@@ -36,6 +36,7 @@ from wisecrowd.simulate.set_workers import SimulatedSets, sets
 from wisecrowd.simulate.same_workers import SimulatedSame, same_votes
 from wisecrowd.simulate.simulator import SimulatedCrowd, crowd
 from wisecrowd.simulate.span_workers import SimulatedSequences, sequences
+from wisecrowd.simulate.text_workers import SimulatedTexts, texts
 from wisecrowd.simulate.two_coin import TwoCoinWorkers
 from wisecrowd.simulate.uninformative_workers import AlwaysOneClass, ExtremeSpammers, Spammers
 from wisecrowd.simulate.vote_workers import SimulatedVotes, VoteWorkers, votes
@@ -59,4 +60,6 @@ __all__ = [
     "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
     "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSame", "SimulatedSequences",
     "difficulty", "graded_responses", "numbers", "population", "same_votes", "sequences", "votes",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences", "SimulatedTexts",
+    "difficulty", "graded_responses", "numbers", "population", "sequences", "texts", "votes",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.set_workers import sets
 from wisecrowd.simulate.same_workers import same_votes
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
+from wisecrowd.simulate.text_workers import WORD_MISTAKES, texts
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
 from wisecrowd.storage.atomic import atomic_directory
 
@@ -68,6 +69,7 @@ def simulate_kind(
     kind : {"numbers", "ordered", "pairs", "sequences", "sets"}
     kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
     kind : {"numbers", "ordered", "pairs", "sequences", "same"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "texts"}
     n_tasks : int
         Number of tasks; of pairs and sameness, the number of votes.
     n_workers : int
@@ -78,6 +80,7 @@ def simulate_kind(
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``sets``, or
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``same_votes``, or
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``texts``, or
         ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first, or of the classes of boxes.
@@ -137,6 +140,13 @@ def simulate_kind(
         del truth["worker"]
         sides = {f"bias_{name}": drawn.bias[:, k] for k, name in enumerate(SIDES)}
         workers = {"miss": drawn.miss, "phantoms": drawn.phantoms, "noise": drawn.noise, **sides}
+    elif kind == "texts":
+        options = _taken(texts, given)
+        _refuse(given, texts)
+        wrote = texts(
+        data = wrote.data
+        truth = {"task": data.tasks, "text": wrote.truth}
+        workers = dict(zip(WORD_MISTAKES, wrote.mistakes.T, strict=True))
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

@@ -25,6 +25,7 @@ from wisecrowd.testing import (
     same_checks,
     sequence_checks,
     set_checks,
+    text_checks,
 )
 from wisecrowd.testing.foundation import Check, maker
 
@@ -106,6 +107,7 @@ MODULES = {
     "sets": set_checks,
     "boxes": box_checks,
     "same": same_checks,
+    "texts": text_checks,
 }
 
 

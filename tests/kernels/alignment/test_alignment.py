@@ -1,0 +1,84 @@
+"""Edit distances by hand and by both kernels; slots of aligned texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd.core import edit_distance
+from wisecrowd.kernels.alignment import fast, reference
+
+
+def random_texts(n=60, seed=0, longest=9, words=5):
+    rng = np.random.default_rng(seed)
+    size = rng.integers(0, longest, n)
+    return rng.integers(0, words, size.sum(), dtype=np.int32), np.append(0, np.cumsum(size)).astype(
+        np.int64
+    )
+
+
+def by_hand(one, two):
+    """Return the edit distance from its recursion."""
+    if not len(one) or not len(two):
+        return max(len(one), len(two))
+    row = list(range(len(two) + 1))
+    for s, a in enumerate(one, 1):
+        new = [s]
+        for t, b in enumerate(two, 1):
+            new.append(min(row[t - 1] + (a != b), row[t] + 1, new[t - 1] + 1))
+        row = new
+    return row[-1]
+
+
+@pytest.mark.parametrize("cells", [1 << 20, 30])
+def test_edit_distances_are_those_of_the_recursion(monkeypatch, cells):
+    monkeypatch.setattr(edit_distance, "CELLS", cells)  # many batches, or one
+    words, pointer = random_texts()
+    first, second = np.divmod(np.arange(3600), 60)
+    texts = [words[pointer[e] : pointer[e + 1]] for e in range(60)]
+    wanted = [by_hand(texts[a], texts[b]) for a, b in zip(first, second, strict=True)]
+    assert reference.edit_distances(words, pointer, first, second).tolist() == wanted
+    assert fast.edit_distances(words, pointer, first, second).tolist() == wanted
+
+
+def test_known_distances():
+    words, pointer = np.array([1, 2, 3, 2, 3, 4]), np.array([0, 3, 6, 6])
+    first, second = np.array([0, 0, 2]), np.array([1, 2, 2])
+    assert reference.edit_distances(words, pointer, first, second).tolist() == [2, 3, 0]
+
+
+@pytest.mark.parametrize("kernels", [reference, fast])
+def test_slots_of_a_small_task(kernels):
+    # a b c, then a c, then a x c d: b is optional, x joins its slot, d has a new one.
+    words, pointer = np.array([0, 1, 2, 0, 2, 0, 9, 2, 3], np.int32), np.array([0, 3, 5, 9])
+    slot, n_slots = kernels.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
+    assert slot.tolist() == [0, 1, 2, 0, 2, 0, 1, 2, 3]
+    assert n_slots.tolist() == [4]
+
+
+@pytest.mark.parametrize("kernels", [reference, fast])
+def test_a_slot_without_a_word_of_an_earlier_text_may_be_left_out(kernels):
+    # b is new in the second text; the third leaves it out and changes c: one edit, not two.
+    words, pointer = np.array([0, 2, 0, 1, 2, 0, 5], np.int32), np.array([0, 2, 5, 7])
+    slot, n_slots = kernels.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
+    assert slot.tolist() == [0, 2, 0, 1, 2, 0, 2]
+    assert n_slots.tolist() == [3]
+
+
+def test_kernels_agree_and_keep_the_order_of_words():
+    words, pointer = random_texts(80, 3, 12, 6)
+    indptr = np.append(np.arange(0, 80, 4), [80, 80]).astype(np.int64)
+    order = np.random.default_rng(1).permutation(80).reshape(20, 4)
+    order = np.sort(order.ravel()).reshape(20, 4)[:, ::-1].ravel().astype(np.int64)
+    found = reference.slots_of_words(words, pointer, order, indptr)
+    again = fast.slots_of_words(words, pointer, order, indptr)
+    for one, two in zip(found, again, strict=True):
+        assert one.tolist() == two.tolist()
+    slot, n_slots = found
+    assert n_slots[-1] == 0
+    for e in range(80):
+        own = slot[pointer[e] : pointer[e + 1]]
+        assert (np.diff(own) > 0).all()
+        assert (
+            own < n_slots[np.searchsorted(indptr, np.flatnonzero(order == e)[0], "right") - 1]
+        ).all()
