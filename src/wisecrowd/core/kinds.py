@@ -19,6 +19,8 @@ from wisecrowd.core.answers import Answers, ClassAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.mask_answers import MaskAnswers
+from wisecrowd.core.masks import CrowdMasks
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.number_answers import NumberAnswers
 from wisecrowd.core.number_prior import number_prior
@@ -36,6 +38,7 @@ from wisecrowd.core.task_prior import as_start, class_prior
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
+MASKS = "masks"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -206,6 +209,16 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
+    ),
+    MASKS: Kind(
+        name=MASKS,
+        container=CrowdMasks,
+        answers=MaskAnswers,
+        methods="wisecrowd.aggregation.masks",
+        default_method="mask-em",
+        scorer="wisecrowd.inference.mask_scorer:MaskScorer",
+        example="wisecrowd.testing.mask_crowds:small_masks",
+        symmetries=symmetries.MASKS,
     ),
 }
 

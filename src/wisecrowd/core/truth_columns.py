@@ -51,7 +51,8 @@ def find_truth_columns(
         chosen = _truth(free, remedy) if role == "label" else None
         chosen = chosen or wanted.get(role) or _guess(role, free, remedy)
         if chosen is None and role == "label":
-            chosen = _only([name for name in free if plain_name(name) == "score"], role, remedy)
+            others = [name for name in free if plain_name(name) in ("score", "mask")]
+            chosen = _only(others, role, remedy)
         if chosen is None:
             raise DataError(
                 f"No column looks like the {role}: there are {listed(columns)}; {remedy}."

@@ -20,6 +20,7 @@ from wisecrowd.simulate.graded_workers import SimulatedGrades, graded_responses
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.mask_workers import SimulatedMasks, masks
 from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
@@ -47,7 +48,7 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedMasks", "SimulatedNumbers", "SimulatedSequences",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
+    "difficulty", "graded_responses", "masks", "numbers", "population", "sequences", "votes", "write",
 ]  # fmt: skip

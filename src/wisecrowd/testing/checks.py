@@ -15,6 +15,7 @@ from wisecrowd.testing import (
     few_labels,
     good_crowds,
     invariance,
+    mask_checks,
     number_checks,
     ordered_checks,
     pair_checks,
@@ -100,6 +101,7 @@ MODULES = {
     "numbers": number_checks,
     "pairs": pair_checks,
     "sequences": sequence_checks,
+    "masks": mask_checks,
 }
 
 
