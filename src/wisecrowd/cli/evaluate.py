@@ -38,10 +38,11 @@ class EvaluateOptions:
 
 @command
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
-    """Score a file of labels, numbers, ranked items or spans against the truth.
+    """Score a file of labels, numbers, ranked items, spans or masks against the truth.
 
-    The columns tell which: task and label, task and value, item and score, or task, start, end and
-    label. The truth of spans has the same columns, or the tags of a task in each row.
+    The columns tell which: task and label, task and value, item and score, task, start, end and
+    label, or task and mask. The truth of spans has the same columns, or the tags of a task in each
+    row.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
@@ -51,23 +52,26 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.cli.evaluate_answers import (
         ANSWER_FILES,
         evaluate_answers,
+        evaluate_masks,
         evaluate_spans,
         kind_of_answers,
     )
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.kinds import SEQUENCES
+    from wisecrowd.core.kinds import MASKS, SEQUENCES
 
     places = split_output(asked.output, asked.as_json)
     check_outputs([places[0]], [labels, asked.truth], others=filter(None, [places[1]]))
     reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
     with Notes(asked.quiet) as notes:
         kind = kind_of_answers(labels, reading.declared_type)
-        if kind in (*ANSWER_FILES, SEQUENCES):
+        if kind in (*ANSWER_FILES, SEQUENCES, MASKS):
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
             if kind == SEQUENCES:
                 found = evaluate_spans(labels, file, notes)
+            elif kind == MASKS:
+                found = evaluate_masks(labels, file, notes)
             else:
                 found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

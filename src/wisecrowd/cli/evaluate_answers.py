@@ -1,4 +1,4 @@
-"""Scores of files of numbers, rankings and spans, for ``wisecrowd evaluate``."""
+"""Scores of files of numbers, rankings, spans and masks, for ``wisecrowd evaluate``."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS, SEQUENCES
+    from wisecrowd.core.kinds import LABELS, MASKS, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -49,6 +49,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     columns = set(read_frame(path).column_names)
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
+    if columns >= {"task", "mask"}:
+        return MASKS
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -146,6 +148,35 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     if not known:
         raise DataError(f"{truth.path} names no task; give one task and its tags per row.")
     return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
+
+
+def evaluate_masks(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of masks against true masks.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it: task and mask.
+    truth : KnownFile
+        A task and its mask in each row.
+    notes : Notes
+    """
+    from wisecrowd.core.mask_truth import known_masks
+    from wisecrowd.core.masks import CrowdMasks
+    from wisecrowd.io.tables import read_frame
+    from wisecrowd.metrics.masks import run_length_scores
+
+    frame = read_frame(path)
+    if not set(frame.column_names) >= {"task", "mask"}:
+        listed = ", ".join(repr(column) for column in frame.column_names)
+        raise DataError(f"{path} has the columns {listed}, and masks need task and mask.")
+    tasks = frame["task"].to_pylist()
+    given = CrowdMasks.from_arrays(
+        tasks, ["answers"] * len(tasks), frame["mask"].to_pylist(), duplicates="error"
+    )
+    wanted = known_masks(dict(zip(*truth.pairs(notes), strict=True)), given)
+    scores = run_length_scores(wanted, given.mask, given.pointer, given.height, given.width)
+    return Evaluation(scores, len(wanted), len(tasks), "tasks")
 
 
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:

@@ -38,6 +38,10 @@ HEADINGS = {
     "span_recall": "span recall",
     "relaxed_f1": "relaxed F1",
     "token_accuracy": "token accuracy",
+    "iou": "IoU",
+    "dice": "Dice",
+    "boundary_f": "boundary F",
+    "iou_expected": "expected IoU",
 }
 
 

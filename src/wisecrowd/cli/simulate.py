@@ -46,7 +46,7 @@ class SimulateOptions:
         str | None,
         typer.Option(
             "--type",
-            metavar="labels|ordered|numbers|pairs|sequences",
+            metavar="labels|ordered|numbers|pairs|sequences|masks",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -68,9 +68,9 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
 
     CROWD is a sum of populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
 
-    With --type ordered, numbers, pairs or sequences, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes and sequences. Of pairs, --tasks is the
-    number of votes.
+    With --type ordered, numbers, pairs, sequences or masks, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and masks. Of pairs, --tasks is
+    the number of votes.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -86,7 +86,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
         return
     if asked.parameter:
         raise ParameterError(
-            "-p is for --type ordered, numbers, pairs and sequences; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and masks; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -124,7 +124,7 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     from wisecrowd.storage.manifest import write_manifest
 
     kind = get_kind(asked.type or "labels").name
-    if kind not in ("ordered", "numbers", "pairs", "sequences"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "masks"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")

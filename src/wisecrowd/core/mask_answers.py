@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.answers import Answers, Columns, Learned
-from wisecrowd.core.mask_truth import known_masks, mask_scores
+from wisecrowd.core.mask_truth import known_masks, mean_iou
 from wisecrowd.core.result import TIE
 from wisecrowd.core.run_lengths import Runs, counts_of_runs, joined_runs, rle_texts
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -102,7 +102,7 @@ class MaskAnswers(Answers):
         """Return the mean intersection over union, on the tasks with a truth."""
         own = self.attributes({})
         pointer = np.append(0, np.cumsum(own["n_runs_"]))
-        return mask_scores(known_masks(truth, data), own["mask_runs_"], pointer)["iou"]
+        return mean_iou(known_masks(truth, data), own["mask_runs_"], pointer)
 
     @classmethod
     def task_columns(cls, learned: Learned) -> Columns:

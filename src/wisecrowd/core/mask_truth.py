@@ -12,7 +12,7 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.mask_columns import parse_mask
-from wisecrowd.core.run_lengths import overlap
+from wisecrowd.core.run_lengths import overlap_shares
 
 Ints = NDArray[np.int64]
 TrueMasks = dict[int, Ints]  # run lengths by the position of the task
@@ -49,16 +49,10 @@ def known_masks(truth: Any, data: Any) -> TrueMasks:
     return found
 
 
-def mask_scores(truth: TrueMasks, runs: Ints, pointer: Ints) -> dict[str, float]:
-    """Return mean intersection over union and mean Dice coefficient on the tasks with a truth."""
-    shares = []
-    for task, wanted in truth.items():
-        given = runs[pointer[task] : pointer[task + 1]]
-        both, one, other = overlap(wanted, given)
-        union = one + other - both
-        shares.append((both / union, 2 * both / (one + other)) if union else (1.0, 1.0))
-    iou, dice = np.mean(shares, axis=0).tolist()
-    return {"iou": iou, "dice": dice}
+def mean_iou(truth: TrueMasks, runs: Ints, pointer: Ints) -> float:
+    """Return the mean intersection over union on the tasks with a truth."""
+    found = [overlap_shares(own, runs[pointer[i] : pointer[i + 1]])[0] for i, own in truth.items()]
+    return float(np.mean(found))
 
 
 def _pairs(truth: Any, data: Any) -> tuple[list[Any], list[Any]]:

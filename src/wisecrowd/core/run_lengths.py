@@ -253,3 +253,17 @@ def overlap(one: Ints, other: Ints) -> tuple[int, int, int]:
     inside = [np.searchsorted(end, limits, side="left") % 2 == 1 for end in ends]
     both, first, second = inside[0] & inside[1], inside[0], inside[1]
     return int(size[both].sum()), int(size[first].sum()), int(size[second].sum())
+
+
+def overlap_shares(one: Ints, other: Ints) -> tuple[float, float]:
+    """Return intersection over union and the Dice coefficient; 1 if both masks are empty.
+
+    Examples
+    --------
+    >>> overlap_shares(np.array([1, 3]), np.array([0, 2, 2]))
+    (0.25, 0.4)
+    """
+    both, first, second = overlap(one, other)
+    if not first + second:
+        return 1.0, 1.0
+    return both / (first + second - both), 2 * both / (first + second)

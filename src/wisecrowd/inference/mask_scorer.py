@@ -11,7 +11,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.mask_truth import TrueMasks, known_masks
 from wisecrowd.core.masks import CrowdMasks
-from wisecrowd.core.run_lengths import overlap
+from wisecrowd.core.run_lengths import overlap_shares
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
     ScoringPlan,
@@ -63,14 +63,12 @@ class MaskScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the mean intersection over union of the masks of two fits."""
         ends = [np.append(0, np.cumsum(model.n_runs_)) for model in (one, other)]
-        shares = []
-        for i in range(len(one.tasks_)):
-            both, first, second = overlap(
-                one.mask_runs_[ends[0][i] : ends[0][i + 1]],
-                other.mask_runs_[ends[1][i] : ends[1][i + 1]],
-            )
-            shares.append(both / (first + second - both) if first + second else 1.0)
-        return float(np.mean(shares))
+        pairs = (
+            (one.mask_runs_[ends[0][i] : ends[0][i + 1]],
+             other.mask_runs_[ends[1][i] : ends[1][i + 1]])
+            for i in range(len(one.tasks_))
+        )  # fmt: skip
+        return float(np.mean([overlap_shares(*pair)[0] for pair in pairs]))
 
 
 def held_out_mask_score(fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.run_lengths import dense_mask, overlap
+from wisecrowd.core.run_lengths import dense_mask, overlap_shares
 
 Ints = NDArray[np.int64]
 Pixels = NDArray[np.bool_]
@@ -103,8 +103,6 @@ def run_length_scores(
     found = []
     for i, wanted in truth.items():
         given, size = runs[pointer[i] : pointer[i + 1]], (int(height[i]), int(width[i]))
-        both, one, other = overlap(wanted, given)
-        union = one + other - both
-        iou, dice = (both / union, 2 * both / (one + other)) if union else (1.0, 1.0)
+        iou, dice = overlap_shares(wanted, given)
         found.append((iou, dice, boundary_f(dense_mask(wanted, *size), dense_mask(given, *size))))
     return dict(zip(MASK_SCORES, np.mean(found, axis=0).tolist(), strict=True))

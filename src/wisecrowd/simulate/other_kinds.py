@@ -19,6 +19,7 @@ from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
+from wisecrowd.simulate.mask_workers import WORKER_HABITS, masks
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
@@ -61,7 +62,7 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs", "sequences"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "masks"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -69,8 +70,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, or ``votes`` and
-        ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``masks``, or ``votes``
+        and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first.
 
@@ -101,6 +102,15 @@ def simulate_kind(
         data = tagged.data
         truth = {"task": data.tasks, "label": tagged.truth}
         workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
+    elif kind == "masks":
+        options = _taken(masks, given)
+        _refuse(given, masks)
+        marked = masks(
+            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
+        )
+        data = marked.data
+        truth = {"task": data.tasks, "mask": marked.truth}
+        workers = dict(zip(WORKER_HABITS, marked.habits.T, strict=True))
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)
