@@ -32,7 +32,7 @@ GROUPS = {
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
-        "audit_kinds", "number_fits", "million_votes", "spans",
+        "audit_kinds", "number_fits", "million_votes", "spans", "masks",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip
