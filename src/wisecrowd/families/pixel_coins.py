@@ -14,7 +14,6 @@ Floats = NDArray[np.float64]
 
 INSIDE, OUTSIDE = 0.9, 0.1  # prior means of the rates
 PRIOR_IMAGES = 1.0  # number of typical images that a prior weighs as
-DEPENDENCE = 0.3  # correlation of an image's masks, for probabilities
 _LEAST = 1e-12
 
 
@@ -44,18 +43,30 @@ class PixelCoins:
     patterns : MaskPatterns
     strength : (2,)
         Pseudo-counts of the rates inside and outside, in pixels.
+    power : (n_patterns,)
+        Exponent of the likelihood, at most 1: n dependent masks count as fewer.
     """
 
     patterns: MaskPatterns
     strength: Floats
+    power: Floats
 
     @classmethod
-    def of(cls, patterns: MaskPatterns) -> PixelCoins:
-        """Return the model, with priors in units of a typical image."""
+    def of(cls, patterns: MaskPatterns, dependence: float = 0.0) -> PixelCoins:
+        """Return the model, with priors in units of a typical image.
+
+        Parameters
+        ----------
+        patterns : MaskPatterns
+        dependence : float
+            n masks of an image count as n / (1 + dependence (n - 1)).
+        """
         covered, others = patterns.by_worker(patterns.pixels)
         total = max(float(patterns.weights.sum()), _LEAST)
         typical = np.array([covered.sum(), others.sum()]) / total
-        return cls(patterns, PRIOR_IMAGES * np.maximum(typical, 1.0))
+        n = np.maximum(patterns.votes[patterns.task], 1.0)
+        power = 1 / (1 + dependence * (n - 1))
+        return cls(patterns, PRIOR_IMAGES * np.maximum(typical, 1.0), power)
 
     def run(self, max_iter: int, tol: float) -> PixelRun:
         """Alternate posteriors and rates, from the votes."""
@@ -63,7 +74,7 @@ class PixelCoins:
         history: list[float] = []
         converged = False
         while len(history) < max_iter and not converged:
-            history.append(self.log_likelihood(rates) + self._log_prior(rates))
+            history.append(self._objective(rates))
             moved = self._rates(self.posterior(rates))
             change = max(float(np.abs(a - b).max(initial=0.0)) for a, b in
                          zip(moved[:2], rates[:2], strict=True))  # fmt: skip
@@ -101,26 +112,23 @@ class PixelCoins:
         )
 
     def log_odds(self, rates: PixelRates) -> Floats:
-        """Return the log-odds of each pattern to be inside."""
+        """Return the log-odds of each pattern to be inside; dependent masks count for less."""
         inside, outside = self._log_joint(rates)
-        return inside - outside
+        return self.power * (inside - outside)
 
     def posterior(self, rates: PixelRates) -> Floats:
         """Return the probability of each pattern to be inside (E-step)."""
         return sigmoid(self.log_odds(rates))
 
     def log_likelihood(self, rates: PixelRates) -> float:
-        """Return the log-likelihood of all pixels of the regions."""
+        """Return the log-likelihood of all pixels of the regions, as if masks were independent."""
         return float(self.patterns.pixels @ np.logaddexp(*self._log_joint(rates)))
 
-    def careful_log_odds(self, rates: PixelRates) -> Floats:
-        """Return log-odds for which the masks of an image count as dependent."""
-        n = np.maximum(self.patterns.votes[self.patterns.task], 1.0)
-        return np.asarray(self.log_odds(rates) / (1 + DEPENDENCE * (n - 1)))
-
-    def careful_posterior(self, rates: PixelRates) -> Floats:
-        """Return probabilities for which the masks of an image count as dependent."""
-        return sigmoid(self.careful_log_odds(rates))
+    def _objective(self, rates: PixelRates) -> float:
+        """Return the penalised log-likelihood with its exponent, which the iterations climb."""
+        inside, outside = self._log_joint(rates)
+        soft = np.logaddexp(self.power * inside, self.power * outside) / self.power
+        return float(self.patterns.pixels @ soft) + self._log_prior(rates)
 
     def with_stranger(self, rates: PixelRates) -> PixelRates:
         """Return the rates with those of an unknown worker at the end: the mean of all."""

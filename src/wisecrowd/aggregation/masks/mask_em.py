@@ -28,8 +28,9 @@ class MaskEM(MaskMethod):
     for the pixels :math:`x` of the union of an image's masks and a rim of 3 pixels around it.
     Worker :math:`j` covers a pixel inside with probability :math:`s_j` and one outside with
     :math:`f_j`, in all images. The rates have beta priors with means 0.9 and 0.1 that weigh as one
-    typical image. EM maximises the posterior. Pixels that the same workers cover have the same
-    probability, so they are one row with a weight.
+    typical image. EM maximises the posterior, with an exponent of the likelihood because masks of
+    an image are dependent. Pixels that the same workers cover have the same probability, so they
+    are one row with a weight.
 
     Use it when workers mark several images each; it is the default. With one image per worker it
     has little to learn workers from. Cost per iteration: O(patterns × workers of an image), which
@@ -37,6 +38,10 @@ class MaskEM(MaskMethod):
 
     Parameters
     ----------
+    dependence : float
+        Correlation of an image's masks: n of them count as n / (1 + dependence (n - 1)), because
+        workers draw the same border and draw it as a whole. With 0 this is plain EM, as if pixels
+        were independent tasks. The default was chosen on simulated crowds.
     smoothing : float
         Strength of a Potts prior on the four neighbours of a pixel; 0 for none. Each neighbour
         adds up to this to the log-odds of a pixel. It acts on the answers, not on the rates, and
@@ -53,7 +58,6 @@ class MaskEM(MaskMethod):
         Pixels inside, and the expected intersection over union with the truth.
     soft_start_, soft_length_, soft_value_, n_soft_ : (n_soft,), ..., (n_tasks,)
         Probabilities of pixels as runs; :meth:`pixel_probabilities` expands those of one task.
-        Masks of an image count as dependent, n of them as n / (1 + 0.3 (n - 1)).
     inside_rate_, outside_rate_ : (n_workers + 1,)
         Rates at which workers cover pixels inside and outside; the last is an unknown worker.
     pixel_prior_ : float
@@ -62,7 +66,7 @@ class MaskEM(MaskMethod):
         Share of right pixels in the region; share of the pixels inside that are covered, and of
         those outside that are not; mean overlap with the answers; area relative to them.
     history_ : tuple of float
-        Penalised log-likelihood in every iteration.
+        Penalised log-likelihood, with its exponent, in every iteration.
 
     Notes
     -----
@@ -88,6 +92,7 @@ class MaskEM(MaskMethod):
     (3, 3)
     """
 
+    dependence: float = 0.2
     smoothing: float = 0.0
     max_iter: int = 100
     tol: float = 1e-4
@@ -104,11 +109,12 @@ class MaskEM(MaskMethod):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
+        check_number("dependence", self.dependence, 0.0, 1.0)
         check_number("smoothing", self.smoothing, 0.0, 100.0)
 
     def _fit(self, problem: MaskProblem) -> Fit:
         patterns = MaskPatterns.of(problem.data)
-        model = PixelCoins.of(patterns)
+        model = PixelCoins.of(patterns, self.dependence)
         run = model.run(self.max_iter, self.tol)
         worth = WorkerMasks.of(patterns, model.posterior(run.rates))
         rates = model.with_stranger(run.rates)
@@ -128,10 +134,10 @@ class MaskEM(MaskMethod):
         )
 
     def _answers(self, patterns: MaskPatterns, rates: PixelRates) -> MaskAnswers:
-        model = PixelCoins.of(patterns)
+        model = PixelCoins.of(patterns, self.dependence)
         if self.smoothing == 0:
-            return answers_of(patterns, model.careful_posterior(rates))
-        return smoothed_answers(patterns, model.careful_log_odds(rates), self.smoothing)
+            return answers_of(patterns, model.posterior(rates))
+        return smoothed_answers(patterns, model.log_odds(rates), self.smoothing)
 
     def _fitted(self) -> PixelRates:
         return PixelRates(self.inside_rate_, self.outside_rate_, self.pixel_prior_)
