@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.mask_answers import MaskAnswers
 from wisecrowd.core.run_lengths import Runs
-from wisecrowd.inference.mask_patterns import MaskPatterns
 from wisecrowd.families.pixel_coins import sigmoid
+from wisecrowd.inference.mask_patterns import MaskPatterns
 
 Floats = NDArray[np.float64]
 SWEEPS, DAMPING = 20, 0.5

@@ -50,5 +50,6 @@ __all__ = [
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
     "SimulatedCrowd", "SimulatedGrades", "SimulatedMasks", "SimulatedNumbers", "SimulatedSequences",
     "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
-    "difficulty", "graded_responses", "masks", "numbers", "population", "sequences", "votes", "write",
+    "difficulty", "graded_responses", "masks", "numbers", "population", "sequences", "votes",
+    "write",
 ]  # fmt: skip

@@ -170,5 +170,7 @@ def _painted(blobs: list[Blob], height: int, width: int) -> NDArray[np.bool_]:
         down, right = (rows - y)[:, None], (columns - x)[None, :]
         angle = np.arctan2(down, right)[..., None] * order
         outline = radius * (1 + np.cos(angle) @ waves[:, 0] + np.sin(angle) @ waves[:, 1])
-        mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] |= np.hypot(down, right) < outline
+        mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] |= (
+            np.hypot(down, right) < outline
+        )
     return mask

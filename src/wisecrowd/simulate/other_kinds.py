@@ -70,8 +70,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``masks``, or ``votes``
-        and ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``masks``, or
+        ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first.
 

@@ -12,9 +12,9 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, number_between
 from wisecrowd.families.mask_method import MaskMethod, MaskProblem, WorkerMasks, answers_of
-from wisecrowd.inference.mask_patterns import MaskPatterns
 from wisecrowd.families.mask_smoothing import smoothed_answers
 from wisecrowd.families.pixel_coins import PixelCoins, PixelRates
+from wisecrowd.inference.mask_patterns import MaskPatterns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

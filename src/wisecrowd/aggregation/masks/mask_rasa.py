@@ -30,7 +30,8 @@ class MaskRasa(MaskMethod):
     r"""Weighted vote of pixels, with a weight per worker by the overlap with the consensus.
 
     .. math::
-        w_j = \frac{\chi^2_{\alpha/2, n_j}}{\sum_{e \in j} (1 - \mathrm{IoU}(y_e, \hat z_{i_e})) + 0.1}
+        w_j = \frac{\chi^2_{\alpha/2, n_j}}
+        {\sum_{e \in j} (1 - \mathrm{IoU}(y_e, \hat z_{i_e})) + 0.1}
 
     The consensus is the weighted vote, and both alternate. The quantile of the chi-squared
     distribution with the worker's number of masks lowers the weight of workers with few masks.
