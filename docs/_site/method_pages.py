@@ -26,6 +26,7 @@ YARDSTICKS = {
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
     "rankings": "rankings", "sequences": "spans in texts",
+    "masks": "masks of images",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -33,6 +34,7 @@ READING = {
     "numbers": (" --type numbers", "values.csv"), "pairs": ("", "ranking.csv"),
     "rankings": (" --type rankings", "ranking.csv"),
     "sequences": (" --type sequences", "spans.csv"),
+    "masks": (" --type masks", "consensus.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

@@ -215,7 +215,8 @@ def _from_array(value: Any) -> ParsedMask:
         raise ValueError(f"is not a two-dimensional array of 0 and 1; give one, or {EXAMPLE}.")
     if not np.isin(pixels, (0, 1)).all():
         raise ValueError("has other values than 0 and 1; give 1 for the pixels inside.")
-    return ParsedMask(*pixels.shape, counts_of(pixels != 0))
+    height, width = pixels.shape
+    return ParsedMask(height, width, counts_of(pixels != 0))
 
 
 def _sizes(

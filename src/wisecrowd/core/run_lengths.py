@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Counts = NDArray[np.integer[Any]]  # run lengths
 Mask = NDArray[np.bool_]
 _FIRST, _BITS = 48, 5  # COCO's text: each character holds five bits, beginning with the digit 0
 _MORE, _SIGN, _LOW = 32, 16, 31
@@ -66,7 +67,7 @@ def counts_of(mask: Any) -> Ints:
     return np.append(0, counts) if len(pixels) and pixels[0] else counts
 
 
-def dense_mask(counts: Ints, height: int, width: int) -> Mask:
+def dense_mask(counts: Counts, height: int, width: int) -> Mask:
     """Return the (height, width) mask with these run lengths.
 
     Examples
@@ -95,7 +96,7 @@ def compressed(counts: Ints) -> str:
     place = np.arange(end[-1] if len(end) else 0) - np.repeat(end - size, size)
     letters = (np.repeat(value, size) >> (_BITS * place)) & _LOW
     letters[place < np.repeat(size, size) - 1] |= _MORE
-    return (letters + _FIRST).astype(np.uint8).tobytes().decode("ascii")
+    return str((letters + _FIRST).astype(np.uint8).tobytes(), "ascii")
 
 
 def decompressed(text: str) -> Ints:
@@ -154,7 +155,7 @@ def rle_texts(runs: Ints, pointer: Ints, height: Ints, width: Ints) -> NDArray[n
     return texts
 
 
-def inside_runs(counts: Ints, pointer: Ints) -> Runs:
+def inside_runs(counts: Counts, pointer: Ints) -> Runs:
     """Return the intervals inside the masks; ``image`` is the number of the mask."""
     size = np.diff(pointer)
     owner = np.repeat(np.arange(len(size)), size)

@@ -16,7 +16,7 @@ from wisecrowd.core.masks import CrowdMasks
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import TIE
-from wisecrowd.inference.mask_patterns import MaskPatterns
+from wisecrowd.inference.mask_patterns import MaskPatterns, sums_by
 
 Floats = NDArray[np.float64]
 MaskProblem = Problem[CrowdMasks, None]
@@ -102,16 +102,17 @@ class WorkerMasks:
         accuracy = np.where(hit + missed + false + right > 0, (hit + right) / total, 0.5)
         iou, area = overlaps(patterns, values)
         weight = patterns.weights
-        labels = np.bincount(data.worker, weight, n)
-        own = np.bincount(data.worker, weight * data.area, n)
-        answered = np.bincount(data.worker, weight * area[data.task], n)
+        labels, same, own, answered = (
+            sums_by(data.worker, weight * value, n)
+            for value in (np.ones(len(iou)), iou, data.area, area[data.task])
+        )
         return cls(
             np.clip(accuracy, 0, 1),
             _error(patterns, values, accuracy, total),
             {
                 "sensitivity": _ratio(hit, hit + missed),
                 "specificity": _ratio(right, right + false),
-                "worker_iou": _ratio(np.bincount(data.worker, weight * iou, n), labels),
+                "worker_iou": _ratio(same, labels),
                 "area_ratio": np.where(answered > 0, own / np.maximum(answered, 1e-300), 1.0),
             },
         )

@@ -103,7 +103,7 @@ class MaskPatterns:
     @cached_property
     def votes(self) -> Floats:
         """(n_tasks,) weight of the annotations of each image."""
-        return np.bincount(self.data.task, self.weights, self.data.n_tasks)
+        return sums_by(self.data.task, self.weights, self.data.n_tasks)
 
     @cached_property
     def empty(self) -> Floats:
@@ -136,14 +136,19 @@ class MaskPatterns:
 
     def of_images(self, values: Floats) -> Floats:
         """Return sums over the patterns of each image, (n_tasks,)."""
-        return np.bincount(self.task, values, self.data.n_tasks)
+        return sums_by(self.task, values, self.data.n_tasks)
 
     def by_worker(self, values: Floats) -> tuple[Floats, Floats]:
         """Return sums over patterns, by worker: of those covered, and of the others."""
         inside, n = self.of_annotations(values), self.data.n_workers
         outside = np.maximum(self.of_images(values)[self.data.task] - inside, 0)
         worker, weight = self.data.worker, self.weights
-        return np.bincount(worker, weight * inside, n), np.bincount(worker, weight * outside, n)
+        return sums_by(worker, weight * inside, n), sums_by(worker, weight * outside, n)
+
+
+def sums_by(group: NDArray[np.integer[Any]], values: Floats, size: int) -> Floats:
+    """Return the sum of the values of each group, (size,) float64."""
+    return np.asarray(np.bincount(group, values, size), dtype=np.float64)
 
 
 def _blocks(data: CrowdMasks, rim: int) -> Iterator[Block]:
@@ -164,7 +169,7 @@ def _block(data: CrowdMasks, runs: Runs, tasks: Ints, rim: int) -> Block:
     first = int(tasks[0])
     height, width = data.height[tasks], data.width[tasks]
     pixels = height * width
-    own = Runs(data.task[runs.image] - first, runs.start, runs.end)
+    own = Runs(data.task[runs.image].astype(np.int64) - first, runs.start, runs.end)
     region = widened(joined_runs(own, pixels)[0], height, width, rim)
     base = np.append(0, np.cumsum(pixels + 1))
     place = runs.image - data.indptr[tasks][own.image]  # number of the annotation in its image

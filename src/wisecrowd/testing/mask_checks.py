@@ -142,7 +142,10 @@ def check_blocks_agree(make: Make) -> None:
 def check_no_prior(make: Make) -> None:
     """Require that gold, priors and starts are refused."""
     data = example(make)
-    for options in ({"gold": {}}, {"task_prior": np.ones(2)}, {"init": np.ones((3, 2))}):
+    refused: tuple[dict[str, Any], ...] = (
+        {"gold": {}}, {"task_prior": np.ones(2)}, {"init": np.ones((3, 2))},
+    )  # fmt: skip
+    for options in refused:
         _require_refusal(make(), data, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -79,7 +80,7 @@ class MaskRasa(MaskMethod):
 
     saves: ClassVar[dict[str, Saved]] = {"worker_weight_": SavedArray("workers", "positive")}
 
-    def _axis_sizes(self, sizes: dict[str, int]) -> dict[str, int]:
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
         return {"workers": sizes["J"] + 1}
 
     def _validate_parameters(self) -> None:
