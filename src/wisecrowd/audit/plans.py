@@ -91,6 +91,13 @@ PAIRS = AuditPlan(
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
     prunable=("spammers",),
 )
+MASKS = AuditPlan(
+    parts={
+        "extent": "wisecrowd.audit.mask_extent:find_extents",
+        "agreement": "wisecrowd.audit.mask_agreement:measure_mask_agreement",
+    },
+    shared={"view": "wisecrowd.audit.mask_view:mask_view"},
+)
 
 
 def plan_of(data: Annotations) -> AuditPlan:

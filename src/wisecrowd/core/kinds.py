@@ -218,6 +218,7 @@ KINDS: dict[str, Kind] = {
         default_method="mask-em",
         scorer="wisecrowd.inference.mask_scorer:MaskScorer",
         example="wisecrowd.testing.mask_crowds:small_masks",
+        audit="wisecrowd.audit.plans:MASKS",
         symmetries=symmetries.MASKS,
     ),
 }

@@ -240,7 +240,7 @@ def widened(runs: Runs, height: Ints, width: Ints, rim: int) -> Runs:
                        height * width)[0]  # fmt: skip
 
 
-def overlap(one: Ints, other: Ints) -> tuple[int, int, int]:
+def overlap(one: Counts, other: Counts) -> tuple[int, int, int]:
     """Return the pixels in both masks, in the first and in the second.
 
     Examples
@@ -256,7 +256,7 @@ def overlap(one: Ints, other: Ints) -> tuple[int, int, int]:
     return int(size[both].sum()), int(size[first].sum()), int(size[second].sum())
 
 
-def overlap_shares(one: Ints, other: Ints) -> tuple[float, float]:
+def overlap_shares(one: Counts, other: Counts) -> tuple[float, float]:
     """Return intersection over union and the Dice coefficient; 1 if both masks are empty.
 
     Examples

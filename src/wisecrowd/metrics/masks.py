@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.run_lengths import dense_mask, overlap_shares
+from wisecrowd.core.run_lengths import Counts, dense_mask, overlap_shares
 
 Ints = NDArray[np.int64]
 Pixels = NDArray[np.bool_]
@@ -89,7 +89,7 @@ def _pair(one: Any, other: Any) -> tuple[Pixels, Pixels]:
 
 
 def run_length_scores(
-    truth: Mapping[int, Ints], runs: Ints, pointer: Ints, height: Ints, width: Ints
+    truth: Mapping[int, Ints], runs: Counts, pointer: Ints, height: Ints, width: Ints
 ) -> dict[str, float]:
     """Return the mean scores of masks in run lengths, over the tasks with a truth.
 
