@@ -182,6 +182,10 @@ def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds"
     """Raise a ParameterError for what cannot be removed from data of this kind."""
     plan, kind = plan_of(data), kind_of(data).name
     for one in what:
+        if not plan.prunable:
+            raise ParameterError(
+                f"{name} is {one!r}, and nothing can be removed from {kind}; leave it out."
+            )
         if one not in plan.prunable:
             raise ParameterError(
                 f"{name} is {one!r}, which is for classes; from {kind} only "

@@ -219,6 +219,7 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.mask_scorer:MaskScorer",
         example="wisecrowd.testing.mask_crowds:small_masks",
         audit="wisecrowd.audit.plans:MASKS",
+        report="wisecrowd.reporting.plans:MASKS",
         symmetries=symmetries.MASKS,
     ),
 }

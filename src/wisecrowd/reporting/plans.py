@@ -110,6 +110,21 @@ PAIRS = ReportPlan(
     worker_findings=f"{_SAME}.kind_commands:PAIR_WORKER_FINDINGS",
     methods=("bradley-terry", "crowd-bt", "davidson", "worker-ties"),
 )
+MASKS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.mask_content:verdict",
+        "workers": f"{_SAME}.mask_content:workers",
+        "tasks": f"{_SAME}.mask_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.mask_sections:MASK_SECTIONS",
+    commands=f"{_SAME}.mask_sections:MASK_COMMANDS",
+    calls=f"{_SAME}.mask_sections:MASK_CALLS",
+    worker_findings=f"{_SAME}.mask_sections:MASK_WORKER_FINDINGS",
+    methods=("mask-vote", "mask-em"),
+)
 
 
 def report_plan(data: Annotations) -> ReportPlan:
