@@ -53,10 +53,11 @@ def test_equal_workers_have_no_findings():
 
 
 @pytest.mark.parametrize(
-    ("change", "name"), [(binary_dilation, "wide-masks"), (binary_erosion, "tight-masks")]
+    ("change", "times", "name"),
+    [(binary_dilation, 3, "wide-masks"), (binary_erosion, 2, "tight-masks")],
 )
-def test_wide_and_tight_workers(change, name):
-    report = find_extents(changed(crowd(), 2, lambda mask: change(mask, iterations=2)))
+def test_wide_and_tight_workers(change, times, name):
+    report = find_extents(changed(crowd(), 2, lambda mask: change(mask, iterations=times)))
     (found,) = report.findings()
     assert (found.id, found.affected) == (name, (2,))
     assert (report.ratio[2] > 1.2) == (change is binary_dilation)
