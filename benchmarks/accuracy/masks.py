@@ -26,7 +26,7 @@ from wisecrowd.simulate import Dense, SimulatedMasks, masks
 
 MOST_MEGABYTES = 500
 TIMES_FASTER = 5
-# Crowds by name. Such crowds with the seeds 20 to 25 were used to choose `dependence`.
+# Crowds by name. Such crowds with the seeds 20 to 47 were used to choose `dependence` and the rim.
 CROWDS: dict[str, dict[str, Any]] = {
     "default workers": {},
     "careless workers": {"miss": 0.3, "shift": 0.2},

@@ -66,10 +66,11 @@ def test_runs_of_several_images():
         again, ends = counts_of_runs(joined_runs(runs, height * width)[0], height * width)
         assert np.array_equal(again, np.concatenate(counts))
         assert np.array_equal(ends, pointer)
-        wide, ends = counts_of_runs(widened(runs, height, width, 2), height * width)
+        rim = rng.integers(0, 6, 4)
+        wide, ends = counts_of_runs(widened(runs, height, width, rim), height * width)
         for i, image in enumerate(images):
             found = dense_mask(wide[ends[i] : ends[i + 1]], height[i], width[i])
-            assert np.array_equal(found, binary_dilation(image, np.ones((5, 5))))
+            assert np.array_equal(found, binary_dilation(image, np.ones(2 * (2 * rim[i] + 1,))))
 
 
 def test_runs_of_length_zero_are_merged():

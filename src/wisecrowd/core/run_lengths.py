@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.memory_check import require_memory
+
 Ints = NDArray[np.int64]
 Counts = NDArray[np.integer[Any]]  # run lengths
 Mask = NDArray[np.bool_]
@@ -75,6 +77,9 @@ def dense_mask(counts: Counts, height: int, width: int) -> Mask:
     >>> dense_mask(np.array([1, 3]), 2, 2).astype(int).tolist()
     [[0, 1], [1, 1]]
     """
+    require_memory(
+        3 * height * width, f"An image of {height} × {width} pixels would", "use its run lengths"
+    )
     inside = np.arange(len(counts)) % 2 == 1
     return np.repeat(inside, counts).reshape((height, width), order="F")
 
@@ -213,31 +218,48 @@ def counts_of_runs(runs: Runs, pixels: Ints) -> tuple[Ints, Ints]:
     return counts, np.append(0, np.cumsum(np.bincount(owner, minlength=n)))
 
 
-def widened(runs: Runs, height: Ints, width: Ints, rim: int) -> Runs:
+def widened(runs: Runs, height: Ints, width: Ints, rim: Ints) -> Runs:
     """Return the intervals with all pixels at most ``rim`` rows and columns away, joined.
 
     Parameters
     ----------
     runs : Runs
-    height, width : (n_images,) int64
-    rim : int
+    height, width, rim : (n_images,) int64
     """
+    image, column, top, bottom = _in_columns(runs, height)
+    top = np.maximum(top - rim[image], 0)
+    bottom = np.minimum(bottom + rim[image], height[image])
+    # One pixel between columns keeps their intervals apart; columns beside the image are cut later.
+    tall = height + 1
+    pixels, base = tall * (width + 2 * rim), (column + rim[image]) * tall[image]
+    found = joined_runs(Runs(image, base + top, base + bottom), pixels)[0]
+    done = np.zeros_like(rim)
+    while (done < rim).any():
+        # Three copies of what reaches `done` columns far, next to each other, reach 3 times as far.
+        step = np.minimum(2 * done + 1, rim - done)
+        move = (step * tall)[found.image]
+        parts = [Runs(found.image, found.start + shift, found.end + shift)
+                 for shift in (-move, 0 * move, move)]  # fmt: skip
+        together = Runs(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        found, done = joined_runs(together, pixels)[0], done + step
+    image, beside = found.image, rim[found.image]
+    column = found.start // tall[image]
+    kept = (column >= beside) & (column < beside + width[image])
+    back = column + beside * height[image]
+    plain = Runs(image[kept], (found.start - back)[kept], (found.end - back)[kept])
+    return joined_runs(plain, height * width)[0]
+
+
+def _in_columns(runs: Runs, height: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return intervals cut at the ends of columns: image, column, and first and last row."""
     tall = height[runs.image]
     first, last = runs.start // tall, (runs.end - 1) // tall
-    size = last - first + 1  # a run goes on in the next column
+    size = last - first + 1
     owner = np.repeat(np.arange(len(size)), size)
     column = first[owner] + np.arange(len(owner)) - np.repeat(np.cumsum(size) - size, size)
-    image, tall = runs.image[owner], tall[owner]
-    top = np.maximum(runs.start[owner] - column * tall - rim, 0)
-    bottom = np.minimum(runs.end[owner] - column * tall + rim, tall)
-    parts = []
-    for step in range(-rim, rim + 1):
-        moved = column + step
-        kept = (moved >= 0) & (moved < width[image])
-        base = (moved * tall)[kept]
-        parts.append(Runs(image[kept], base + top[kept], base + bottom[kept]))
-    return joined_runs(Runs(*(np.concatenate(part) for part in zip(*parts, strict=True))),
-                       height * width)[0]  # fmt: skip
+    base = column * tall[owner]
+    top = np.maximum(runs.start[owner] - base, 0)
+    return runs.image[owner], column, top, np.minimum(runs.end[owner] - base, tall[owner])
 
 
 def overlap(one: Counts, other: Counts) -> tuple[int, int, int]:

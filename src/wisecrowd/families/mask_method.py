@@ -13,6 +13,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.mask_answers import MaskAnswers
 from wisecrowd.core.masks import CrowdMasks
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import TIE
@@ -40,6 +41,10 @@ class MaskMethod(Aggregator):
         end = int(self.n_soft_[: row + 1].sum())
         own = slice(end - int(self.n_soft_[row]), end)
         height, width = int(self.height_[row]), int(self.width_[row])
+        require_memory(
+            24 * height * width, f"The probabilities of {height} × {width} pixels would",
+            "use soft_value_, which has one number per run",
+        )  # fmt: skip
         size, probas = self.soft_length_[own], np.zeros(height * width)
         place = np.repeat(self.soft_start_[own] - (np.cumsum(size) - size), size)
         probas[place + np.arange(len(place))] = np.repeat(self.soft_value_[own], size)
@@ -113,7 +118,7 @@ class WorkerMasks:
                 "sensitivity": _ratio(hit, hit + missed),
                 "specificity": _ratio(right, right + false),
                 "worker_iou": _ratio(same, labels),
-                "area_ratio": np.where(answered > 0, own / np.maximum(answered, 1e-300), 1.0),
+                "area_ratio": np.where(own + answered > 0, own / np.maximum(answered, 1.0), 1.0),
             },
         )
 

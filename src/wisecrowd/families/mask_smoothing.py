@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.mask_answers import MaskAnswers
+from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.run_lengths import Runs
 from wisecrowd.families.pixel_coins import sigmoid
 from wisecrowd.inference.mask_patterns import MaskPatterns
@@ -34,6 +36,7 @@ def smoothed_answers(patterns: MaskPatterns, log_odds: Floats, strength: float) 
         start, size = runs.start[own], (runs.end - runs.start)[own]
         if not len(start):
             continue
+        _require_room(int(size.sum()))
         place = np.repeat(start - (np.cumsum(size) - size), size) + np.arange(int(size.sum()))
         given = np.repeat(log_odds[patterns.pattern[own]], size)
         found = np.round(mean_field(place, given, int(data.height[i]), strength), DIGITS)
@@ -57,6 +60,7 @@ def mean_field(place: NDArray[np.int64], log_odds: Floats, height: int, strength
     """
     row, column = place % height, place // height
     row, column = row - row.min() + 1, column - column.min() + 1
+    _require_room(int(row.max() + 2) * int(column.max() + 2))
     sign = np.full((int(row.max()) + 2, int(column.max()) + 2), -1.0)  # 2 p - 1, with a frame
     sign[row, column] = np.tanh(0.5 * log_odds)
     for _ in range(SWEEPS):
@@ -64,6 +68,12 @@ def mean_field(place: NDArray[np.int64], log_odds: Floats, height: int, strength
         sign[row, column] += DAMPING * (moved - sign[row, column])
     total = log_odds + strength * _around(sign)[row - 1, column - 1]
     return sigmoid(total / (1 + 2 * strength))
+
+
+def _require_room(pixels: int) -> None:
+    require_memory(
+        100 * pixels, f"Smoothing of {pixels} pixels would", f"use {parameter('smoothing', 0)}"
+    )
 
 
 def _around(sign: Floats) -> Floats:

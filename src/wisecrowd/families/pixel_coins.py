@@ -41,14 +41,14 @@ class PixelCoins:
     Attributes
     ----------
     patterns : MaskPatterns
-    strength : (2,)
-        Pseudo-counts of the rates inside and outside, in pixels.
+    strength : float
+        Pseudo-counts of each rate: half of the pixels of a typical region.
     power : (n_patterns,)
         Exponent of the likelihood, at most 1: n dependent masks count as fewer.
     """
 
     patterns: MaskPatterns
-    strength: Floats
+    strength: float
     power: Floats
 
     @classmethod
@@ -61,12 +61,11 @@ class PixelCoins:
         dependence : float
             n masks of an image count as n / (1 + dependence (n - 1)).
         """
-        covered, others = patterns.by_worker(patterns.pixels)
-        total = max(float(patterns.weights.sum()), _LEAST)
-        typical = np.array([covered.sum(), others.sum()]) / total
+        seen = patterns.of_images(patterns.pixels) @ patterns.votes
+        typical = float(seen) / max(float(patterns.votes.sum()), _LEAST)
         n = np.maximum(patterns.votes[patterns.task], 1.0)
         power = 1 / (1 + dependence * (n - 1))
-        return cls(patterns, PRIOR_IMAGES * np.maximum(typical, 1.0), power)
+        return cls(patterns, PRIOR_IMAGES * max(0.5 * typical, 1.0), power)
 
     def run(self, max_iter: int, tol: float) -> PixelRun:
         """Alternate posteriors and rates, from the votes."""
@@ -87,20 +86,18 @@ class PixelCoins:
         size = self.patterns.pixels
         hit, missed = self.patterns.by_worker(size * posterior)
         false, right = self.patterns.by_worker(size * (1 - posterior))
-        one, other = self.strength
         prior = (float(size @ posterior) + 1) / (float(size.sum()) + 2)
         return PixelRates(
-            (hit + one * INSIDE) / (hit + missed + one),
-            (false + other * OUTSIDE) / (false + right + other),
+            (hit + self.strength * INSIDE) / (hit + missed + self.strength),
+            (false + self.strength * OUTSIDE) / (false + right + self.strength),
             prior,
         )
 
     def _log_prior(self, rates: PixelRates) -> float:
-        one, other = self.strength
         inside = INSIDE * np.log(rates.inside) + (1 - INSIDE) * np.log1p(-rates.inside)
         outside = OUTSIDE * np.log(rates.outside) + (1 - OUTSIDE) * np.log1p(-rates.outside)
         share = np.log(rates.prior) + np.log1p(-rates.prior)
-        return float(one * inside.sum() + other * outside.sum() + share)
+        return float(self.strength * (inside.sum() + outside.sum()) + share)
 
     def _log_joint(self, rates: PixelRates) -> tuple[Floats, Floats]:
         """Return the log-probability of each pattern with pixels inside, and outside."""

@@ -21,7 +21,10 @@ from wisecrowd.core.run_lengths import Runs, joined_runs, widened
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-RIM = 3  # pixels around the union of the masks that count as marked by nobody
+# Pixels around the union of the masks that count as marked by nobody, relative to the radius of a
+# disc with the mean area of the image's masks: a rim of fixed width would make answers depend on
+# the resolution of images. The share was chosen on simulated crowds.
+LEAST_RIM, RELATIVE_RIM = 3, 0.15
 BLOCK = 1 << 18  # number of runs to work on at a time
 _WORD = 63  # annotations per integer
 
@@ -70,11 +73,11 @@ class MaskPatterns:
     cover: Any
 
     @classmethod
-    def of(cls, data: CrowdMasks, rim: int = RIM) -> MaskPatterns:
+    def of(cls, data: CrowdMasks) -> MaskPatterns:
         """Return the patterns of masks, computed for a block of images at a time."""
         from scipy.sparse import csr_array
 
-        blocks = list(_blocks(data, rim))
+        blocks = list(_blocks(data, rims(data)))
         base = np.cumsum([0, *(len(block.task) for block in blocks)])
         task = np.concatenate([block.task for block in blocks])
         pattern, row = (
@@ -151,7 +154,17 @@ def sums_by(group: NDArray[np.integer[Any]], values: Floats, size: int) -> Float
     return np.asarray(np.bincount(group, values, size), dtype=np.float64)
 
 
-def _blocks(data: CrowdMasks, rim: int) -> Iterator[Block]:
+def rims(data: CrowdMasks) -> Ints:
+    """Return the width of the rim of each image in pixels, (n_tasks,)."""
+    weight = np.ones(data.n_annotations) if data.weight is None else data.weight
+    weight = weight * (data.area > 0)
+    total = sums_by(data.task, weight * data.area, data.n_tasks)
+    area = total / np.maximum(sums_by(data.task, weight, data.n_tasks), 1e-300)
+    rim = np.rint(RELATIVE_RIM * np.sqrt(area / np.pi))
+    return np.maximum(rim, LEAST_RIM).astype(np.int64)
+
+
+def _blocks(data: CrowdMasks, rim: Ints) -> Iterator[Block]:
     """Return consecutive images together whose masks have a bounded number of runs."""
     ends = np.searchsorted(data.runs.image, data.indptr)  # runs before each task
     begin = 0
@@ -164,13 +177,13 @@ def _blocks(data: CrowdMasks, rim: int) -> Iterator[Block]:
         begin = end
 
 
-def _block(data: CrowdMasks, runs: Runs, tasks: Ints, rim: int) -> Block:
+def _block(data: CrowdMasks, runs: Runs, tasks: Ints, rim: Ints) -> Block:
     """Return the intervals and patterns of some images."""
     first = int(tasks[0])
     height, width = data.height[tasks], data.width[tasks]
     pixels = height * width
     own = Runs(data.task[runs.image].astype(np.int64) - first, runs.start, runs.end)
-    region = widened(joined_runs(own, pixels)[0], height, width, rim)
+    region = widened(joined_runs(own, pixels)[0], height, width, rim[tasks])
     base = np.append(0, np.cumsum(pixels + 1))
     place = runs.image - data.indptr[tasks][own.image]  # number of the annotation in its image
     begin, end = (base[own.image] + limit for limit in (own.start, own.end))

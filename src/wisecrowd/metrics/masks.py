@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.run_lengths import Counts, dense_mask, overlap_shares
 
 Ints = NDArray[np.int64]
@@ -103,6 +104,10 @@ def run_length_scores(
     found = []
     for i, wanted in truth.items():
         given, size = runs[pointer[i] : pointer[i + 1]], (int(height[i]), int(width[i]))
+        require_memory(
+            120 * size[0] * size[1], f"The borders in {size[0]} × {size[1]} pixels would",
+            "score smaller images",
+        )  # fmt: skip
         iou, dice = overlap_shares(wanted, given)
         found.append((iou, dice, boundary_f(dense_mask(wanted, *size), dense_mask(given, *size))))
     return dict(zip(MASK_SCORES, np.mean(found, axis=0).tolist(), strict=True))

@@ -124,6 +124,10 @@ def check_few_masks(make: Make) -> None:
     split = make().fit((*workers, [shape, shape, np.zeros((9, 8))]))
     require(split.confidence_[0] <= MOST_CERTAIN, f"two of three give {split.confidence_[0]:.4f}")
     require(int(split.area_[0]) == 25, "two of three workers were overruled")
+    # Without a single pixel outside, inside and outside must not change places.
+    for size in (5, 60):
+        whole = make().fit((*workers, [np.ones((size, size))] * 3))
+        require(int(whole.area_[0]) == size**2, "a mask of the whole image was changed")
 
 
 @check

@@ -8,11 +8,22 @@ from scipy.ndimage import binary_dilation
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MaskEM, MaskVote
+from wisecrowd.core import memory_check
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.masks import CrowdMasks
 from wisecrowd.families import pixel_coins
 from wisecrowd.families.mask_smoothing import mean_field
 from wisecrowd.inference.mask_patterns import MaskPatterns
+
+
+def region_of(stack: np.ndarray) -> np.ndarray:
+    """Return the union of the masks of an image, with its rim."""
+    if not stack.any():
+        return stack.any(axis=0)
+    area = np.mean([mask.sum() for mask in stack if mask.any()])
+    rim = max(3, round(0.15 * np.sqrt(area / np.pi)))
+    return binary_dilation(stack.any(axis=0), np.ones((2 * rim + 1, 2 * rim + 1)))
 
 
 def pixel_by_pixel(data: CrowdMasks, n_iter: int, dependence: float) -> list[np.ndarray]:
@@ -21,11 +32,10 @@ def pixel_by_pixel(data: CrowdMasks, n_iter: int, dependence: float) -> list[np.
     for i in range(data.n_tasks):
         own = np.flatnonzero(data.task == i)
         stack = np.array([data.dense(e) for e in own])
-        region = binary_dilation(stack.any(axis=0), np.ones((7, 7)))
+        region = region_of(stack)
         images.append((stack[:, region], data.worker[own], region))
     n = sum(len(who) for _, who, _ in images)
-    one = sum(y.sum() for y, *_ in images) / n
-    other = sum((~y).sum() for y, *_ in images) / n
+    strength = 0.5 * sum(y.size for y, *_ in images) / n
     posterior = [y.mean(axis=0) for y, *_ in images]
     for step in range(n_iter + 1):
         counts = np.zeros((data.n_workers, 4))
@@ -34,8 +44,8 @@ def pixel_by_pixel(data: CrowdMasks, n_iter: int, dependence: float) -> list[np.
                 counts[j] += [q[label].sum(), q[~label].sum(), (1 - q)[label].sum(),
                               (1 - q)[~label].sum()]  # fmt: skip
         hit, missed, false, right = counts.T
-        s = (hit + one * 0.9) / (hit + missed + one)
-        f = (false + other * 0.1) / (false + right + other)
+        s = (hit + strength * 0.9) / (hit + missed + strength)
+        f = (false + strength * 0.1) / (false + right + strength)
         inside, size = sum(q.sum() for q in posterior), sum(len(q) for q in posterior)
         prior = (inside + 1) / (size + 2)
         posterior = []
@@ -132,10 +142,21 @@ def test_smoothing_fills_holes_and_removes_dots():
 
 
 def test_patterns_are_few_and_cover_the_region():
-    data = simulate.masks(6, 5, height=60, width=50, random_state=1).data
+    data = simulate.masks(4, 5, height=120, width=100, radius=0.3, random_state=1).data
     patterns = MaskPatterns.of(data)
     assert np.bincount(patterns.task).max() <= 2**5
     for i in range(data.n_tasks):
-        union = np.any([data.dense(e) for e in np.flatnonzero(data.task == i)], axis=0)
-        size = binary_dilation(union, np.ones((7, 7))).sum() if union.any() else 0
-        assert patterns.of_images(patterns.pixels)[i] == size
+        stack = np.array([data.dense(e) for e in np.flatnonzero(data.task == i)])
+        assert patterns.of_images(patterns.pixels)[i] == region_of(stack).sum()
+
+
+def test_huge_images_are_fitted_but_not_expanded(monkeypatch):
+    monkeypatch.setattr(memory_check, "available_memory", lambda: 10**9)
+    whole = {"size": [40_000, 40_000], "counts": [0, 40_000**2]}
+    columns = ["i", "i"], ["ann", "bob"], [whole, whole]
+    model = MaskEM().fit(columns)
+    assert model.area_.tolist() == [40_000**2]
+    with pytest.raises(DataError, match="40000 × 40000 pixels would need"):
+        model.pixel_probabilities("i")
+    with pytest.raises(DataError, match=r"would need .* use smoothing=0"):
+        MaskEM(smoothing=1.0).fit(columns)

@@ -25,12 +25,12 @@ class MaskEM(MaskMethod):
         P(z_x = 1) = \pi, \quad P(y_{jx} = 1 \mid z_x = 1) = s_j, \quad
         P(y_{jx} = 1 \mid z_x = 0) = f_j
 
-    for the pixels :math:`x` of the union of an image's masks and a rim of 3 pixels around it.
-    Worker :math:`j` covers a pixel inside with probability :math:`s_j` and one outside with
-    :math:`f_j`, in all images. The rates have beta priors with means 0.9 and 0.1 that weigh as one
-    typical image. EM maximises the posterior, with an exponent of the likelihood because masks of
-    an image are dependent. Pixels that the same workers cover have the same probability, so they
-    are one row with a weight.
+    for the pixels :math:`x` of the union of an image's masks and a rim around it: 15% of the radius
+    of a disc of their mean area, at least 3 pixels. Worker :math:`j` covers a pixel inside with
+    probability :math:`s_j` and one outside with :math:`f_j`, in all images. The rates have beta
+    priors with means 0.9 and 0.1 that weigh as one typical image. EM maximises the posterior, with
+    an exponent of the likelihood because masks of an image are dependent. Pixels that the same
+    workers cover have the same probability, so they are one row with a weight.
 
     Use it when workers mark several images each; it is the default. With one image per worker it
     has little to learn workers from. Cost per iteration: O(patterns × workers of an image), which
