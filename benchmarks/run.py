@@ -43,6 +43,7 @@ GROUPS = {
         "audit_kinds", "number_fits", "million_votes", "spans", "boxes",
         "audit_kinds", "number_fits", "million_votes", "spans", "same", "graphs",
         "audit_kinds", "number_fits", "million_votes", "spans", "accuracy_texts",
+        "audit_kinds", "number_fits", "million_votes", "spans", "masks",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

@@ -31,6 +31,7 @@ TYPES = {
     "boxes": "boxes in images",
     "rankings": "rankings", "sequences": "spans in texts", "same": "same or different",
     "texts": "texts",
+    "masks": "masks of images",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
 READING = {
@@ -42,6 +43,7 @@ READING = {
     "boxes": ("", "boxes.csv"),
     "sequences": (" --type sequences", "spans.csv"), "same": (" --type same", "clusters.csv"),
     "texts": (" --type texts", "texts.csv"),
+    "masks": (" --type masks", "consensus.csv"),
 }  # fmt: skip
 INDEX, SHARED = "methods/index.md", "methods/shared-parameters.md"
 # Base classes whose parameters several methods inherit and refer to.

@@ -114,6 +114,7 @@ FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "sets")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "boxes")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "same")
 FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "texts")
+FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "masks")
 
 
 def _locations() -> dict[str, str]:

@@ -123,6 +123,10 @@ TEXTS = AuditPlan(
         "copies": "wisecrowd.audit.text_copies:find_copied_texts",
         "agreement": "wisecrowd.audit.text_agreement:measure_text_agreement",
     shared={"view": "wisecrowd.audit.text_view:text_view"},
+MASKS = AuditPlan(
+        "extent": "wisecrowd.audit.mask_extent:find_extents",
+        "agreement": "wisecrowd.audit.mask_agreement:measure_mask_agreement",
+    shared={"view": "wisecrowd.audit.mask_view:mask_view"},
 )
 
 

@@ -57,6 +57,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     label, or task and text. The truth of spans has the same columns, or the tags of a task in each
     row. Texts are scored by the word error rate (WER) and the character error rate (CER); case and
     punctuation do not count.
+    """Score a file of labels, numbers, ranked items, spans or masks against the truth.
+    label, or task and mask. The truth of spans has the same columns, or the tags of a task in each
+    row.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
@@ -67,6 +70,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         ANSWER_FILES,
         evaluate_answers,
         evaluate_sets,
+        evaluate_masks,
         evaluate_spans,
         evaluate_texts,
         kind_of_answers,
@@ -80,6 +84,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.cli.evaluate_clusters import evaluate_clusters
     from wisecrowd.core.kinds import SAME, SEQUENCES
     from wisecrowd.core.kinds import SEQUENCES, TEXTS
+    from wisecrowd.core.kinds import MASKS, SEQUENCES
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -102,6 +107,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
         if kind in (*ANSWER_FILES, SEQUENCES, TEXTS):
             elif kind == TEXTS:
                 found = evaluate_texts(labels, file, notes)
+        if kind in (*ANSWER_FILES, SEQUENCES, MASKS):
+            elif kind == MASKS:
+                found = evaluate_masks(labels, file, notes)
             else:
                 found = evaluate_answers(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

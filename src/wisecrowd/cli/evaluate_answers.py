@@ -1,4 +1,5 @@
 """Scores of files of numbers, rankings, spans and sets, for ``wisecrowd evaluate``."""
+"""Scores of files of numbers, rankings, spans and masks, for ``wisecrowd evaluate``."""
 
 from __future__ import annotations
 
@@ -51,6 +52,7 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     from wisecrowd.io.sources import find_sources
     from wisecrowd.core.kinds import LABELS, SAME, SEQUENCES
     from wisecrowd.core.kinds import LABELS, SEQUENCES, TEXTS
+    from wisecrowd.core.kinds import LABELS, MASKS, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -69,6 +71,8 @@ def kind_of_answers(path: str, declared: str | None) -> str:
         return SAME
     if columns >= TEXT_COLUMNS and columns <= TEXT_COLUMNS | _BESIDE_TEXTS:
         return TEXTS
+    if columns >= {"task", "mask"}:
+        return MASKS
     for kind, file in ANSWER_FILES.items():
         if set(file) <= columns and "label" not in columns:
             return kind
@@ -168,6 +172,35 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     if about and not about & known:
         raise DataError(f"{truth.path} names none of the tasks of {path}; compare the ids.")
     return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
+
+
+def evaluate_masks(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of masks against true masks.
+
+    Parameters
+    ----------
+    path : str
+        A file as ``wisecrowd aggregate`` writes it: task and mask.
+    truth : KnownFile
+        A task and its mask in each row.
+    notes : Notes
+    """
+    from wisecrowd.core.mask_truth import known_masks
+    from wisecrowd.core.masks import CrowdMasks
+    from wisecrowd.io.tables import read_frame
+    from wisecrowd.metrics.masks import run_length_scores
+
+    frame = read_frame(path)
+    if not set(frame.column_names) >= {"task", "mask"}:
+        listed = ", ".join(repr(column) for column in frame.column_names)
+        raise DataError(f"{path} has the columns {listed}, and masks need task and mask.")
+    tasks = frame["task"].to_pylist()
+    given = CrowdMasks.from_arrays(
+        tasks, ["answers"] * len(tasks), frame["mask"].to_pylist(), duplicates="error"
+    )
+    wanted = known_masks(dict(zip(*truth.pairs(notes), strict=True)), given)
+    scores = run_length_scores(wanted, given.mask, given.pointer, given.height, given.width)
+    return Evaluation(scores, len(wanted), len(tasks), "tasks")
 
 
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:

@@ -56,6 +56,10 @@ HEADINGS = {
     "word_error_rate": "WER",
     "character_error_rate": "CER",
     "exact_texts": "exact texts",
+    "iou": "IoU",
+    "dice": "Dice",
+    "boundary_f": "boundary F",
+    "iou_expected": "expected IoU",
 }
 
 

@@ -50,6 +50,7 @@ class SimulateOptions:
             metavar="labels|ordered|numbers|pairs|sequences|boxes",
             metavar="labels|ordered|numbers|pairs|sequences|same",
             metavar="labels|ordered|numbers|pairs|sequences|texts",
+            metavar="labels|ordered|numbers|pairs|sequences|masks",
             help="Type of the labels; -p sets parameters of the simulator of other types.",
         ),
     ] = None
@@ -81,6 +82,8 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
     same, --tasks is the number of votes.
     With --type ordered, numbers, pairs, sequences or texts, workers have mistakes of their own: see
     wisecrowd.simulate.graded_responses, numbers, votes, sequences and texts. Of pairs, --tasks is
+    With --type ordered, numbers, pairs, sequences or masks, workers have mistakes of their own: see
+    wisecrowd.simulate.graded_responses, numbers, votes, sequences and masks. Of pairs, --tasks is
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -100,6 +103,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
             "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
             "-p is for --type ordered, numbers, pairs, sequences and same; leave it out."
             "-p is for --type ordered, numbers, pairs, sequences and texts; leave it out."
+            "-p is for --type ordered, numbers, pairs, sequences and masks; leave it out."
         )
     crowd = simulator.crowd(
         asked.tasks,
@@ -141,6 +145,7 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
     if kind not in ("ordered", "numbers", "pairs", "sequences", "same"):
     if kind not in ("ordered", "numbers", "pairs", "sequences", "texts"):
+    if kind not in ("ordered", "numbers", "pairs", "sequences", "masks"):
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")

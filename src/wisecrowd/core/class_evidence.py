@@ -35,6 +35,7 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("spans", ("start", "end")),
 )
 SUPPORTED = ("numbers", "pairs", "boxes")  # kinds that ``type`` may name instead
+SUPPORTED = ("numbers", "pairs", "masks")  # kinds that ``type`` may name instead
 _WAY_OUT = {
     "texts": "replace the texts by a few classes",
 SUPPORTED = ("numbers", "pairs", "texts")  # kinds that ``type`` may name instead
@@ -89,6 +90,9 @@ def kind_of_columns(header: Collection[str]) -> tuple[str, tuple[str, ...]] | No
 def kind_hint(header: Collection[str]) -> str:
     """Return a clause that names the kind of a table without labels, or an empty text."""
     found = kind_of_columns(header)
+    masks = [name for name in header if name.strip().lower() == "mask"]
+    if found is None and masks:  # a column of classes may have this name, so it is only a hint
+        found = "masks", (masks[0],)
     if found is None:
         return ""
     listed = ", ".join(repr(name) for name in found[1])

@@ -20,6 +20,8 @@ from wisecrowd.core.cluster_answers import ClusterAnswers
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.mask_answers import MaskAnswers
+from wisecrowd.core.masks import CrowdMasks
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.number_answers import NumberAnswers
 from wisecrowd.core.number_prior import number_prior
@@ -49,6 +51,7 @@ SETS = "sets"
 BOXES = "boxes"
 SAME = "same"
 TEXTS = "texts"
+MASKS = "masks"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -271,6 +274,18 @@ KINDS: dict[str, Kind] = {
         audit="wisecrowd.audit.plans:TEXTS",
         report="wisecrowd.reporting.plans:TEXTS",
         symmetries=symmetries.TEXTS,
+    ),
+    MASKS: Kind(
+        name=MASKS,
+        container=CrowdMasks,
+        answers=MaskAnswers,
+        methods="wisecrowd.aggregation.masks",
+        default_method="mask-em",
+        scorer="wisecrowd.inference.mask_scorer:MaskScorer",
+        example="wisecrowd.testing.mask_crowds:small_masks",
+        audit="wisecrowd.audit.plans:MASKS",
+        report="wisecrowd.reporting.plans:MASKS",
+        symmetries=symmetries.MASKS,
     ),
 }
 

@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.masks import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.same import CrowdSame
+from wisecrowd.core.run_lengths import counts_of, dense_mask
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
@@ -154,6 +156,36 @@ def _in_capitals(data: CrowdTexts) -> CrowdTexts:
     return replace(data, text=capitals)
 def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("confidence_", "n_words_", "word_confidence_", "error_rate_", "worker_weight_")
+def _moved_masks(
+    runs: Any, pointer: Any, height: Any, width: Any, move: Callable[[Any], Any]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the run lengths of moved images, and their pointers."""
+    found = []
+    for e in range(len(pointer) - 1):
+        own = runs[pointer[e] : pointer[e + 1]]
+        found.append(counts_of(move(dense_mask(own, int(height[e]), int(width[e])))))
+    return np.concatenate(found), np.cumsum([0, *map(len, found)])
+def _move_images(data: CrowdMasks, move: Callable[[Any], Any]) -> CrowdMasks:
+    sizes = data.height[data.task], data.width[data.task]
+    mask, pointer = _moved_masks(data.mask, data.pointer, *sizes, move)
+    size = np.array([move(np.empty((h, w))).shape for h, w in
+                     zip(data.height.tolist(), data.width.tolist(), strict=True)])  # fmt: skip
+    return replace(
+        data, mask=mask.astype(np.int32), pointer=pointer,
+        task_columns={HEIGHT: size[:, 0].copy(), WIDTH: size[:, 1].copy()},
+    )  # fmt: skip
+def _images_moved(learned: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
+    pointer = np.append(0, np.cumsum(learned["n_runs_"]))
+    sizes = learned["height_"], learned["width_"]
+    kept = ("area_", "confidence_", "worker_accuracy_", "sensitivity_", "worker_iou_")
+    moved = _moved_masks(learned["mask_runs_"], pointer, *sizes, move)[0]
+    return {"mask_runs_": moved} | {name: learned[name] for name in kept}
+def _image_symmetry(name: str, move: Callable[[Any], Any]) -> Symmetry:
+    return Symmetry(
+        name=name,
+        change=lambda data: _move_images(data, move),
+        expected=lambda learned: _images_moved(learned, move),
+    )
 
 
 CLASSES = (
@@ -182,3 +214,6 @@ SAME = (
     Symmetry(name="reversing the items", change=_reverse_items, expected=_clusters_reversed),
 )
 TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)
+MASKS = (
+    _image_symmetry("swapping rows and columns", np.transpose),
+    _image_symmetry("turning images upside down", np.flipud),

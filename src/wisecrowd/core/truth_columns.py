@@ -56,6 +56,8 @@ def find_truth_columns(
             chosen = _only(
                 [name for name in free if plain_name(name) in ("score", "cluster")], role, remedy
             )
+            others = [name for name in free if plain_name(name) in ("score", "mask")]
+            chosen = _only(others, role, remedy)
         if chosen is None:
             raise DataError(
                 f"No column looks like the {role}: there are {listed(columns)}; {remedy}."

@@ -122,6 +122,24 @@ def bias_by_worker(rows: Sequence[dict[str, Any]]) -> Chart | None:
     )  # fmt: skip
 
 
+def extent_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the relative areas of the busiest workers' masks, with 95% intervals."""
+    known = [row for row in rows if row["ratio"] is not None]
+    names = [row["worker"] for row in known]
+    texts = [
+        f"{isolated(row['worker'])}: {number(row['ratio'])} times the others' area, "
+        f"{row['n_labels']} masks"
+        for row in known
+    ]
+    logs = [{name: float(np.log2(row[name])) for name in ("ratio", "low", "high")} for row in known]
+    return _intervals(
+        logs, names, texts, [bool(row["flags"]) for row in known], "ratio",
+        f"Area of the masks of {min(len(known), MOST_ROWS)} workers relative to the others', with "
+        "95 % intervals, most masks first; the table below has the ratios.",
+        "area relative to the others, in doublings",
+    )  # fmt: skip
+
+
 def reliability_of_voters(rows: Sequence[dict[str, Any]]) -> Chart | None:
     """Return a chart of the reliability of the busiest workers with 95% intervals."""
     known = [row for row in rows if row.get("reliability") is not None and row["n_labels"] > 1]

@@ -171,6 +171,15 @@ TEXTS = ReportPlan(
     calls=f"{_SAME}.kind_commands:TEXT_CALLS",
     worker_findings=f"{_SAME}.kind_commands:TEXT_WORKER_FINDINGS",
     methods=("rover", "text-medoid"),
+MASKS = ReportPlan(
+        "verdict": f"{_SAME}.mask_content:verdict",
+        "workers": f"{_SAME}.mask_content:workers",
+        "tasks": f"{_SAME}.mask_content:tasks",
+    sections=f"{_SAME}.mask_sections:MASK_SECTIONS",
+    commands=f"{_SAME}.mask_sections:MASK_COMMANDS",
+    calls=f"{_SAME}.mask_sections:MASK_CALLS",
+    worker_findings=f"{_SAME}.mask_sections:MASK_WORKER_FINDINGS",
+    methods=("mask-vote", "mask-em"),
 )
 
 

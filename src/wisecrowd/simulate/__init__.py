@@ -21,6 +21,7 @@ from wisecrowd.simulate.graded_workers import SimulatedGrades, graded_responses
 from wisecrowd.simulate.graphs import Assignment, Bernoulli, Dense, LongTail, PerTask
 from wisecrowd.simulate.hammer_spammer import ClassExperts, ClassWiseHammerSpammers, HammerSpammers
 from wisecrowd.simulate.mace_workers import MACEWorkers
+from wisecrowd.simulate.mask_workers import SimulatedMasks, masks
 from wisecrowd.simulate.number_workers import SimulatedNumbers, numbers
 from wisecrowd.simulate.one_coin_workers import OneCoinWorkers
 from wisecrowd.simulate.presets import (
@@ -62,4 +63,6 @@ __all__ = [
     "difficulty", "graded_responses", "numbers", "population", "same_votes", "sequences", "votes",
     "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences", "SimulatedTexts",
     "difficulty", "graded_responses", "numbers", "population", "sequences", "texts", "votes",
+    "SimulatedCrowd", "SimulatedGrades", "SimulatedMasks", "SimulatedNumbers", "SimulatedSequences",
+    "difficulty", "graded_responses", "masks", "numbers", "population", "sequences", "votes",
 ]  # fmt: skip

@@ -21,6 +21,7 @@ from wisecrowd.core.region_answers import SIDES
 from wisecrowd.simulate.box_workers import boxes
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
+from wisecrowd.simulate.mask_workers import WORKER_HABITS, masks
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
 from wisecrowd.simulate.set_workers import sets
@@ -70,6 +71,7 @@ def simulate_kind(
     kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
     kind : {"numbers", "ordered", "pairs", "sequences", "same"}
     kind : {"numbers", "ordered", "pairs", "sequences", "texts"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "masks"}
     n_tasks : int
         Number of tasks; of pairs and sameness, the number of votes.
     n_workers : int
@@ -81,6 +83,7 @@ def simulate_kind(
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``same_votes``, or
         Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``texts``, or
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``masks``, or
         ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first, or of the classes of boxes.
@@ -147,6 +150,13 @@ def simulate_kind(
         data = wrote.data
         truth = {"task": data.tasks, "text": wrote.truth}
         workers = dict(zip(WORD_MISTAKES, wrote.mistakes.T, strict=True))
+    elif kind == "masks":
+        options = _taken(masks, given)
+        _refuse(given, masks)
+        marked = masks(
+        data = marked.data
+        truth = {"task": data.tasks, "mask": marked.truth}
+        workers = dict(zip(WORKER_HABITS, marked.habits.T, strict=True))
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

@@ -16,6 +16,7 @@ from wisecrowd.testing import (
     few_labels,
     good_crowds,
     invariance,
+    mask_checks,
     number_checks,
     ordered_checks,
     pair_checks,
@@ -108,6 +109,7 @@ MODULES = {
     "boxes": box_checks,
     "same": same_checks,
     "texts": text_checks,
+    "masks": mask_checks,
 }
 
 
