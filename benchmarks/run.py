@@ -4,10 +4,7 @@ python -m benchmarks.run                what ``make bench`` prints
 python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
-python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and sets
-python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and boxes
-python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans, sameness, graphs
-python -m benchmarks.run kinds          ordered classes, numbers, pairs, spans and texts
+python -m benchmarks.run kinds          all kinds of labels besides classes
 """
 
 from __future__ import annotations
@@ -25,25 +22,18 @@ NAMES = (
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
     "epochs", "outside_kernels", "hierarchical", "unlabelled", "corrupted_features", "robustness",
-    "fairness",
-    "learner_auto",
+    "fairness", "learner_auto",
 )  # fmt: skip
 GROUPS = {
     "trust": (
         "trust_audit_kinds", "trust_audit_spans", "trust_confidence", "trust_crash",
-        "trust_determinism",
-        "trust_discrimination", "trust_files", "trust_guards", "trust_inputs", "trust_invariance",
-        "calibration",
+        "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
+        "trust_inputs", "trust_invariance", "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
-        "audit_kinds", "number_fits", "million_votes", "spans",
-        "span_learning",
-        "audit_kinds", "number_fits", "million_votes", "spans", "sets",
-        "audit_kinds", "number_fits", "million_votes", "spans", "boxes",
-        "audit_kinds", "number_fits", "million_votes", "spans", "same", "graphs",
-        "audit_kinds", "number_fits", "million_votes", "spans", "accuracy_texts",
-        "audit_kinds", "number_fits", "million_votes", "spans", "masks",
+        "audit_kinds", "number_fits", "million_votes", "spans", "span_learning", "sets", "boxes",
+        "same", "graphs", "accuracy_texts", "masks",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

@@ -100,10 +100,14 @@ def hasty_readers(seed: int) -> Crowd:
         random_state=seed,
     )  # fmt: skip
     return made.data, dict(enumerate(made.truth))
+
+
 def transcribers(seed: int) -> Crowd:
     """200 texts, 5 answers each by 30 workers who get two in ten words wrong."""
     made = simulate.texts(200, 30, simulate.PerTask(5), random_state=seed)
     return made.data, made.truth
+
+
 def poor_transcribers(seed: int) -> Crowd:
     """200 texts, 5 answers each by 30 workers who get four in ten words wrong."""
     made = simulate.texts(

@@ -22,15 +22,12 @@ HEADINGS = {"aggregation": "From labels alone", "learning": "With features"}
 YARDSTICKS = {
     "aggregation": "majority-vote", "learning": "two-stage", "numbers": "mean",
     "ordered": "thresholds", "pairs": "bradley-terry", "sequences": "token-wise",
-    "ordered": "thresholds", "pairs": "bradley-terry", "texts": "text-medoid",
+    "texts": "text-medoid",
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",
     "rankings": "rankings", "sequences": "spans in texts", "sets": "sets of classes",
-    "rankings": "rankings", "sequences": "spans in texts",
-    "boxes": "boxes in images",
-    "rankings": "rankings", "sequences": "spans in texts", "same": "same or different",
-    "texts": "texts",
+    "boxes": "boxes in images", "same": "same or different", "texts": "texts",
     "masks": "masks of images",
 }  # fmt: skip
 # Options that declare the type, and the main file that comes out.
@@ -41,7 +38,7 @@ READING = {
     "sequences": (" --type sequences", "spans.csv"),
     "sets": (" --type sets", "sets.csv"),
     "boxes": ("", "boxes.csv"),
-    "sequences": (" --type sequences", "spans.csv"), "same": (" --type same", "clusters.csv"),
+    "same": (" --type same", "clusters.csv"),
     "texts": (" --type texts", "texts.csv"),
     "masks": (" --type masks", "consensus.csv"),
 }  # fmt: skip

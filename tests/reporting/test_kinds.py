@@ -1,5 +1,4 @@
-"""Reports on numbers, pairs, ordered classes and sequences."""
-"""Reports on numbers, pairs, sets and ordered classes."""
+"""Reports on other kinds than classes."""
 
 from __future__ import annotations
 
@@ -113,8 +112,7 @@ def test_summary_is_json_and_renders_again(made):
 def test_the_odd_worker_is_flagged(made):
     kind, page = made
     wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers",
-              "sequences": "marks-nothing"}  # fmt: skip
-              "sets": "one-box-workers"}  # fmt: skip
+              "sequences": "marks-nothing", "sets": "one-box-workers"}  # fmt: skip
     steps = {step["id"]: step for step in page.summary["next"]}
     assert steps[wanted[kind]]["affected"] == ["w7"]
     row = next(row for row in page.summary["workers"]["rows"] if row["worker"] == "w7")

@@ -110,11 +110,10 @@ if TYPE_CHECKING:
 
 
 # Folders of the other kinds, each with LOCATIONS of its own.
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "sets")
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "boxes")
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "same")
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "texts")
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "masks")
+FOLDERS = (
+    "ordered", "numbers", "pairs", "rankings", "sequences", "sets", "boxes", "same", "texts",
+    "masks",
+)  # fmt: skip
 
 
 def _locations() -> dict[str, str]:

@@ -101,31 +101,44 @@ SEQUENCES = AuditPlan(
         "agreement": "wisecrowd.audit.sequence_agreement:measure_sequence_agreement",
     },
     shared={"view": "wisecrowd.audit.sequence_view:sequence_view"},
+    prunable=("spammers",),
+)
 SETS = AuditPlan(
+    parts={
         "spammers": "wisecrowd.audit.set_spammers:find_set_spammers",
         "habits": "wisecrowd.audit.set_habits:find_one_box_workers",
         "agreement": "wisecrowd.audit.set_agreement_report:measure_set_agreement",
+    },
     shared={"view": "wisecrowd.audit.set_view:set_view"},
     prunable=("spammers",),
+)
 BOXES = AuditPlan(
+    parts={
         "drawers": "wisecrowd.audit.box_drawers:find_bad_drawers",
         "sides": "wisecrowd.audit.box_sides:find_side_bias_of_boxes",
         "copies": "wisecrowd.audit.box_copies:find_copied_boxes",
         "evidence": "wisecrowd.audit.box_evidence:measure_box_evidence",
+    },
     shared={"view": "wisecrowd.audit.box_view:box_view"},
 )
 
 SAME = AuditPlan(
     parts={"transitivity": "wisecrowd.audit.transitivity:find_intransitive_votes"},
     shared={"view": "wisecrowd.audit.transitivity:same_view"},
+)
 TEXTS = AuditPlan(
+    parts={
         "errors": "wisecrowd.audit.text_errors:find_text_errors",
         "copies": "wisecrowd.audit.text_copies:find_copied_texts",
         "agreement": "wisecrowd.audit.text_agreement:measure_text_agreement",
+    },
     shared={"view": "wisecrowd.audit.text_view:text_view"},
+)
 MASKS = AuditPlan(
+    parts={
         "extent": "wisecrowd.audit.mask_extent:find_extents",
         "agreement": "wisecrowd.audit.mask_agreement:measure_mask_agreement",
+    },
     shared={"view": "wisecrowd.audit.mask_view:mask_view"},
 )
 

@@ -187,7 +187,6 @@ def require_prunable(data: Annotations, what: Iterable[str], name: str = "kinds"
             raise ParameterError(
                 f"Workers are not removed from {kind} by an audit; leave them out with "
                 + for_reader("exclude_workers.", "--exclude-workers.")
-                f"{name} is {one!r}, and nothing can be removed from {kind}; leave it out."
             )
         if one not in plan.prunable:
             raise ParameterError(

@@ -10,8 +10,8 @@ import typer
 from wisecrowd.cli import options
 from wisecrowd.cli.box_export import BoxExport
 from wisecrowd.cli.exports import Exports
-from wisecrowd.cli.group_options import FairOptions
 from wisecrowd.cli.graph_reading import GraphReading
+from wisecrowd.cli.group_options import FairOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
 from wisecrowd.cli.preference_export import PreferenceExport

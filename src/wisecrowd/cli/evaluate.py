@@ -40,51 +40,23 @@ class EvaluateOptions:
 
 @command
 def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> None:
-    """Score a file of labels, numbers, ranked items, spans or sets against the truth.
+    """Score a file of labels, or of answers of another kind, against the truth.
 
-    The columns tell which: task and label, task and value, item and score, task, start, end and
-    label, or task and labels. The truth of spans has the same columns, or the tags of a task in
-    each row. The truth of sets has a task and its classes (a|b or a JSON list) in each row.
-    """Score a file of labels, numbers, ranked items, spans or boxes against the truth.
-    label, or task, x, y, width and height. The truth of spans has the same columns, or the tags of
-    a task in each row. The truth of boxes has the same columns, or is COCO-style JSON; a row
-    without numbers is an image without boxes.
-    """Score a file of labels, numbers, ranked items, spans or clusters against the truth.
-    The columns tell which: task and label, task and value, item and score, item and cluster, or
-    task, start, end and label. The truth of spans has the same columns, or the tags of a task in
-    each row.
-    """Score a file of labels, numbers, ranked items, spans or texts against the truth.
-    label, or task and text. The truth of spans has the same columns, or the tags of a task in each
-    row. Texts are scored by the word error rate (WER) and the character error rate (CER); case and
-    punctuation do not count.
-    """Score a file of labels, numbers, ranked items, spans or masks against the truth.
-    label, or task and mask. The truth of spans has the same columns, or the tags of a task in each
-    row.
+    The columns tell what the file holds: task and label; task and value; item and score; item and
+    cluster; task, start, end and label (spans); task and labels (sets); task, x, y, width and
+    height (boxes); task and mask; task and text. The truth has the same columns. That of spans may
+    have the tags of a task in each row, that of sets a|b or a JSON list, and that of boxes may be
+    COCO-style JSON. Texts are scored by word and character error rate.
 
     Probabilities in the file are scored too. Columns p_CLASS give log loss, Brier score and
     calibration error (ECE). A confidence column alone gives all three for two classes, and the
     calibration error for more. --scale, or --type ordered, gives the mean absolute error (MAE) and
     the quadratic weighted kappa of ordered classes. --attributes compares groups of tasks.
     """
-    from wisecrowd.cli.evaluate_answers import (
-        ANSWER_FILES,
-        evaluate_answers,
-        evaluate_sets,
-        evaluate_masks,
-        evaluate_spans,
-        evaluate_texts,
-        kind_of_answers,
-    )
-    from wisecrowd.cli.evaluate_boxes import evaluate_boxes
+    from wisecrowd.cli.evaluate_answers import EVALUATORS, evaluate_kind, kind_of_answers
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.kinds import SEQUENCES, SETS
-    from wisecrowd.core.kinds import BOXES, SEQUENCES
-    from wisecrowd.cli.evaluate_clusters import evaluate_clusters
-    from wisecrowd.core.kinds import SAME, SEQUENCES
-    from wisecrowd.core.kinds import SEQUENCES, TEXTS
-    from wisecrowd.core.kinds import MASKS, SEQUENCES
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -92,26 +64,9 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     reading = Reading(task=asked.task, label=asked.label, type=asked.type, scale=asked.scale)
     with Notes(asked.quiet) as notes:
         kind = kind_of_answers(labels, reading.declared_type)
-        if kind in (*ANSWER_FILES, SEQUENCES, SETS):
+        if kind in EVALUATORS:
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
-            if kind == SEQUENCES:
-                found = evaluate_spans(labels, file, notes)
-            elif kind == SETS:
-                found = evaluate_sets(labels, file, notes)
-        if kind in (*ANSWER_FILES, SEQUENCES, BOXES):
-            elif kind == BOXES:
-                found = evaluate_boxes(labels, asked.truth, notes)
-        if kind in (*ANSWER_FILES, SEQUENCES, SAME):
-            elif kind == SAME:
-                found = evaluate_clusters(labels, file, notes)
-        if kind in (*ANSWER_FILES, SEQUENCES, TEXTS):
-            elif kind == TEXTS:
-                found = evaluate_texts(labels, file, notes)
-        if kind in (*ANSWER_FILES, SEQUENCES, MASKS):
-            elif kind == MASKS:
-                found = evaluate_masks(labels, file, notes)
-            else:
-                found = evaluate_answers(labels, kind, file, notes)
+            found = evaluate_kind(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")
             manifest = describe_run(context, [labels, asked.truth], method="evaluate")
             _show(*found[:3], places, asked.as_json, manifest, notes)

@@ -1,8 +1,8 @@
-"""Scores of files of numbers, rankings, spans and sets, for ``wisecrowd evaluate``."""
-"""Scores of files of numbers, rankings, spans and masks, for ``wisecrowd evaluate``."""
+"""Scores of files of answers that are not classes, for ``wisecrowd evaluate``."""
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,20 @@ TEXT_COLUMNS = {"task", "text"}  # of a file of texts
 _BESIDE_TEXTS = {"confidence", "n_words", "n_labels"}  # which has nothing else
 
 
+# Kind → function of (path, truth, notes) that scores a file of its answers; of (path, kind, truth,
+# notes) for the kinds in ANSWER_FILES.
+EVALUATORS = {
+    "numbers": "wisecrowd.cli.evaluate_answers:evaluate_answers",
+    "pairs": "wisecrowd.cli.evaluate_answers:evaluate_answers",
+    "sequences": "wisecrowd.cli.evaluate_answers:evaluate_spans",
+    "sets": "wisecrowd.cli.evaluate_sets:evaluate_sets",
+    "boxes": "wisecrowd.cli.evaluate_boxes:evaluate_boxes",
+    "masks": "wisecrowd.cli.evaluate_masks:evaluate_masks",
+    "same": "wisecrowd.cli.evaluate_clusters:evaluate_clusters",
+    "texts": "wisecrowd.cli.evaluate_texts:evaluate_texts",
+}
+
+
 class Evaluation(NamedTuple):
     """Scores by name, the number of scored answers, that of all, and what the answers are about."""
 
@@ -46,13 +60,9 @@ class Evaluation(NamedTuple):
 
 def kind_of_answers(path: str, declared: str | None) -> str:
     """Return what a file of answers holds: as declared, or as its columns say."""
-    from wisecrowd.core.kinds import LABELS, SEQUENCES, SETS
-    from wisecrowd.core.kinds import BOXES, LABELS, SEQUENCES
+    from wisecrowd.core.kinds import BOXES, LABELS, MASKS, SAME, SEQUENCES, SETS, TEXTS
     from wisecrowd.io.formats import format_of
     from wisecrowd.io.sources import find_sources
-    from wisecrowd.core.kinds import LABELS, SAME, SEQUENCES
-    from wisecrowd.core.kinds import LABELS, SEQUENCES, TEXTS
-    from wisecrowd.core.kinds import LABELS, MASKS, SEQUENCES
     from wisecrowd.io.tables import read_frame
 
     if declared is not None:
@@ -79,6 +89,16 @@ def kind_of_answers(path: str, declared: str | None) -> str:
     return LABELS
 
 
+def evaluate_kind(path: str, kind: str, truth: KnownFile, notes: Notes) -> Evaluation:
+    """Score a file of answers of a kind."""
+    module, _, name = EVALUATORS[kind].partition(":")
+    function = getattr(importlib.import_module(module), name)
+    found: Evaluation = (
+        function(path, kind, truth, notes) if kind in ANSWER_FILES else function(path, truth, notes)
+    )
+    return found
+
+
 def evaluate_answers(path: str, kind: str, truth: KnownFile, notes: Notes) -> Evaluation:
     """Score a file of numbers or a ranking against the truth.
 
@@ -95,7 +115,7 @@ def evaluate_answers(path: str, kind: str, truth: KnownFile, notes: Notes) -> Ev
 
     table = _read(path, ANSWER_FILES[kind])
     known = dict(zip(*truth.pairs(notes), strict=True))
-    found = np.array([_number(known.get(one), one, truth.path) for one in table["id"]])
+    found = np.array([number_in(known.get(one), one, truth.path) for one in table["id"]])
     n_scored = int(np.count_nonzero(~np.isnan(found)))
     if n_scored < 2:
         raise DataError(
@@ -124,14 +144,14 @@ def _read(path: str, file: AnswerFile) -> dict[str, Any]:
     limits = {name: name for name in ("low", "high") if name in frame.column_names}
     columns = {"number": file.number, **limits}
     numbers = {
-        role: np.array([_number(x, one, path) for x, one in zip(
+        role: np.array([number_in(x, one, path) for x, one in zip(
             frame[name].to_pylist(), ids, strict=True)])
         for role, name in columns.items()
     }  # fmt: skip
     return {"id": ids, **numbers}
 
 
-def _number(value: Any, one: Any, path: str) -> float:
+def number_in(value: Any, one: Any, path: str) -> float:
     """Return a number, NaN where missing, or an error that names the answer."""
     if value in (None, ""):
         return float("nan")
@@ -174,35 +194,6 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
 
 
-def evaluate_masks(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
-    """Score a file of masks against true masks.
-
-    Parameters
-    ----------
-    path : str
-        A file as ``wisecrowd aggregate`` writes it: task and mask.
-    truth : KnownFile
-        A task and its mask in each row.
-    notes : Notes
-    """
-    from wisecrowd.core.mask_truth import known_masks
-    from wisecrowd.core.masks import CrowdMasks
-    from wisecrowd.io.tables import read_frame
-    from wisecrowd.metrics.masks import run_length_scores
-
-    frame = read_frame(path)
-    if not set(frame.column_names) >= {"task", "mask"}:
-        listed = ", ".join(repr(column) for column in frame.column_names)
-        raise DataError(f"{path} has the columns {listed}, and masks need task and mask.")
-    tasks = frame["task"].to_pylist()
-    given = CrowdMasks.from_arrays(
-        tasks, ["answers"] * len(tasks), frame["mask"].to_pylist(), duplicates="error"
-    )
-    wanted = known_masks(dict(zip(*truth.pairs(notes), strict=True)), given)
-    scores = run_length_scores(wanted, given.mask, given.pointer, given.height, given.width)
-    return Evaluation(scores, len(wanted), len(tasks), "tasks")
-
-
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:
     """Return the spans of the tags of tasks."""
     from wisecrowd.core.tag_scheme import TagScheme
@@ -237,87 +228,7 @@ def _span_rows(path: str) -> set[tuple[Any, int, int, str]]:
 
 
 def _limit(value: Any, task: Any, path: str) -> int:
-    number = _number(value, task, path)
+    number = number_in(value, task, path)
     if number != number or number < 0 or number % 1:
         raise DataError(f"{path} has a span of {task!r} at {value!r}; give a whole number.")
     return int(number)
-
-
-def evaluate_sets(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
-    """Score a file of sets against true sets.
-def evaluate_texts(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
-    """Score a file of texts against true texts; the mean confidence is that of the same tasks.
-
-    Parameters
-    ----------
-    path : str
-        A file as ``wisecrowd aggregate`` writes it: task, labels, and the probability of every
-        class as ``p_CLASS``.
-    truth : KnownFile
-        A task and its set in each row.
-    notes : Notes
-    """
-    from wisecrowd.cli.inputs import PROBABILITY
-    from wisecrowd.core.kinds import SETS
-    from wisecrowd.core.set_scores import set_scores
-    from wisecrowd.core.set_truth import known_sets
-    from wisecrowd.core.sets import CrowdSets
-    from wisecrowd.io.tables import read_frame
-
-    frame = read_frame(path)
-    column = next((one for one in ("labels", "label") if one in frame.column_names), None)
-    if column is None or "task" not in frame.column_names:
-        listed = ", ".join(repr(name) for name in frame.column_names)
-        raise DataError(f"{path} has the columns {listed}, and sets need task and labels.")
-    prefix = len(PROBABILITY)
-    named = [name[prefix:] for name in frame.column_names if name.startswith(PROBABILITY)]
-    tasks = frame["task"].to_pylist()
-    found = CrowdSets.from_arrays(
-        tasks, ["answer"] * len(tasks), frame[column].to_pylist(), classes=named or None,
-        duplicates="error",
-    )  # fmt: skip
-    known = known_sets(dict(zip(*truth.pairs(notes, SETS), strict=True)), found)
-    probas = None
-    if named:
-        rows = np.array([_number(x, "p", path) for name in named
-                         for x in frame[PROBABILITY + name].to_pylist()])  # fmt: skip
-        place = {task: row for row, task in enumerate(tasks)}
-        order = np.array([place[task] for task in found.tasks.tolist()])
-        probas = rows.reshape(len(named), -1).T[order]
-    scores = set_scores(known, found.votes > 0, probas)
-    return Evaluation(scores, len(known.rows), len(tasks), "tasks")
-        A file as ``wisecrowd aggregate`` writes it: task, text and confidence.
-        A file with a task and its text in each row; a row with an empty text counts.
-    from wisecrowd.metrics.texts import text_scores
-    found = _text_rows(path)
-    if truth.columns is None and set(read_frame(truth.path).column_names) >= TEXT_COLUMNS:
-        known = {task: text for task, (text, _) in _text_rows(truth.path).items()}
-    else:
-        known = dict(zip(*truth.pairs(notes), strict=True))
-    tasks = [task for task in found if task in known]
-    if not tasks:
-        raise DataError(
-            f"The truth names none of the {len(found)} tasks in {path}; it needs the same ids."
-        )
-    scores = text_scores([known[task] for task in tasks], [found[task][0] for task in tasks])
-    sure = [found[task][1] for task in tasks]
-    if all(one == one for one in sure):
-        scores["accuracy_expected"] = float(np.mean(sure))
-    return Evaluation(scores, len(tasks), len(found), "tasks")
-def _text_rows(path: str) -> dict[Any, tuple[str, float]]:
-    """Return the text of every task, and its confidence, NaN without any."""
-    if not set(frame.column_names) >= TEXT_COLUMNS:
-        listed = ", ".join(repr(column) for column in frame.column_names)
-        raise DataError(f"{path} has the columns {listed}, and texts need task and text.")
-    tasks, texts = (frame[name].to_pylist() for name in ("task", "text"))
-    sure = (
-        frame["confidence"].to_pylist()
-        if "confidence" in frame.column_names
-        else [None] * len(tasks)
-    )
-    found: dict[Any, tuple[str, float]] = {}
-    for task, text, one in zip(tasks, texts, sure, strict=True):
-        if task in found:
-            raise DataError(f"Task {task!r} is in {path} twice; keep one row.")
-        found[task] = ("" if text is None else str(text), _number(one, task, path))
-    return found

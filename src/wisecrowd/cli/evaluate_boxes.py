@@ -8,6 +8,7 @@ from wisecrowd.cli.evaluate_answers import COCO, Evaluation
 from wisecrowd.core.exceptions import DataError
 
 if TYPE_CHECKING:
+    from wisecrowd.cli.inputs import KnownFile
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.region_truth import TrueBoxes
     from wisecrowd.core.regions import CrowdRegions
@@ -47,14 +48,14 @@ def true_boxes_of(path: str, data: CrowdRegions, notes: Notes) -> TrueBoxes:
     return found
 
 
-def evaluate_boxes(path: str, truth: str, notes: Notes) -> Evaluation:
+def evaluate_boxes(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     """Score a file of boxes against true boxes.
 
     Parameters
     ----------
     path : str
         A file as ``wisecrowd aggregate`` writes it: task, x, y, width, height and label.
-    truth : str
+    truth : KnownFile
         A file with the same columns; a row without a box is an image without boxes.
     notes : Notes
     """
@@ -64,10 +65,10 @@ def evaluate_boxes(path: str, truth: str, notes: Notes) -> Evaluation:
     from wisecrowd.core.region_truth import EXPERT
 
     found = boxes_in(path)
-    wanted = boxes_in(truth)
+    wanted = boxes_in(truth.path)
     # A file of results does not name the images in which nothing was found.
     found = found.with_seen(wanted.tasks, [EXPERT] * wanted.n_tasks)
-    known = true_boxes_of(truth, found, notes)
+    known = true_boxes_of(truth.path, found, notes)
     label = found.label.astype(np.int64) if known.table.label is not None else None
     table = known.part(BoxTable(found.box_task.astype(np.int64), found.boxes, label))
     n_scored = int(known.known.sum()) - known.n_assumed

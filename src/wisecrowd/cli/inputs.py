@@ -170,6 +170,14 @@ class KnownFile(NamedTuple):
             return None
         return cls(path, option, columns, reading)
 
+    def about(self, data: Annotations) -> KnownFile:
+        """Return the file with the usual column of the answers to such data preferred."""
+        from wisecrowd.core.texts import CrowdTexts
+
+        if not isinstance(data, CrowdTexts) or self.reading.label is not None:
+            return self
+        return self._replace(reading=replace(self.reading, label="text"))
+
     def pairs(
         self, notes: Notes | None = None, kind: str | None = None
     ) -> tuple[list[Any], list[Any]]:
@@ -178,14 +186,6 @@ class KnownFile(NamedTuple):
         ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
         """
         from wisecrowd.core.kinds import SETS
-    def about(self, data: Annotations) -> KnownFile:
-        """Return the file with the usual column of the answers to such data preferred."""
-        from wisecrowd.core.texts import CrowdTexts
-        if not isinstance(data, CrowdTexts) or self.reading.label is not None:
-            return self
-        return self._replace(reading=replace(self.reading, label="text"))
-    def pairs(self, notes: Notes | None = None) -> tuple[list[Any], list[Any]]:
-        """Return distinct tasks and their classes; the reader refuses contradictions."""
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 

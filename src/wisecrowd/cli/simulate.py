@@ -46,12 +46,9 @@ class SimulateOptions:
         str | None,
         typer.Option(
             "--type",
-            metavar="labels|ordered|numbers|pairs|sequences|sets",
-            metavar="labels|ordered|numbers|pairs|sequences|boxes",
-            metavar="labels|ordered|numbers|pairs|sequences|same",
-            metavar="labels|ordered|numbers|pairs|sequences|texts",
-            metavar="labels|ordered|numbers|pairs|sequences|masks",
-            help="Type of the labels; -p sets parameters of the simulator of other types.",
+            metavar="TYPE",
+            help="Type of the labels, such as numbers, pairs, sequences, sets, boxes, masks, same "
+            "or texts; -p sets parameters of the simulator of other types than labels.",
         ),
     ] = None
     parameter: options.Parameters = None
@@ -72,18 +69,9 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
 
     CROWD is a sum of populations, with parameters after a colon: '40*one-coin:8,2 + 10*spammers'.
 
-    With --type ordered, numbers, pairs, sequences or sets, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes, sequences and sets. Of pairs, --tasks is
-    With --type ordered, numbers, pairs, sequences or boxes, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes, sequences and boxes. Of pairs, --tasks is
-    the number of votes.
-    With --type ordered, numbers, pairs, sequences or same, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes, sequences and same_votes. Of pairs and
-    same, --tasks is the number of votes.
-    With --type ordered, numbers, pairs, sequences or texts, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes, sequences and texts. Of pairs, --tasks is
-    With --type ordered, numbers, pairs, sequences or masks, workers have mistakes of their own: see
-    wisecrowd.simulate.graded_responses, numbers, votes, sequences and masks. Of pairs, --tasks is
+    With another --type, workers have mistakes of their own: see the functions graded_responses,
+    numbers, votes, same_votes, sequences, sets, boxes, masks and texts of wisecrowd.simulate. Of
+    pairs and same, --tasks is the number of votes.
     """
     from wisecrowd import simulate as simulator
     from wisecrowd.cli.inputs import describe_run
@@ -98,13 +86,7 @@ def simulate(context: typer.Context, folder: Folder, asked: SimulateOptions) -> 
         _simulate_kind(context, folder, asked)
         return
     if asked.parameter:
-        raise ParameterError(
-            "-p is for --type ordered, numbers, pairs, sequences and sets; leave it out."
-            "-p is for --type ordered, numbers, pairs, sequences and boxes; leave it out."
-            "-p is for --type ordered, numbers, pairs, sequences and same; leave it out."
-            "-p is for --type ordered, numbers, pairs, sequences and texts; leave it out."
-            "-p is for --type ordered, numbers, pairs, sequences and masks; leave it out."
-        )
+        raise ParameterError("-p is for other types than labels; give --type, or leave it out.")
     crowd = simulator.crowd(
         asked.tasks,
         asked.workers,
@@ -136,32 +118,24 @@ def _simulate_kind(context: typer.Context, folder: str, asked: SimulateOptions) 
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
     from wisecrowd.core.kinds import get_kind
-    from wisecrowd.simulate.other_kinds import simulate_kind, write_simulation
+    from wisecrowd.simulate.other_kinds import SIMULATORS, simulate_kind, write_simulation
     from wisecrowd.storage.atomic import together
     from wisecrowd.storage.manifest import write_manifest
 
     kind = get_kind(asked.type or "labels").name
-    if kind not in ("ordered", "numbers", "pairs", "sequences", "sets"):
-    if kind not in ("ordered", "numbers", "pairs", "sequences", "boxes"):
-    if kind not in ("ordered", "numbers", "pairs", "sequences", "same"):
-    if kind not in ("ordered", "numbers", "pairs", "sequences", "texts"):
-    if kind not in ("ordered", "numbers", "pairs", "sequences", "masks"):
+    if kind not in SIMULATORS:
         raise ParameterError(f"--type is {kind}, which has no simulator; choose another type.")
     params, names = named_values(asked.parameter), None
     source = context.get_parameter_source("classes")
     if source is not None and source.name == "COMMANDLINE":
-        if kind not in ("ordered", "sets"):
+        if kind not in ("ordered", "sets", "boxes"):
             raise ParameterError(f"--classes is for classes, and --type is {kind}; leave it out.")
         classes = _classes(asked.classes)
         names = classes.get("classes")
-        if kind == "sets":
-            names = names or [f"class{k}" for k in range(classes["n_classes"])]
-        if kind not in ("ordered", "boxes"):
-        if kind == "boxes":
-            numbered = [f"class-{k + 1}" for k in range(classes.get("n_classes") or 0)]
-            names = names or numbered
-        else:
+        if kind == "ordered":
             params["n_classes"] = classes.get("n_classes") or len(names or ())
+        else:
+            names = names or [f"class{k}" for k in range(classes["n_classes"])]
     made = simulate_kind(
         kind, asked.tasks, asked.n_workers or 30, asked.assignment, asked.seed, params, names
     )

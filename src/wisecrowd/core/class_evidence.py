@@ -34,12 +34,8 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pairs", ("chosen", "rejected")),
     ("spans", ("start", "end")),
 )
-SUPPORTED = ("numbers", "pairs", "boxes")  # kinds that ``type`` may name instead
-SUPPORTED = ("numbers", "pairs", "masks")  # kinds that ``type`` may name instead
+SUPPORTED = ("numbers", "pairs", "boxes", "texts", "masks")  # kinds that ``type`` may name instead
 _WAY_OUT = {
-    "texts": "replace the texts by a few classes",
-SUPPORTED = ("numbers", "pairs", "texts")  # kinds that ``type`` may name instead
-    "boxes": "name a column that holds a class",
     "spans": "name a column that holds a class",
 }
 

@@ -13,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.masks import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.regions import CrowdRegions
-from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.run_lengths import counts_of, dense_mask
+from wisecrowd.core.same import CrowdSame
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
@@ -126,36 +125,58 @@ def _members_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     found = {name: learned[name][:, ::-1] for name in rates if name in learned}
     kept = ("worker_accuracy_", "worker_sensitivity_", "worker_false_alarm_", "set_size_")
     return found | {name: learned[name] for name in kept}
+
+
 def _move_images(data: CrowdRegions) -> CrowdRegions:
     boxes = 2.0 * data.boxes
     boxes[:, :2] += 30.0
     return replace(data, boxes=boxes)
+
+
 def _moved_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
     boxes = 2.0 * learned["boxes_"]
     boxes[:, :2] += 30.0
     return {"boxes_": boxes, **_same_boxes(learned)}
+
+
 def _same_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("box_confidence_", "n_boxes_", "detection_rate_", "phantoms_per_image_", "worker_iou_",
             "side_bias_")  # fmt: skip
     return {name: learned[name] for name in kept}
+
+
 def _reverse_box_classes(data: CrowdRegions) -> CrowdRegions:
     return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+
+
 def _box_classes_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     last = len(learned["classes_"]) - 1
     return {"box_label_": last - learned["box_label_"], "boxes_": learned["boxes_"],
             **_same_boxes(learned)}  # fmt: skip
+
+
 def _same_clusters(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("item_probas_", "same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
+    return {name: learned[name] for name in kept}
+
+
 def _clusters_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("same_rate_", "different_rate_", "p_same_", "worker_accuracy_")
     found = {name: learned[name] for name in kept}
     return found | {"item_probas_": learned["item_probas_"][::-1]}
+
+
 def _in_capitals(data: CrowdTexts) -> CrowdTexts:
     capitals = np.empty(data.n_annotations, dtype=object)
     capitals[:] = [text.upper() for text in data.text.tolist()]
     return replace(data, text=capitals)
+
+
 def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
     kept = ("confidence_", "n_words_", "word_confidence_", "error_rate_", "worker_weight_")
+    return {name: learned[name] for name in kept}
+
+
 def _moved_masks(
     runs: Any, pointer: Any, height: Any, width: Any, move: Callable[[Any], Any]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -165,21 +186,16 @@ def _moved_masks(
         own = runs[pointer[e] : pointer[e + 1]]
         found.append(counts_of(move(dense_mask(own, int(height[e]), int(width[e])))))
     return np.concatenate(found), np.cumsum([0, *map(len, found)])
-def _move_images(data: CrowdMasks, move: Callable[[Any], Any]) -> CrowdMasks:
-    sizes = data.height[data.task], data.width[data.task]
-    mask, pointer = _moved_masks(data.mask, data.pointer, *sizes, move)
-    size = np.array([move(np.empty((h, w))).shape for h, w in
-                     zip(data.height.tolist(), data.width.tolist(), strict=True)])  # fmt: skip
-    return replace(
-        data, mask=mask.astype(np.int32), pointer=pointer,
-        task_columns={HEIGHT: size[:, 0].copy(), WIDTH: size[:, 1].copy()},
-    )  # fmt: skip
+
+
 def _images_moved(learned: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
     pointer = np.append(0, np.cumsum(learned["n_runs_"]))
     sizes = learned["height_"], learned["width_"]
     kept = ("area_", "confidence_", "worker_accuracy_", "sensitivity_", "worker_iou_")
     moved = _moved_masks(learned["mask_runs_"], pointer, *sizes, move)[0]
     return {"mask_runs_": moved} | {name: learned[name] for name in kept}
+
+
 def _image_symmetry(name: str, move: Callable[[Any], Any]) -> Symmetry:
     return Symmetry(
         name=name,
@@ -204,11 +220,13 @@ RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expecte
 SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
 SETS = (
     Symmetry(name="reversing the classes", change=_reverse_members, expected=_members_reversed),
+)
 BOXES = (
     Symmetry(name="shift and scale of images", change=_move_images, expected=_moved_boxes),
     Symmetry(
         name="reversing the classes", change=_reverse_box_classes, expected=_box_classes_reversed
     ),
+)
 SAME = (
     Symmetry(name="swapping sides", change=CrowdSame.mirrored, expected=_same_clusters),
     Symmetry(name="reversing the items", change=_reverse_items, expected=_clusters_reversed),
@@ -217,3 +235,4 @@ TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_sam
 MASKS = (
     _image_symmetry("swapping rows and columns", np.transpose),
     _image_symmetry("turning images upside down", np.flipud),
+)

@@ -12,7 +12,7 @@ from wisecrowd.core.exceptions import DataError
 
 _SUREST = [plain_name(name) for name in TRUTH_NAMES if name != "class"]
 _RIVALS = ("label", "answer")  # labels by workers, if the table also has a column of the truth
-_LAST = ("score", "tags")  # answers of other kinds, if no other column is one
+_LAST = ("score", "tags", "cluster", "mask")  # answers of other kinds, if no other column is one
 DEFAULT_REMEDY = "call them task and label"
 
 
@@ -53,11 +53,6 @@ def find_truth_columns(
         chosen = chosen or wanted.get(role) or _guess(role, free, remedy)
         if chosen is None and role == "label":
             chosen = _only([name for name in free if plain_name(name) in _LAST], role, remedy)
-            chosen = _only(
-                [name for name in free if plain_name(name) in ("score", "cluster")], role, remedy
-            )
-            others = [name for name in free if plain_name(name) in ("score", "mask")]
-            chosen = _only(others, role, remedy)
         if chosen is None:
             raise DataError(
                 f"No column looks like the {role}: there are {listed(columns)}; {remedy}."

@@ -329,55 +329,85 @@ class SetScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the share of tasks with the same set."""
         return float(np.mean(one.labels_ == other.labels_))
+
+
 class SameScorer:
     """Scores of methods that take votes on sameness."""
+
     with_truth: ClassVar[tuple[str, ...]] = ("matched_accuracy", "adjusted_rand_index")
     claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    explanations: ClassVar[tuple[str, ...]] = (
         "held-out score: mean log-probability of votes that were hidden from the fit; higher is "
         "better; ± SE is its standard error over workers",
+        NEAR_BEST,
         "expected accuracy: mean probability of the clusters, the method's own claim, which is "
         "about the clusters that workers see",
+    )
+
     def match(self, truth: Any, data: CrowdSame) -> Any:
         """Return the true clusters of items, -1 where unknown."""
         return None if truth is None else known_clusters(truth, data.items)
+
     def score(self, model: Any, truth: Any) -> dict[str, float]:
         """Return the scores of the clusters, whatever their numbers."""
         return cluster_scores(truth, model.cluster_)
+
     def plan(self, data: CrowdSame) -> VotePlan:
         """Return the votes to hide, in folds."""
         return VotePlan(data)
+
     def score_held_out(self, fit: MakeFit, plan: VotePlan) -> HeldOutScore:
         """Return the log-probabilities of hidden votes, with their workers as groups."""
         found = held_out_votes(fit, plan.data)
         return HeldOutScore(found.per_vote, found.worker, found.weight)
+
     def claim(self, model: Any, data: CrowdSame) -> dict[str, float]:
         """Return the mean probability of the clusters of items with votes."""
         voted = data.comparisons_per_item > 0
         return {"accuracy_expected": float(np.mean(model.probability_[voted]))}
+
+    def agreement(self, one: Any, other: Any) -> float:
         """Return the adjusted Rand index of the clusters."""
         return adjusted_rand_index(one.cluster_, other.cluster_)
+
+
 class TextScorer:
     """Scores of methods that take texts."""
+
     with_truth: ClassVar[tuple[str, ...]] = (
         "word_accuracy", "word_error_rate", "character_error_rate", "exact_texts",
     )  # fmt: skip
+    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    explanations: ClassVar[tuple[str, ...]] = (
         "held-out score: mean share of words in which answers that were hidden from the fit agree "
         "with its text; higher is better; ± SE is its standard error over tasks",
+        NEAR_BEST,
         "expected accuracy: mean expected share of right words, the method's own claim",
+    )
+
     def match(self, truth: Any, data: CrowdTexts) -> Any:
         """Return the true texts of tasks, None where unknown."""
         return None if truth is None else known_texts(truth, data)
+
+    def score(self, model: Any, truth: Any) -> dict[str, float]:
         """Return the error rates of the texts."""
         rows = np.array([one is not None for one in truth.tolist()])
         return text_scores(truth[rows], model.texts_[rows])
+
     def plan(self, data: CrowdTexts) -> ScoringPlan:
         """Return the texts to hide, in folds."""
+        return scoring_plan(data)
+
+    def score_held_out(self, fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:
         """Return the agreement with hidden texts, with their tasks as groups."""
         return held_out_text_score(lambda visible: fit(visible).texts_, plan)
+
     def claim(self, model: Any, data: CrowdTexts) -> dict[str, float]:
         """Return the mean expected share of right words."""
         labelled = data.labels_per_task > 0
         return {"accuracy_expected": float(np.mean(model.confidence_[labelled]))}
+
+    def agreement(self, one: Any, other: Any) -> float:
         """Return the mean share of words that agree."""
         return 1 - edit_distance(one.texts_, other.texts_)
 

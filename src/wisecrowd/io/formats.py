@@ -16,8 +16,7 @@ from typing import Any
 from wisecrowd.core.class_evidence import kind_of_columns
 from wisecrowd.core.columns import find_columns, holds_texts
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, SETS, Kind, all_kinds, get_kind
-from wisecrowd.core.kinds import LABELS, TEXTS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, SETS, TEXTS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -172,6 +171,8 @@ class Request:
             return
         declared = kind_of_columns(header)
         if declared is None or declared[0] not in all_kinds():
+            return
+        if self.asked.get("label") in declared[1]:  # one of these columns is named as the label
             return
         self.follow(declared[0], f"{' and '.join(declared[1])} make these {declared[0]}")
 

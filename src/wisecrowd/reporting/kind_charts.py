@@ -1,5 +1,4 @@
-"""Charts of numbers, pairs, ordered classes and spans: estimates with their intervals."""
-"""Charts of numbers, pairs, sets and ordered classes: estimates with their intervals."""
+"""Charts of other kinds than classes: estimates with their intervals."""
 
 from __future__ import annotations
 
@@ -168,6 +167,9 @@ def agreement_on_spans(rows: Sequence[dict[str, Any]]) -> Chart | None:
         f"Agreement of {min(len(known), MOST_ROWS)} workers with the others, token by token, with "
         "95 % intervals, most texts first; the table below has the same numbers.",
         "agreement beyond chance (1: perfect, 0: chance)",
+    )  # fmt: skip
+
+
 def rates_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
     """Return a chart of workers as dots: false alarms against sensitivity."""
     if not rows:
@@ -191,18 +193,34 @@ def rates_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
         x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(0.0, min(1.0, 1.1 * most))],
         y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, 1.0)],
         points=points,
+    )  # fmt: skip
+
+
 def detection_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
     """Return a chart of the busiest workers' detection rates of boxes with 95% intervals."""
     known = [row for row in rows if row.get("detection") is not None]
+    names = [row["worker"] for row in known]
+    texts = [
         f"{isolated(row['worker'])}: finds {number(row['detection'])}, "
         f"{number(row['phantoms'])} phantoms per image, {row['n_labels']} images"
+        for row in known
+    ]
+    return _intervals(
         known, names, texts, [bool(row["flags"]) for row in known], "detection",
         f"Detection rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most images "
         "first; the table below has the same numbers.", "share of the others' objects found",
+    )  # fmt: skip
+
+
 def error_rates(rows: Sequence[dict[str, Any]]) -> Chart | None:
     """Return a chart of the error rates of the busiest workers with 95% intervals."""
     known = [row for row in rows if row.get("error_rate") is not None and row["n_labels"] > 1]
+    names = [row["worker"] for row in known]
+    texts = [
         f"{isolated(row['worker'])}: {number(row['error_rate'])}, {row['n_labels']} texts"
+        for row in known
+    ]
+    return _intervals(
         known, names, texts, [bool(row["flags"]) for row in known], "error_rate",
         f"Error rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most texts "
         "first; the table below has the same numbers.", "share of words that differ from others",

@@ -1,5 +1,4 @@
 """Commands and calls that address the findings on other kinds than classes."""
-"""Commands and calls that address the findings on numbers, pairs, sets and ordered classes."""
 
 from __future__ import annotations
 
@@ -124,22 +123,27 @@ SEQUENCE_WORKER_FINDINGS = (
     "marks-nothing", "marks-everything", "random-spans", "clones", "long-spans", "short-spans",
     "split-spans", "type-confusion", "missed-spans", "phantom-spans",
 )  # fmt: skip
+
 SET_COMMANDS = {
     "spammers": "audit {file} --prune-to cleaned.csv --unlabelled drop",
     "adversaries": "audit {file} --prune-to cleaned.csv --unlabelled drop",
     "constant-answers": "audit {file} --part spammers -o audit",
     "kept-spammers": "aggregate {file} -m shared-two-coin -o sets.csv",
+    "no-signal": "inspect {first}",
     "one-box-workers": "audit {file} --part habits -o audit",
     "agreement-at-chance": "audit {file} --part agreement -o audit",
     "unclear-classes": "audit {file} --part agreement -o audit",
     "one-label-per-task": "aggregate {file} -m shared-two-coin -o sets.csv",
+}
 SET_CALLS = {
     "spammers": 'wc.audit.clean(labels, ["spammers"]).labels',
     "adversaries": 'wc.audit.clean(labels, ["spammers"]).labels',
     "one-box-workers": "wc.audit.find_one_box_workers(labels).tables()",
     "unclear-classes": "wc.audit.measure_set_agreement(labels).tables()",
     "": 'wc.aggregate(labels, "shared-two-coin")',
+}
 SET_WORKER_FINDINGS = ("spammers", "adversaries", "constant-answers", "one-box-workers")
+
 BOX_COMMANDS = {
     "draws-nothing": "audit {file} --part drawers -o audit",
     "misses-objects": "aggregate {file} -m box-em -o boxes.csv --workers workers.csv",
@@ -151,6 +155,7 @@ BOX_COMMANDS = {
     "equal-boxes": "audit {file} --part copies -o audit",
     "no-empty-annotations": "inspect {first}",
     "one-worker-per-image": "inspect {first}",
+}
 BOX_CALLS = {
     "misses-objects": 'wc.aggregate(labels, "box-em")',
     "draws-phantoms": 'wc.aggregate(labels, "box-em")',
@@ -159,6 +164,8 @@ BOX_CALLS = {
     "shifted-boxes": 'wc.aggregate(labels, "box-consensus", corners="gaussian-em")',
     "copied-boxes": 'wc.audit.audit_crowd(labels, parts=["copies"]).tables()',
     "": 'wc.aggregate(labels, "box-consensus")',
+}
 BOX_WORKER_FINDINGS = (
     "draws-nothing", "misses-objects", "draws-phantoms", "tight-boxes", "loose-boxes",
     "shifted-boxes", "copied-boxes",
+)  # fmt: skip

@@ -1,5 +1,4 @@
-"""Sections of the pages on numbers, pairs, ordered classes and sequences."""
-"""Sections of the pages on numbers, pairs, sets and ordered classes."""
+"""Sections of the pages on other kinds than classes."""
 
 from __future__ import annotations
 
@@ -35,9 +34,15 @@ def _pair_workers(summary: Summary) -> Data:
 def _span_workers(summary: Summary) -> Data:
     rows = summary["workers"]["rows"]
     return {"chart": kind_charts.agreement_on_spans(rows), **_flags(summary)}
+
+
 def _box_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
     return {"chart": kind_charts.detection_of_workers(rows), **_flags(summary)}
+
+
 def _text_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
     return {"chart": kind_charts.error_rates(rows), **_flags(summary)}
 
 
@@ -92,8 +97,13 @@ SET_SECTIONS = {
     "workers": ("Workers: sensitivity and false alarms", _set_workers, "set_workers"),
     "classes": ("Classes", _nothing, "set_classes"),
     "tasks": ("Tasks people disagree about", _nothing, "set_tasks"),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}
 TEXT_SECTIONS = {
     "verdict": ("Verdict", _nothing, "text_verdict"),
+    "next": _NEXT,
     "workers": ("Workers", _text_workers, "text_workers"),
     "tasks": ("Tasks people disagree about", _nothing, "text_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
@@ -113,8 +123,13 @@ SEQUENCE_SECTIONS = {
     "boundaries": ("Boundaries and types", _nothing),
     "workers": ("Workers", _span_workers, "span_workers"),
     "tasks": ("Tasks people disagree about", _nothing, "span_tasks"),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}
 BOX_SECTIONS = {
     "verdict": ("Verdict", _nothing, "box_verdict"),
+    "next": _NEXT,
     "workers": ("Workers: missed and phantom boxes, bias of sides", _box_workers, "box_workers"),
     "tasks": ("Images people disagree about", _nothing, "box_images"),
     "copies": ("Equal boxes", _nothing, "box_copies"),

@@ -125,21 +125,33 @@ SEQUENCES = ReportPlan(
     calls=f"{_SAME}.kind_commands:SEQUENCE_CALLS",
     worker_findings=f"{_SAME}.kind_commands:SEQUENCE_WORKER_FINDINGS",
     methods=("token-wise", "hmm-crowd", "bsc"),
+)
 SETS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
         "verdict": f"{_SAME}.set_content:verdict",
         "workers": f"{_SAME}.set_content:workers",
         "classes": f"{_SAME}.set_content:classes",
         "tasks": f"{_SAME}.set_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
     sections=f"{_SAME}.kind_sections:SET_SECTIONS",
     commands=f"{_SAME}.kind_commands:SET_COMMANDS",
     calls=f"{_SAME}.kind_commands:SET_CALLS",
     worker_findings=f"{_SAME}.kind_commands:SET_WORKER_FINDINGS",
     methods=("set-vote", "shared-two-coin", "label-set-mixture"),
+)
 BOXES = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
         "verdict": f"{_SAME}.box_content:verdict",
         "workers": f"{_SAME}.box_content:workers",
         "tasks": f"{_SAME}.box_content:images",
         "copies": f"{_SAME}.box_content:copies",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
     sections=f"{_SAME}.kind_sections:BOX_SECTIONS",
     commands=f"{_SAME}.kind_commands:BOX_COMMANDS",
     calls=f"{_SAME}.kind_commands:BOX_CALLS",
@@ -162,19 +174,31 @@ SAME = ReportPlan(
     calls=f"{_SAME}.same_sections:SAME_CALLS",
     worker_findings=f"{_SAME}.same_sections:SAME_WORKER_FINDINGS",
     methods=("signed-spectral", "crowd-clustering"),
+)
 TEXTS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
         "verdict": f"{_SAME}.text_content:verdict",
         "workers": f"{_SAME}.text_content:workers",
         "tasks": f"{_SAME}.text_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
     sections=f"{_SAME}.kind_sections:TEXT_SECTIONS",
     commands=f"{_SAME}.kind_commands:TEXT_COMMANDS",
     calls=f"{_SAME}.kind_commands:TEXT_CALLS",
     worker_findings=f"{_SAME}.kind_commands:TEXT_WORKER_FINDINGS",
     methods=("rover", "text-medoid"),
+)
 MASKS = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
         "verdict": f"{_SAME}.mask_content:verdict",
         "workers": f"{_SAME}.mask_content:workers",
         "tasks": f"{_SAME}.mask_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
     sections=f"{_SAME}.mask_sections:MASK_SECTIONS",
     commands=f"{_SAME}.mask_sections:MASK_COMMANDS",
     calls=f"{_SAME}.mask_sections:MASK_CALLS",

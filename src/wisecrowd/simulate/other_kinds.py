@@ -24,8 +24,8 @@ from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.mask_workers import WORKER_HABITS, masks
 from wisecrowd.simulate.number_workers import numbers
 from wisecrowd.simulate.presets import assignment as named_assignment
-from wisecrowd.simulate.set_workers import sets
 from wisecrowd.simulate.same_workers import same_votes
+from wisecrowd.simulate.set_workers import sets
 from wisecrowd.simulate.span_workers import MISTAKES, sequences
 from wisecrowd.simulate.text_workers import WORD_MISTAKES, texts
 from wisecrowd.simulate.vote_workers import VoteWorkers, votes
@@ -67,11 +67,8 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs", "sequences", "sets"}
-    kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
-    kind : {"numbers", "ordered", "pairs", "sequences", "same"}
-    kind : {"numbers", "ordered", "pairs", "sequences", "texts"}
-    kind : {"numbers", "ordered", "pairs", "sequences", "masks"}
+    kind : str
+        Name of the kind, such as "numbers", "ordered", "pairs" or "sequences".
     n_tasks : int
         Number of tasks; of pairs and sameness, the number of votes.
     n_workers : int
@@ -79,12 +76,8 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs and sameness.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``sets``, or
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``same_votes``, or
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``texts``, or
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``masks``, or
-        ``votes`` and ``VoteWorkers``.
+        Parameters of the function of :mod:`wisecrowd.simulate` that draws this kind; of pairs,
+        those of ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
         Names of ordered classes, the lowest first, or of the classes of boxes.
 
@@ -93,86 +86,126 @@ def simulate_kind(
     >>> simulate_kind("numbers", 10, 4, "per-task:3", 0, {"bias": 0.5}).data
     CrowdNumbers(10 tasks, 4 workers, 30 annotations)
     """
-    given = dict(params)
-    if kind == "pairs":
-        people = _taken(VoteWorkers, given)
-        options = {"n_items": given.pop("n_items", 20), **_taken(votes, given)}
-        _refuse(given, votes, VoteWorkers, also=("n_items",))
-        made = votes(
-            n_workers=n_workers, n_votes=n_tasks, workers=VoteWorkers(**people),
-            random_state=seed, **options,
-        )  # fmt: skip
-        truth = {"item": made.pairs.items, "score": made.scores}
-        workers = {"discrimination": made.discrimination, "side": made.side,
-                   "adversary": made.is_adversary}  # fmt: skip
-        data: Annotations = made.pairs
-    elif kind == "same":
-        options = {"n_items": given.pop("n_items", 50), **_taken(same_votes, given)}
-        _refuse(given, same_votes, also=("n_items",))
-        drawn = same_votes(n_workers=n_workers, n_votes=n_tasks, random_state=seed, **options)
-        data = drawn.data
-        truth = {"item": data.items, "cluster": drawn.cluster}
-        workers = {"same_rate": drawn.same_rate, "different_rate": drawn.different_rate}
-    elif kind == "sequences":
-        options = _taken(sequences, given)
-        _refuse(given, sequences)
-        tagged = sequences(
-            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
-        )
-        data = tagged.data
-        truth = {"task": data.tasks, "label": tagged.truth}
-        workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
-    elif kind == "sets":
-        options = _taken(sets, given)
-        _refuse(given, sets)
-        if classes is not None:
-            options["classes"] = list(classes)
-        ticked = sets(
-            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
-        )
-        data = ticked.data
-        truth = {"task": data.tasks, "label": ticked.truth}
-        workers = {"sensitivity": ticked.sensitivity.mean(axis=1),
-                   "false_alarms": ticked.false_alarm.mean(axis=1)}  # fmt: skip
-    elif kind == "boxes":
-        options = _taken(boxes, given) | ({} if classes is None else {"classes": list(classes)})
-        _refuse(given, boxes)
-        drawn = boxes(
-        data = drawn.data
-        truth = drawn.truth.to_dict()
-        del truth["worker"]
-        sides = {f"bias_{name}": drawn.bias[:, k] for k, name in enumerate(SIDES)}
-        workers = {"miss": drawn.miss, "phantoms": drawn.phantoms, "noise": drawn.noise, **sides}
-    elif kind == "texts":
-        options = _taken(texts, given)
-        _refuse(given, texts)
-        wrote = texts(
-        data = wrote.data
-        truth = {"task": data.tasks, "text": wrote.truth}
-        workers = dict(zip(WORD_MISTAKES, wrote.mistakes.T, strict=True))
-    elif kind == "masks":
-        options = _taken(masks, given)
-        _refuse(given, masks)
-        marked = masks(
-        data = marked.data
-        truth = {"task": data.tasks, "mask": marked.truth}
-        workers = dict(zip(WORKER_HABITS, marked.habits.T, strict=True))
-    else:
-        function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
-        options = _taken(function, given)
-        _refuse(given, function)
-        graph = named_assignment(assignment)
-        found = function(n_tasks, n_workers, graph, random_state=seed, **options)
-        data = found.data if kind == "numbers" else found.labels
-        answers = found.truth
-        if classes is not None:
-            named = np.array(list(classes), dtype=object)
-            data, answers = replace(found.labels, classes=named), named[found.truth]
-        truth = {"task": data.tasks, "label": answers}
-        scale = "noise" if kind == "numbers" else "spread"
-        workers = {"bias": found.bias, scale: getattr(found, scale)}
+    asked = _Asked(n_tasks, n_workers, assignment, seed, dict(params), classes)
+    data, truth, workers = SIMULATORS[kind](asked)
     settings = {"type": kind, "tasks": n_tasks, "workers": n_workers, **params, "seed": seed}
     return Simulation(data, truth, {"worker": data.workers, **workers}, settings)
+
+
+# ------------------------------------------------------------------------------- one per kind
+
+
+class _Asked(NamedTuple):
+    """Sizes, seed, parameters that are not used yet, and names of classes."""
+
+    n_tasks: int
+    n_workers: int
+    assignment: str
+    seed: int
+    given: dict[str, Any]
+    classes: Sequence[str] | None
+
+    def draw(self, function: Callable[..., Any], **options: Any) -> Any:
+        """Call a simulator of tasks and workers with the parameters given for it."""
+        options |= _taken(function, self.given)
+        _refuse(self.given, function)
+        graph = named_assignment(self.assignment)
+        return function(self.n_tasks, self.n_workers, graph, random_state=self.seed, **options)
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The names of classes as an option, if there are any."""
+        return {} if self.classes is None else {"classes": list(self.classes)}
+
+
+_Drawn = tuple[Annotations, Mapping[str, Any], Mapping[str, Any]]  # data, truth, workers
+
+
+def _pairs(asked: _Asked) -> _Drawn:
+    given = asked.given
+    people = _taken(VoteWorkers, given)
+    options = {"n_items": given.pop("n_items", 20), **_taken(votes, given)}
+    _refuse(given, votes, VoteWorkers, also=("n_items",))
+    made = votes(
+        n_workers=asked.n_workers, n_votes=asked.n_tasks, workers=VoteWorkers(**people),
+        random_state=asked.seed, **options,
+    )  # fmt: skip
+    truth = {"item": made.pairs.items, "score": made.scores}
+    habits = {"discrimination": made.discrimination, "side": made.side}
+    return made.pairs, truth, habits | {"adversary": made.is_adversary}
+
+
+def _same(asked: _Asked) -> _Drawn:
+    given = asked.given
+    options = {"n_items": given.pop("n_items", 50), **_taken(same_votes, given)}
+    _refuse(given, same_votes, also=("n_items",))
+    made = same_votes(
+        n_workers=asked.n_workers, n_votes=asked.n_tasks, random_state=asked.seed, **options
+    )
+    truth = {"item": made.data.items, "cluster": made.cluster}
+    return made.data, truth, {"same_rate": made.same_rate, "different_rate": made.different_rate}
+
+
+def _sequences(asked: _Asked) -> _Drawn:
+    made = asked.draw(sequences)
+    truth = {"task": made.data.tasks, "label": made.truth}
+    return made.data, truth, dict(zip(MISTAKES, made.mistakes.T, strict=True))
+
+
+def _sets(asked: _Asked) -> _Drawn:
+    made = asked.draw(sets, **asked.named)
+    truth = {"task": made.data.tasks, "label": made.truth}
+    rates = {"sensitivity": made.sensitivity, "false_alarms": made.false_alarm}
+    return made.data, truth, {name: values.mean(axis=1) for name, values in rates.items()}
+
+
+def _boxes(asked: _Asked) -> _Drawn:
+    made = asked.draw(boxes, **asked.named)
+    truth = made.truth.to_dict()
+    del truth["worker"]
+    sides = {f"bias_{name}": made.bias[:, k] for k, name in enumerate(SIDES)}
+    habits = {"miss": made.miss, "phantoms": made.phantoms, "noise": made.noise}
+    return made.data, truth, habits | sides
+
+
+def _texts(asked: _Asked) -> _Drawn:
+    made = asked.draw(texts)
+    truth = {"task": made.data.tasks, "text": made.truth}
+    return made.data, truth, dict(zip(WORD_MISTAKES, made.mistakes.T, strict=True))
+
+
+def _masks(asked: _Asked) -> _Drawn:
+    made = asked.draw(masks)
+    truth = {"task": made.data.tasks, "mask": made.truth}
+    return made.data, truth, dict(zip(WORKER_HABITS, made.habits.T, strict=True))
+
+
+def _numbers(asked: _Asked) -> _Drawn:
+    made = asked.draw(numbers)
+    truth = {"task": made.data.tasks, "label": made.truth}
+    return made.data, truth, {"bias": made.bias, "noise": made.noise}
+
+
+def _grades(asked: _Asked) -> _Drawn:
+    made = asked.draw(graded_responses)
+    data, answers = made.labels, made.truth
+    if asked.classes is not None:
+        named = np.array(list(asked.classes), dtype=object)
+        data, answers = replace(data, classes=named), named[answers]
+    return data, {"task": data.tasks, "label": answers}, {"bias": made.bias, "spread": made.spread}
+
+
+SIMULATORS: dict[str, Callable[[_Asked], _Drawn]] = {
+    "numbers": _numbers,
+    "ordered": _grades,
+    "pairs": _pairs,
+    "sequences": _sequences,
+    "sets": _sets,
+    "boxes": _boxes,
+    "same": _same,
+    "texts": _texts,
+    "masks": _masks,
+}
 
 
 _SIZES = ("n_tasks", "n_workers", "n_votes", "n_items", "assignment", "workers", "random_state")

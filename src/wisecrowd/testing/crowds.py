@@ -197,8 +197,12 @@ def small_sets(make: Make, random_state: int = 0) -> CrowdSets:
     texts = ["|".join(names[own]) for own in rng.random((160, 4)) < chance]
     return CrowdSets.from_arrays(
         *_text_ids(task, worker), np.array(texts, dtype=object), classes=names.tolist()
+    )
+
+
 def small_same(make: Make, random_state: int = 0) -> CrowdSame:
     """Return 150 votes on the sameness of 11 items in 3 clusters by 7 workers, with text ids."""
+    rng = np.random.default_rng(random_state)
     cluster = np.repeat([0, 1, 2], [5, 4, 2])
     left = rng.integers(0, 11, 150)
     right = (left + rng.integers(1, 11, 150)) % 11
@@ -244,6 +248,8 @@ def small_boxes(make: Make, random_state: int = 0) -> CrowdRegions:
     table = made.data.to_dict()
     sides = (table[name] for name in ("x", "y", "width", "height", "label"))
     return CrowdRegions.from_arrays(*_text_ids(table["task"], table["worker"]), *sides)
+
+
 def small_texts(make: Make, random_state: int = 0) -> CrowdTexts:
     """Return 40 short texts by 4 of 7 workers each, with text ids."""
     rng = np.random.default_rng(random_state)
