@@ -14,9 +14,9 @@ from wisecrowd.audit.part import NotApplicable
 from wisecrowd.audit.sequence_agreement import measure_sequence_agreement
 from wisecrowd.audit.sequence_copies import find_sequence_copies, one_token_each
 from wisecrowd.audit.sequence_habits import HABITS, find_span_habits
-from wisecrowd.audit.sequence_spammers import find_sequence_spammers
 from wisecrowd.audit.sequence_view import sequence_view
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.families.tag_chains import TagChains, previous_tag
 from wisecrowd.metrics import krippendorff_alpha
 from wisecrowd.metrics.spans import span_table_scores
 
@@ -81,9 +81,10 @@ def test_nothing_is_reported_on_clean_crowds(seed):
 
 @pytest.mark.parametrize("name", SPAMMERS)
 def test_spammers_are_found_and_nobody_else(name):
-    report = find_sequence_spammers(with_spans(crowd(), ODD, SPAMMERS[name]))
-    assert [(one.id, one.affected) for one in report.findings()] == [(name, (ODD,))]
-    assert np.flatnonzero(report.accused).tolist() == [ODD]
+    data = with_spans(crowd(), ODD, SPAMMERS[name])
+    found = audit_crowd(data, parts=["spammers", "habits"])  # a spammer has no habits besides
+    assert [(one.id, one.affected) for one in found.findings] == [(name, (ODD,))]
+    assert np.flatnonzero(found["spammers"].accused).tolist() == [ODD]
 
 
 @pytest.mark.parametrize("name", ["short-spans", "long-spans", "split-spans", "type-confusion"])
@@ -119,13 +120,32 @@ def test_a_small_team_needs_a_rate_above_one_half():
     assert [one.affected for one in find_span_habits(data).findings()] == [(ODD,)]
 
 
-def test_the_view_does_not_use_the_worker_s_own_spans():
-    data = with_spans(crowd(), ODD, lambda own, length: [])
+def test_the_view_is_decoded_without_the_worker_s_own_tags():
+    data = crowd(n_tasks=12, n_workers=4, per_task=3)
+    unknown = np.full(int(data.token_pointer[-1]), -1)
+    model = TagChains(data, unknown, previous_tag(data.tag_scheme), variational=True)
+    run = model.run(60, 1e-3)
+    start, step = run.counts.expected()
     view = sequence_view(data)
-    mine = data.worker[view.consensus.sequence] == ODD
-    assert mine.sum() > 30
-    assert view.missed[mine].all()
-    assert not view.missed[~mine].all()
+    for e in range(data.n_annotations):
+        rest = replace(model, data=data.select_annotations(np.arange(data.n_annotations) != e))
+        evidence = model.kernels.evidence_without_own(
+            rest.labels, run.counts.tags, model.context.table, run.posterior.marginals
+        )
+        with np.errstate(divide="ignore"):
+            path = model.kernels.best_path(
+                evidence, data.token_pointer, np.log(start), np.log(step)
+            )
+        token = slice(*data.token_pointer[data.task[e] : data.task[e] + 2])
+        np.testing.assert_array_equal(view.path[slice(*data.pointer[e : e + 2])], path[token])
+    assert (view.others == 2).all()
+
+
+def test_large_data_are_decoded_in_blocks(monkeypatch):
+    data = crowd(n_tasks=12)
+    whole = sequence_view(data).path
+    monkeypatch.setattr("wisecrowd.audit.sequence_view.BLOCK", 50)
+    np.testing.assert_array_equal(sequence_view(data).path, whole)
 
 
 def test_one_label_per_task_is_said():
