@@ -165,6 +165,8 @@ class Request:
         declared = kind_of_columns(header)
         if declared is None or declared[0] not in all_kinds():
             return
+        if self.asked.get("label") in declared[1]:  # one of these columns is named as the label
+            return
         self.follow(declared[0], f"{' and '.join(declared[1])} make these {declared[0]}")
 
     def follow(self, kind: str, reason: str) -> None:
