@@ -52,11 +52,13 @@ def test_inspect_and_convert_do_not_refuse(cli, numbers, tmp_path):
     assert cli("convert", numbers, tmp_path / "plain.csv").code == 0
 
 
-def test_boxes_are_named(cli, table):
+def test_columns_of_boxes_declare_boxes(cli, table):
     path = table("boxes.csv", ["task", "worker", "x", "y", "width", "height"], [(1, 2, 3, 4, 5, 6)])
-    code, _, err = cli("aggregate", path)
-    assert code == 3
-    assert "look like boxes, which are not supported" in err
+    code, out, err = cli("aggregate", path)
+    assert code == 0
+    assert out.splitlines()[1].startswith("1,3,4,5,6,,")
+    assert "make these boxes" in err
+    assert cli("aggregate", path, "-m", "dawid-skene").code == 3
 
 
 def test_several_labels_per_task_are_refused(cli, table):

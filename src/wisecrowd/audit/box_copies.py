@@ -12,6 +12,7 @@ from wisecrowd.audit.box_view import BoxView, box_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.families.box_objects import BoxObjects
@@ -76,7 +77,8 @@ class CopyReport(Part):
             f"{int(self.copied.sum())} pairs among {len(ids)} workers ({describe_ids(ids)}) drew "
             f"exactly the same boxes, up to {share:.0%} of those of the objects that both drew, "
             "which is the score.",
-            "Count such workers once: leave all but one out with --exclude-workers.",
+            "Count such workers once: leave all but one out with "
+            + for_reader("exclude_workers.", "--exclude-workers."),
         )]  # fmt: skip
 
 

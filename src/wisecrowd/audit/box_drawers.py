@@ -12,6 +12,7 @@ from wisecrowd.audit.box_view import BoxView, box_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.families.dependence import benjamini_hochberg
@@ -78,16 +79,17 @@ class DrawerReport(Part):
         kinds = (
             ("draws-nothing", self.idle,
              "drew no box in any image, although the others drew some",
-             "Leave these workers out with --exclude-workers, and ask them whether their tool "
-             "worked."),
+             f"Leave these workers out with {for_reader('exclude_workers', '--exclude-workers')}, "
+             "and ask them whether their tool worked."),
             ("misses-objects", self.missing & ~self.idle,
              "drew less than half of the objects that a worker like the others would have drawn",
              "Show these workers examples of all objects to draw; box-em trusts their silence "
              "less than that of the others."),
             ("draws-phantoms", self.inventing,
              "drew more than three times as many boxes as is usual that hardly anybody else drew",
-             "Look at some of them (status phantom in --assignments): they are mistakes, or "
-             "objects that the others overlooked. Use box-em, which trusts such boxes less."),
+             "Look at some of them (status phantom in "
+             f"{for_reader('assignment_columns', '--assignments')}): they are mistakes, or objects "
+             "that the others overlooked. Use box-em, which trusts such boxes less."),
         )  # fmt: skip
         return [self._finding(*one) for one in kinds if one[1].any()]
 

@@ -14,6 +14,7 @@ from wisecrowd.audit.number_view import number_view
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.region_answers import SIDES
 from wisecrowd.core.regions import CrowdRegions
@@ -81,8 +82,8 @@ class SideReport(Part):
             f"{size[order[0]]:.0%} of the object on average, which is the score.".replace(
                 "shifted than those", "shifted against those"
             ),
-            "Show these workers examples of exact boxes; -p corners=gaussian-em estimates and "
-            "subtracts such biases.",
+            "Show these workers examples of exact boxes; "
+            f"{parameter('corners', 'gaussian-em')} estimates and subtracts such biases.",
         )  # fmt: skip
 
 

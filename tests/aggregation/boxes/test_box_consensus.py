@@ -66,6 +66,15 @@ def test_workers_are_judged_by_the_others():
     assert table["phantoms_per_image"].tolist() == [0, 0, 0, 1, 0]
 
 
+def test_nobody_confirms_his_own_box():
+    model = BoxConsensus().fit(image(("ann", 0, 0, 10, 10), n_seen=2))
+    assert model.box_share_.tolist() == [0.5]
+    assert model.phantoms_per_image_.tolist() == [1, 0]
+    assert model.n_judged_.tolist() == [0, 1]  # bob missed what the only other one drew
+    alone = BoxConsensus().fit(image(("ann", 0, 0, 10, 10), n_seen=1))
+    assert (alone.n_judged_.tolist(), alone.phantoms_per_image_.tolist()) == ([0], [0])
+
+
 def test_assignments_name_every_box_and_every_miss():
     boxes = [(w, 0, 0, 10, 10) for w in WORKERS[:3]] + [("dan", 50, 50, 10, 10)]
     data = image(*boxes)

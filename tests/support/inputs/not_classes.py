@@ -69,7 +69,8 @@ def _kind_cases() -> list[InputCase]:
         table_case("free text",
                    rejected("72 different values in 72 labels", "look like texts"), _texts()),
         table_case("boxes without a label",
-                   rejected("No column looks like the label", "look like boxes"), boxes),
+                   rejected("No column looks like the label", "look like boxes",
+                            shell=("CrowdRegions", "choose a method")), boxes),
         table_case("a side of boxes as the label", rejected("fractional", "look like boxes"), boxes,
                    options={"label": "x"}, arguments=("--label", "x")),
     ]  # fmt: skip
