@@ -84,7 +84,7 @@ def test_a_text_joins_the_slots_at_the_least_cost(seed):
     words, pointer = random_texts(3, seed, 5, 4)
     before, n_before = reference.slots_of_words(words, pointer, np.arange(2), np.array([0, 2]))
     known = slots_of(words, pointer, before, int(n_before[0]), [0, 1])
-    slot, n_slots = reference.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
+    slot, _ = reference.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
     places = sorted(set(slot[: pointer[2]].tolist()))  # slots of the first two texts
     assert len(places) == len(known)
     text = words[pointer[2] :].tolist()
