@@ -71,7 +71,7 @@ def test_the_same_seed_writes_the_same_folder(cli, kind, folder, tmp_path):
     [
         (["--type", "numbers", "-p", "biass=1"], "did you mean 'bias'"),
         (["--type", "sounds"], "type is 'sounds'"),
-        (["-p", "bias=1"], "-p is for --type ordered, numbers, pairs and sequences"),
+        (["-p", "bias=1"], "-p is for --type ordered, numbers, pairs"),
         (["--type", "pairs", "-p", "flips"], "not of the form NAME=VALUE"),
     ],
 )
