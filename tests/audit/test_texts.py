@@ -12,6 +12,7 @@ from wisecrowd.audit import audit_crowd
 from wisecrowd.audit.text_agreement import measure_text_agreement
 from wisecrowd.audit.text_copies import find_copied_texts
 from wisecrowd.audit.text_errors import find_text_errors
+from wisecrowd.audit.text_view import text_view
 from wisecrowd.core.texts import CrowdTexts
 
 
@@ -41,6 +42,21 @@ def test_honest_crowds_have_no_findings(seed):
     rates = {"substitute": 0.05 * (1 + seed), "drop": 0.04 * seed, "shared": 0.3 * seed}
     made = simulate.texts(80, 10, simulate.PerTask(4), mean_length=5, random_state=seed, **rates)
     assert list(audit_crowd(made.data).findings) == []
+
+
+def test_two_good_workers_who_agree_against_the_others_are_not_copies():
+    rates = {"substitute": 0.03, "drop": 0.03, "insert": 0.02}
+    made = simulate.texts(80, 6, simulate.PerTask(4), random_state=297, **rates)
+    assert not find_copied_texts(made.data).copied.any()
+    blind = replace(text_view(made.data), right=np.zeros(made.data.n_annotations, dtype=bool))
+    assert find_copied_texts(made.data, view=blind).copied.sum() == 3
+
+
+def test_a_text_that_is_repeated_now_and_then_is_no_finding():
+    texts = [f"text number {i}" for i in range(12) for _ in range(4)]
+    texts[0] = texts[4] = texts[8] = texts[12] = "not audible"
+    data = CrowdTexts.from_arrays(np.repeat(np.arange(12), 4), list("abcd") * 12, texts)
+    assert not find_text_errors(data).constant.any()
 
 
 def test_empty_texts_that_others_give_too_are_answers():

@@ -56,13 +56,42 @@ def test_slots_of_a_small_task(kernels):
     assert n_slots.tolist() == [4]
 
 
-@pytest.mark.parametrize("kernels", [reference, fast])
-def test_a_slot_without_a_word_of_an_earlier_text_may_be_left_out(kernels):
-    # b is new in the second text; the third leaves it out and changes c: one edit, not two.
-    words, pointer = np.array([0, 2, 0, 1, 2, 0, 5], np.int32), np.array([0, 2, 5, 7])
-    slot, n_slots = kernels.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
-    assert slot.tolist() == [0, 2, 0, 1, 2, 0, 2]
-    assert n_slots.tolist() == [3]
+def least_cost(slots, text):
+    """Return the least cost of aligning a text with slots, each a set of words; None is nothing."""
+    if not slots:
+        return len(text)
+    first, rest = slots[0], slots[1:]
+    costs = [least_cost(rest, text) + (None not in first)]
+    if text:
+        costs.append(least_cost(rest, text[1:]) + (text[0] not in first))
+        costs.append(least_cost(slots, text[1:]) + 1)
+    return min(costs)
+
+
+def slots_of(words, pointer, slot, n_slots, texts):
+    """Return the words of each slot, and None where a text has none."""
+    found = [set() for _ in range(n_slots)]
+    for e in texts:
+        own = slice(pointer[e], pointer[e + 1])
+        given = dict(zip(slot[own].tolist(), words[own].tolist(), strict=True))
+        for place, held in enumerate(found):
+            held.add(given.get(place))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_text_joins_the_slots_at_the_least_cost(seed):
+    words, pointer = random_texts(3, seed, 5, 4)
+    before, n_before = reference.slots_of_words(words, pointer, np.arange(2), np.array([0, 2]))
+    known = slots_of(words, pointer, before, int(n_before[0]), [0, 1])
+    slot, _ = reference.slots_of_words(words, pointer, np.arange(3), np.array([0, 3]))
+    places = sorted(set(slot[: pointer[2]].tolist()))  # slots of the first two texts
+    assert len(places) == len(known)
+    text = words[pointer[2] :].tolist()
+    given = dict(zip(slot[pointer[2] :].tolist(), text, strict=True))
+    cost = sum(given.get(place) not in held for place, held in zip(places, known, strict=True))
+    cost += len(set(given) - set(places))
+    assert cost == least_cost(known, text)
 
 
 def test_kernels_agree_and_keep_the_order_of_words():
