@@ -32,7 +32,7 @@ def changed(data: CrowdMasks, worker: int, move) -> CrowdMasks:
 
 
 def test_the_view_by_brute_force():
-    data = crowd(miss=0.4)
+    data = crowd(miss=0.5, n_objects=1)
     view = mask_view(data)
     for e in range(data.n_annotations):
         others = [o for o in np.flatnonzero(data.task == data.task[e]).tolist() if o != e]

@@ -7,6 +7,7 @@ import pytest
 from scipy.ndimage import binary_dilation
 
 from wisecrowd.core.run_lengths import (
+    Runs,
     canonical,
     compressed,
     counts_of,
@@ -71,6 +72,12 @@ def test_runs_of_several_images():
         for i, image in enumerate(images):
             found = dense_mask(wide[ends[i] : ends[i + 1]], height[i], width[i])
             assert np.array_equal(found, binary_dilation(image, np.ones(2 * (2 * rim[i] + 1,))))
+
+
+def test_runs_that_touch_are_joined_within_an_image():
+    runs = Runs(np.array([0, 0, 1]), np.array([2, 0, 0]), np.array([4, 2, 3]))
+    joined, _ = joined_runs(runs, np.array([4, 5]))
+    assert [part.tolist() for part in joined] == [[0, 1], [0, 0], [4, 3]]
 
 
 def test_runs_of_length_zero_are_merged():

@@ -51,7 +51,7 @@ def test_labels_of_patterns_are_the_pixels_of_the_masks():
 def test_means_of_patterns_are_those_of_the_pixels():
     data = crowd()
     part = data.select_annotations(data.worker != 0)
-    model, patterns = MaskVote().fit(part), MaskPatterns.of(data)
+    model, patterns = MaskEM().fit(part), MaskPatterns.of(data)
     found = pattern_means(patterns, model)
     for i, task in enumerate(data.tasks.tolist()):
         pixels = model.pixel_probabilities(task).ravel(order="F")

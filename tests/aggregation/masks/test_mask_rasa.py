@@ -1,4 +1,4 @@
-"""MaskRasa: one iteration by hand."""
+"""MaskRasa and MaskVote by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from wisecrowd.aggregation import MaskRasa
+from wisecrowd.aggregation import MaskRasa, MaskVote
 from wisecrowd.core.masks import CrowdMasks
 
 
@@ -20,6 +20,12 @@ def test_one_iteration_by_hand():
     assert model.worker_weight_[:3] == pytest.approx(weight / weight.mean())
     share = weight[2] / weight.sum()
     assert model.pixel_probabilities("i")[2, 4] == pytest.approx(share)
+
+
+def test_a_tie_of_votes_is_inside():
+    model = MaskVote().fit((["i", "i"], ["ann", "bob"], [np.eye(4), np.ones((4, 4))]))
+    assert model.area_.tolist() == [16]
+    assert model.pixel_probabilities("i")[0, 1] == 0.5
 
 
 def test_careless_workers_get_less_weight():
