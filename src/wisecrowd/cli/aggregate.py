@@ -114,11 +114,12 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
         raise ParameterError("--calibrate needs known numbers to widen intervals; give --gold.")
     if issubclass(model._kind().answers, ClassAnswers):
         return
-    if asked.exports.places() or (asked.calibrate and model.takes != NUMBERS):
+    if asked.exports.soft_labels is not None or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
-            f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
-            f"{model.takes}; leave them out."
+            f"--calibrate and --soft-labels are for classes, and {method} takes {model.takes}; "
+            "leave them out."
         )
+    asked.exports.check_kind(model.takes, method)
 
 
 def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:
@@ -152,10 +153,12 @@ def _write(
 ) -> None:
     """Write the method and the tables; tables without a file go to standard output."""
     from wisecrowd.cli.outputs import give_json, write_result
+    from wisecrowd.io.span_texts import add_texts
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
-    tables = {"labels": _task_table(model, asked.soft), "workers": model.worker_columns()}
+    main = add_texts(_task_table(model, asked.soft), labels)
+    tables = {"labels": main, "workers": model.worker_columns()}
     with together():
         if asked.save is not None:
             model.save(asked.save)

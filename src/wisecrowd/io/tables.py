@@ -23,8 +23,10 @@ from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, 
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.platforms.several_choices import close_choices
 from wisecrowd.io.selection import Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.io.span_texts import with_texts
 from wisecrowd.io.writing import write_table as write_table
 
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
@@ -161,6 +163,8 @@ def read(
         workers=workers,
         duplicates=duplicates,
     )
+    if request.inventory.texts:
+        data = with_texts(data, request.inventory.texts)
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
 
 
@@ -203,6 +207,11 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             raise nobody_left(sources[0].name)
         values, row_names = keep_rows(values, kept), _renumbered(row_names, kept)
         request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
+    answered = close_choices(values, request)
+    if answered is not None:
+        if not answered.any():
+            raise _no_rows(sources, request)
+        values, row_names = keep_rows(values, answered), _renumbered(row_names, answered)
     _leave_out_empty(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),
