@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
 LABELS = "labels"
 _CLASSES = 12  # maximum number of classes to list
+_NOUNS = {name: name for name in ("numbers", "pairs", "rankings", "sets", "texts")} | {
+    "sequences": "annotations", "boxes": "annotations",
+}  # fmt: skip
+_WHOLE_TASK = ("sequences", "boxes", "sets", "texts")
+_MARKS = {"sequences": "spans", "boxes": "boxes"}
+_OUTPUTS = {"sequences": "spans.csv", "sets": "sets.csv", "boxes": "boxes.csv",
+            "texts": "texts.csv", "pairs": "ranking.csv", "numbers": "numbers.csv"}  # fmt: skip
 
 
 @command
@@ -53,23 +61,43 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
     ]
     if len(seen.questions) > 1 or not seen.n_labels:
         facts.append(("questions", f"{len(seen.questions)}; choose one with --label NAME"))
-        facts += [("", f"{question.name!r}: {_sizes(question)}") for question in seen.questions]
-        return facts + _left_out(seen)
+        facts += [("", f"{_named(question)}: {_sizes(question)}") for question in seen.questions]
+        return facts + _left_out(seen) + _command(seen)
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
+    per = _NOUNS.get(seen.type, "labels") if seen.type in _WHOLE_TASK else "labels"
     models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
         ("type", seen.type if seen.type != LABELS else ""),
-        ("content", f"{_sizes(seen.questions[0])}; {per_task} labels per task{models}"),
+        ("content", f"{_sizes(seen.questions[0])}; {per_task} {per} per task{models}"),
         ("classes", _listed(seen.classes or {}, ordered=seen.type != LABELS)),
         ("numbers", ", ".join(f"{name} {value:g}" for name, value in (seen.numbers or {}).items())),
         ("pairs", _compared(seen.pairs) if seen.pairs else ""),
         ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
         ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
         *_left_out(seen),
+        *_command(seen),
     ]
+
+
+def _named(question: Question) -> str:
+    """Return the name of a question, with its type if it is not that of classes."""
+    return repr(question.name) + (f" ({question.type})" if question.type != LABELS else "")
+
+
+def _command(seen: Inspection) -> list[tuple[str, str]]:
+    """Return the command that aggregates an export; with several questions, the first of them."""
+    from wisecrowd.io.platforms import PLATFORMS
+
+    asked = [question for question in seen.questions if question.n_labels]
+    if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS:
+        return []
+    chosen = ["--label", asked[0].name] if len(seen.questions) > 1 else []
+    words = ["wisecrowd", "aggregate", seen.files[0], *chosen]
+    output = _OUTPUTS.get(asked[0].type, "labels.csv")
+    return [("command", f"{shlex.join(words)} -o {output}")]
 
 
 def _left_out(seen: Inspection) -> list[tuple[str, str]]:
@@ -85,12 +113,15 @@ def _column(role: str, name: str) -> str:
 
 
 def _sizes(question: Question) -> str:
-    noun = question.type if question.type in ("numbers", "pairs") else "labels"
+    noun = _NOUNS.get(question.type, "labels")
     named = {
         LABELS: f", {question.n_classes} classes",
         "ordered": f", {question.n_classes} ordered classes",
+        "sets": f", {question.n_classes} classes",
         "pairs": f", {question.n_items} items",
     }.get(question.type, "")
+    if question.type in ("sequences", "boxes"):
+        named = f", {question.n_marks} {_MARKS[question.type]}, {question.n_classes} types"
     return (
         f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
         f"{named}"

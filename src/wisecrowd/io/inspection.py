@@ -17,6 +17,7 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.outcomes import LEFT, TIE
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
@@ -30,7 +31,7 @@ _QUESTIONS = 50  # at most this many are counted
 
 @dataclass(frozen=True)
 class Question:
-    """The labels of one question, of the kind ``type``."""
+    """The labels of one question, of the kind ``type``; ``n_marks`` counts spans or boxes."""
 
     name: str
     n_labels: int
@@ -39,6 +40,7 @@ class Question:
     n_classes: int = 0
     n_items: int = 0
     type: str = LABELS
+    n_marks: int = 0
 
 
 @dataclass(frozen=True)
@@ -242,9 +244,13 @@ def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
 
 def _question(name: str, data: Annotations) -> Question:
     sizes = {kind: len(ids) for kind, ids in data.vocabularies().items()}
+    n_classes, n_marks = sizes.get("classes", 0), 0
+    if isinstance(data, CrowdSequences):
+        spans = data.tag_scheme.spans(data.tags, data.pointer)
+        n_classes, n_marks = len(data.tag_scheme.types), len(spans.start)
     return Question(
-        name, data.n_annotations, data.n_tasks, data.n_workers, sizes.get("classes", 0),
-        sizes.get("items", 0), kind_of(data).name,
+        name, data.n_annotations, data.n_tasks, data.n_workers, n_classes,
+        sizes.get("items", 0), kind_of(data).name, n_marks,
     )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def note_nothing_marked(count: int, request: Request) -> None:
     """Report how many annotations without an answer count as "nothing"."""
     if count:
         request.note(
-            f"{count} finished annotations have no answer to this question and count as nothing "
+            f"{count} finished annotations without an answer to this question count as nothing "
             "marked"
         )
 
