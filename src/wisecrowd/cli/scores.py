@@ -38,6 +38,10 @@ HEADINGS = {
     "span_recall": "span recall",
     "relaxed_f1": "relaxed F1",
     "token_accuracy": "token accuracy",
+    "word_accuracy": "word accuracy",
+    "word_error_rate": "WER",
+    "character_error_rate": "CER",
+    "exact_texts": "exact texts",
 }
 
 

@@ -33,9 +33,12 @@ from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
+from wisecrowd.core.text_answers import TextAnswers
+from wisecrowd.core.texts import CrowdTexts
 
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
+TEXTS = "texts"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -206,6 +209,16 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
+    ),
+    TEXTS: Kind(
+        name=TEXTS,
+        container=CrowdTexts,
+        answers=TextAnswers,
+        methods="wisecrowd.aggregation.texts",
+        default_method="rover",
+        scorer="wisecrowd.inference.scorers:TextScorer",
+        example="wisecrowd.testing.crowds:small_texts",
+        symmetries=symmetries.TEXTS,
     ),
 }
 

@@ -17,6 +17,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.texts import CrowdTexts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +109,17 @@ def _types_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     return found | {name: learned[name] for name in ("worker_accuracy_", "span_recall_")}
 
 
+def _in_capitals(data: CrowdTexts) -> CrowdTexts:
+    capitals = np.empty(data.n_annotations, dtype=object)
+    capitals[:] = [text.upper() for text in data.text.tolist()]
+    return replace(data, text=capitals)
+
+
+def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("confidence_", "n_words_", "word_confidence_", "error_rate_", "worker_weight_")
+    return {name: learned[name] for name in kept}
+
+
 CLASSES = (
     Symmetry(name="reversing the classes", change=_reverse_classes, expected=_reversed_results),
 )
@@ -122,3 +134,4 @@ PAIRS = (
 )
 RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),)
 SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
+TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)

@@ -26,6 +26,8 @@ from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import span_scores
 from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.core.text_columns import known_texts
+from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.inference.held_out_labels import (
     HeldOutScore,
     ScoringPlan,
@@ -34,6 +36,7 @@ from wisecrowd.inference.held_out_labels import (
 )
 from wisecrowd.inference.held_out_numbers import held_out_number_score
 from wisecrowd.inference.held_out_tags import held_out_tag_score
+from wisecrowd.inference.held_out_texts import held_out_text_score
 from wisecrowd.inference.held_out_votes import N_FOLDS as VOTE_FOLDS
 from wisecrowd.inference.held_out_votes import held_out_votes
 from wisecrowd.metrics.against_truth import (
@@ -45,6 +48,7 @@ from wisecrowd.metrics.against_truth import (
 )
 from wisecrowd.metrics.numeric import correlation, coverage, mean_absolute_error, r2_score, rmse
 from wisecrowd.metrics.ranking import kendall_tau, pair_accuracy
+from wisecrowd.metrics.texts import edit_distance, text_scores
 
 NEAR_BEST = "near best: the difference from the best score is at most its own standard error"
 Floats = NDArray[np.float64]
@@ -278,6 +282,47 @@ class SequenceScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the share of tokens with the same tag."""
         return float(np.mean(one.path_ == other.path_))
+
+
+class TextScorer:
+    """Scores of methods that take texts."""
+
+    with_truth: ClassVar[tuple[str, ...]] = (
+        "word_accuracy", "word_error_rate", "character_error_rate", "exact_texts",
+    )  # fmt: skip
+    claims: ClassVar[tuple[str, ...]] = ("accuracy_expected",)
+    explanations: ClassVar[tuple[str, ...]] = (
+        "held-out score: mean share of words in which answers that were hidden from the fit agree "
+        "with its text; higher is better; ± SE is its standard error over tasks",
+        NEAR_BEST,
+        "expected accuracy: mean expected share of right words, the method's own claim",
+    )
+
+    def match(self, truth: Any, data: CrowdTexts) -> Any:
+        """Return the true texts of tasks, None where unknown."""
+        return None if truth is None else known_texts(truth, data)
+
+    def score(self, model: Any, truth: Any) -> dict[str, float]:
+        """Return the error rates of the texts."""
+        rows = np.array([one is not None for one in truth.tolist()])
+        return text_scores(truth[rows], model.texts_[rows])
+
+    def plan(self, data: CrowdTexts) -> ScoringPlan:
+        """Return the texts to hide, in folds."""
+        return scoring_plan(data)
+
+    def score_held_out(self, fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:
+        """Return the agreement with hidden texts, with their tasks as groups."""
+        return held_out_text_score(lambda visible: fit(visible).texts_, plan)
+
+    def claim(self, model: Any, data: CrowdTexts) -> dict[str, float]:
+        """Return the mean expected share of right words."""
+        labelled = data.labels_per_task > 0
+        return {"accuracy_expected": float(np.mean(model.confidence_[labelled]))}
+
+    def agreement(self, one: Any, other: Any) -> float:
+        """Return the mean share of words that agree."""
+        return 1 - edit_distance(one.texts_, other.texts_)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,8 @@ from types import ModuleType
 
 COMPILE_FROM = 100_000  # annotations; below this, compiling costs more time than it saves
 KERNELS = {
+    ("alignment", "fast"): "wisecrowd.kernels.alignment.fast",
+    ("alignment", "reference"): "wisecrowd.kernels.alignment.reference",
     ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
     ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
     ("comparisons", "fast"): "wisecrowd.kernels.comparisons.fast",

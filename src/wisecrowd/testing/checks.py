@@ -22,6 +22,7 @@ from wisecrowd.testing import (
     prior_checks,
     refitting,
     sequence_checks,
+    text_checks,
 )
 from wisecrowd.testing.foundation import Check, maker
 
@@ -100,6 +101,7 @@ MODULES = {
     "numbers": number_checks,
     "pairs": pair_checks,
     "sequences": sequence_checks,
+    "texts": text_checks,
 }
 
 

@@ -14,6 +14,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.simulate import (
     ClassExperts,
     Dense,
@@ -200,6 +201,29 @@ def _mistagged(rng: np.random.Generator, truth: list[str], skill: float) -> list
         if rng.random() > skill:
             tags[t] = "O" if rng.random() < 0.6 else tag.replace("LOC", "PER")
     return tags
+
+
+def small_texts(make: Make, random_state: int = 0) -> CrowdTexts:
+    """Return 40 short texts by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(random_state)
+    task, worker = _who_labels_what(rng)
+    known = [f"{a}{b}{c}" for a in "bdgkm" for b in "aeou" for c in ("", "n", "rt")]
+    truth = [rng.choice(known, int(rng.integers(2, 8))).tolist() for _ in range(40)]
+    skill = rng.uniform(0.6, 0.95, 7)
+    pairs = zip(task.tolist(), worker.tolist(), strict=True)
+    texts = [_miswritten(rng, truth[i], known, skill[j]) for i, j in pairs]
+    return CrowdTexts.from_arrays(*_text_ids(task, worker), np.array(texts, dtype=object))
+
+
+def _miswritten(rng: np.random.Generator, truth: list[str], known: list[str], skill: float) -> str:
+    """Return a text of a worker who drops words, doubles them and takes them for others."""
+    words: list[str] = []
+    for word in truth:
+        what = rng.random() if rng.random() > skill else 1.0
+        words += [str(rng.choice(known))] if what < 0.6 else [] if what < 0.8 else [word]
+        words += [word] if 0.8 <= what < 1.0 else []
+    text = " ".join(words)
+    return text.capitalize() + "." if rng.random() < 0.5 else text
 
 
 def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

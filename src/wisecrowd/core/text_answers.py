@@ -1,0 +1,124 @@
+"""TextAnswers: the text of every task, and the probability of each of its words."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.answers import Answers, Columns, Learned
+from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.text_columns import known_texts
+from wisecrowd.core.text_words import written
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TextAnswers(Answers):
+    """One text per task, and how probable its words are.
+
+    Attributes
+    ----------
+    words : (n_words,) str
+        Words as they are written, with the space that follows, one task after the other.
+    n_words : (n_tasks,) int64
+    word_confidence : (n_words,) float64
+        Probability that each word is right.
+    confidence : (n_tasks,) float64
+        Expected share of right words; of an empty text, the probability that it is right.
+    """
+
+    words: NDArray[np.object_]
+    n_words: Ints
+    word_confidence: Floats
+    confidence: Floats
+
+    shown: ClassVar[tuple[str, ...]] = ("text", "confidence")
+    saves: ClassVar[Mapping[str, Saved]] = {
+        "confidence_": SavedArray("N", "probability"),
+        "texts_": SavedArray("N", "label"),
+        "words_": SavedArray("*", "label"),
+        "n_words_": SavedArray("N", "count"),
+        "word_confidence_": SavedArray("*", "probability"),
+        "error_rate_": SavedArray("J", "probability"),
+        "worker_weight_": SavedArray("J", "amount"),
+        "compared_words_": SavedArray("J", "amount"),
+    }
+
+    @classmethod
+    def of_fit(cls, learned: Learned, rows: NDArray[np.integer[Any]]) -> Self:
+        """Return the answers that a fit has published, for some of its tasks."""
+        count = learned["n_words_"][rows]
+        begin = np.append(0, np.cumsum(learned["n_words_"]))[rows]
+        new = np.append(0, np.cumsum(count))
+        place = np.repeat(begin - new[:-1], count) + np.arange(new[-1])
+        return cls(
+            learned["words_"][place], count, learned["word_confidence_"][place],
+            learned["confidence_"][rows],
+        )  # fmt: skip
+
+    def texts(self) -> NDArray[np.object_]:
+        """Return (n_tasks,) texts."""
+        forms, ends = self.words.tolist(), np.append(0, np.cumsum(self.n_words)).tolist()
+        found = np.empty(len(self.n_words), dtype=object)
+        found[:] = [written(forms[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return found
+
+    def attributes(self, known: Learned) -> dict[str, Any]:
+        """Return texts, words and their probabilities."""
+        return {
+            "texts_": self.texts(), "words_": self.words, "n_words_": self.n_words,
+            "word_confidence_": self.word_confidence, "confidence_": self.confidence,
+        }  # fmt: skip
+
+    def score(self, truth: Any, data: Any, known: Learned) -> float:
+        """Return 1 less the word error rate on the tasks with a truth."""
+        metrics = importlib.import_module("wisecrowd.metrics.texts")  # of a layer above
+        wanted = known_texts(truth, data)
+        rows = np.array([one is not None for one in wanted.tolist()])
+        rate: float = metrics.word_error_rate(wanted[rows], self.texts()[rows])
+        return 1.0 - rate
+
+    @classmethod
+    def task_columns(cls, learned: Learned) -> Columns:
+        """Return the text, the expected share of right words, and the number of words."""
+        return {
+            "text": learned["texts_"], "confidence": learned["confidence_"],
+            "n_words": learned["n_words_"],
+        }  # fmt: skip
+
+    @classmethod
+    def main_columns(cls, learned: Learned) -> Columns:
+        """Return one row per task: its id, text and confidence."""
+        return {
+            "task": learned["tasks_"], "text": learned["texts_"],
+            "confidence": learned["confidence_"],
+        }  # fmt: skip
+
+    @classmethod
+    def worker_columns(cls, learned: Learned) -> Columns:
+        """Return the error rate against the answers, the weight and the words compared."""
+        return {
+            "error_rate": learned["error_rate_"], "weight": learned["worker_weight_"],
+            "words": learned["compared_words_"],
+        }  # fmt: skip
+
+    @classmethod
+    def counts(cls, learned: Learned) -> dict[str, int]:
+        """Return the number of words."""
+        return {"words": int(learned["n_words_"].sum())}
+
+    @classmethod
+    def fault(cls, learned: Learned) -> str:
+        """Describe an inconsistency between texts and words, or return ""."""
+        n_words = int(learned["n_words_"].sum())
+        if len(learned["words_"]) != n_words or len(learned["word_confidence_"]) != n_words:
+            return "words_ and word_confidence_ do not have one entry per word"
+        texts = cls.of_fit(learned, np.arange(len(learned["n_words_"]))).texts()
+        return "" if np.array_equal(texts, learned["texts_"]) else "texts_ are not made of words_"

@@ -1,0 +1,1 @@
+"""Edit distances of texts and alignments of several texts, word by word."""
