@@ -48,12 +48,13 @@ def inspect(
     if as_json:
         print_json(seen.to_dict())
         return
-    lines = [f"{name:<10}{value}" for name, value in _facts(seen) if value]
+    lines = [f"{name:<10}{value}" for name, value in _facts(seen, source.label, type) if value]
     print_text("\n".join(harmless(line) for line in lines) + "\n")
 
 
-def _facts(seen: Inspection) -> list[tuple[str, str]]:
+def _facts(seen: Inspection, label: str | None, type: str | None) -> list[tuple[str, str]]:
     """Return the description as (name, sentence) pairs, without empty ones."""
+    command = _command(seen, label, type)
     files = seen.files
     facts = [
         ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),
@@ -62,7 +63,7 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
     if len(seen.questions) > 1 or not seen.n_labels:
         facts.append(("questions", f"{len(seen.questions)}; choose one with --label NAME"))
         facts += [("", f"{_named(question)}: {_sizes(question)}") for question in seen.questions]
-        return facts + _left_out(seen) + _command(seen)
+        return facts + _left_out(seen) + command
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
     per = _NOUNS.get(seen.type, "labels") if seen.type in _WHOLE_TASK else "labels"
@@ -78,7 +79,7 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
         ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
         ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
         *_left_out(seen),
-        *_command(seen),
+        *command,
     ]
 
 
@@ -87,15 +88,17 @@ def _named(question: Question) -> str:
     return repr(question.name) + (f" ({question.type})" if question.type != LABELS else "")
 
 
-def _command(seen: Inspection) -> list[tuple[str, str]]:
+def _command(seen: Inspection, label: str | None, type: str | None) -> list[tuple[str, str]]:
     """Return the command that aggregates an export; with several questions, the first of them."""
     from wisecrowd.io.platforms import PLATFORMS
 
     asked = [question for question in seen.questions if question.n_labels]
     if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS:
         return []
-    chosen = ["--label", asked[0].name] if len(seen.questions) > 1 else []
-    words = ["wisecrowd", "aggregate", seen.files[0], *chosen]
+    label = asked[0].name if len(seen.questions) > 1 else label
+    words = ["wisecrowd", "aggregate", seen.files[0]]
+    words += [] if label is None else ["--label", label]
+    words += [] if type is None else ["--type", type]
     output = _OUTPUTS.get(asked[0].type, "labels.csv")
     return [("command", f"{shlex.join(words)} -o {output}")]
 
