@@ -30,6 +30,9 @@ from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.set_answers import SetAnswers
+from wisecrowd.core.set_truth import set_prior
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.settings import current_settings, with_settings
 from wisecrowd.core.symmetries import Symmetry
 from wisecrowd.core.task_prior import as_start, class_prior
@@ -39,6 +42,7 @@ from wisecrowd.core.texts import CrowdTexts
 LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
 TEXTS = "texts"
+SETS = "sets"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -219,6 +223,17 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:TextScorer",
         example="wisecrowd.testing.crowds:small_texts",
         symmetries=symmetries.TEXTS,
+    ),
+    SETS: Kind(
+        name=SETS,
+        container=CrowdSets,
+        answers=SetAnswers,
+        methods="wisecrowd.aggregation.sets",
+        default_method="shared-two-coin",
+        prior=set_prior,
+        scorer="wisecrowd.inference.scorers:SetScorer",
+        example="wisecrowd.testing.crowds:small_sets",
+        symmetries=symmetries.SETS,
     ),
 }
 

@@ -17,6 +17,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
 
 
@@ -120,6 +121,20 @@ def _same_words(learned: Mapping[str, Any]) -> dict[str, Any]:
     return {name: learned[name] for name in kept}
 
 
+def _reverse_members(data: CrowdSets) -> CrowdSets:
+    """Return the sets with the classes in reverse order; members stay ascending."""
+    last = np.int32(data.n_classes - 1)
+    place = (data.pointer[:-1] + data.pointer[1:] - 1)[data.annotation]
+    return replace(data, members=last - data.members[place - np.arange(len(data.members))])
+
+
+def _members_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    rates = ("probas_", "sensitivity_", "false_alarm_")
+    found = {name: learned[name][:, ::-1] for name in rates if name in learned}
+    kept = ("worker_accuracy_", "worker_sensitivity_", "worker_false_alarm_", "set_size_")
+    return found | {name: learned[name] for name in kept}
+
+
 CLASSES = (
     Symmetry(name="reversing the classes", change=_reverse_classes, expected=_reversed_results),
 )
@@ -135,3 +150,6 @@ PAIRS = (
 RANKINGS = (Symmetry(name="reversing the items", change=_reverse_ranked, expected=_items_reversed),)
 SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expected=_types_reversed),)
 TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)
+SETS = (
+    Symmetry(name="reversing the classes", change=_reverse_members, expected=_members_reversed),
+)

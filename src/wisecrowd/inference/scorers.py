@@ -24,6 +24,9 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.set_scores import SET_SCORES, set_scores
+from wisecrowd.core.set_truth import KnownSets, known_sets
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.span_errors import span_scores
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.core.text_columns import known_texts
@@ -35,6 +38,7 @@ from wisecrowd.inference.held_out_labels import (
     scoring_plan,
 )
 from wisecrowd.inference.held_out_numbers import held_out_number_score
+from wisecrowd.inference.held_out_sets import held_out_set_score
 from wisecrowd.inference.held_out_tags import held_out_tag_score
 from wisecrowd.inference.held_out_texts import held_out_text_score
 from wisecrowd.inference.held_out_votes import N_FOLDS as VOTE_FOLDS
@@ -323,6 +327,46 @@ class TextScorer:
     def agreement(self, one: Any, other: Any) -> float:
         """Return the mean share of words that agree."""
         return 1 - edit_distance(one.texts_, other.texts_)
+
+
+class SetScorer:
+    """Scores of methods that take sets of classes."""
+
+    with_truth: ClassVar[tuple[str, ...]] = (*SET_SCORES, "log_loss")
+    claims: ClassVar[tuple[str, ...]] = ("hamming_expected",)
+    explanations: ClassVar[tuple[str, ...]] = (
+        "held-out score: mean log-probability of sets that were hidden from the fit, given by one "
+        "common model of workers; higher is better; ± SE is its standard error over tasks",
+        NEAR_BEST,
+        "expected Hamming loss: expected share of wrong decisions about single classes, the "
+        "method's own claim, often too low",
+    )
+
+    def match(self, truth: Any, data: CrowdSets) -> KnownSets | None:
+        """Return the true sets of tasks."""
+        return None if truth is None else known_sets(truth, data)
+
+    def score(self, model: Any, truth: KnownSets) -> dict[str, float]:
+        """Return the scores of sets and probabilities."""
+        return set_scores(truth, model.chosen_, model.probas_)
+
+    def plan(self, data: CrowdSets) -> ScoringPlan:
+        """Return the sets to hide, in folds."""
+        return scoring_plan(data)
+
+    def score_held_out(self, fit: MakeFit, plan: ScoringPlan) -> HeldOutScore:
+        """Return the log-probabilities of hidden sets, with their tasks as groups."""
+        return held_out_set_score(lambda visible: fit(visible).probas_, plan)
+
+    def claim(self, model: Any, data: CrowdSets) -> dict[str, float]:
+        """Return the expected share of wrong decisions about single classes."""
+        p = model.probas_[data.labels_per_task > 0]
+        wrong = np.where(model.chosen_[data.labels_per_task > 0], 1 - p, p)
+        return {"hamming_expected": float(np.mean(wrong))}
+
+    def agreement(self, one: Any, other: Any) -> float:
+        """Return the share of tasks with the same set."""
+        return float(np.mean(one.labels_ == other.labels_))
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.simulate import (
     ClassExperts,
@@ -178,6 +179,21 @@ def small_sequences(make: Make, random_state: int = 0) -> CrowdSequences:
     classes = ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     return CrowdSequences.from_arrays(
         *_text_ids(task, worker), np.array(texts, dtype=object), classes=classes
+    )
+
+
+def small_sets(make: Make, random_state: int = 0) -> CrowdSets:
+    """Return 40 tasks with sets of four classes by 4 of 7 workers each, with text ids."""
+    rng = np.random.default_rng(random_state)
+    task, worker = _who_labels_what(rng)
+    prototypes = np.array([[0.9, 0.8, 0.1, 0.05], [0.1, 0.2, 0.7, 0.3]])
+    truth = rng.random((40, 4)) < prototypes[(rng.random(40) < 0.4).astype(int)]
+    rates = np.stack([rng.uniform(0.0, 0.3, (7, 4)), rng.uniform(0.6, 0.95, (7, 4))])
+    chance = np.where(truth[task], rates[1][worker], rates[0][worker])
+    names = np.array(class_names(4), dtype=object)
+    texts = ["|".join(names[own]) for own in rng.random((160, 4)) < chance]
+    return CrowdSets.from_arrays(
+        *_text_ids(task, worker), np.array(texts, dtype=object), classes=names.tolist()
     )
 
 
