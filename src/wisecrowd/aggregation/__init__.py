@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 
 
 # Folders of the other kinds, each with LOCATIONS of its own.
-FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "texts", "sets")
+FOLDERS = ("ordered", "numbers", "pairs", "rankings", "sequences", "texts", "sets", "boxes")
 
 
 def _locations() -> dict[str, str]:

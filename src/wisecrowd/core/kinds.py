@@ -27,6 +27,8 @@ from wisecrowd.core.ordered_answers import OrderedAnswers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.region_answers import RegionAnswers
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequence_answers import SequenceAnswers
 from wisecrowd.core.sequence_truth import sequence_prior
 from wisecrowd.core.sequences import CrowdSequences
@@ -43,6 +45,7 @@ LABELS, NUMBERS, PAIRS, RANKINGS = "labels", "numbers", "pairs", "rankings"
 SEQUENCES = "sequences"
 TEXTS = "texts"
 SETS = "sets"
+BOXES = "boxes"
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -234,6 +237,16 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SetScorer",
         example="wisecrowd.testing.crowds:small_sets",
         symmetries=symmetries.SETS,
+    ),
+    BOXES: Kind(
+        name=BOXES,
+        container=CrowdRegions,
+        answers=RegionAnswers,
+        methods="wisecrowd.aggregation.boxes",
+        default_method="box-consensus",
+        scorer="wisecrowd.inference.box_scorer:BoxScorer",
+        example="wisecrowd.testing.crowds:small_boxes",
+        symmetries=symmetries.BOXES,
     ),
 }
 

@@ -16,6 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
@@ -135,6 +136,34 @@ def _members_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
     return found | {name: learned[name] for name in kept}
 
 
+def _move_images(data: CrowdRegions) -> CrowdRegions:
+    boxes = 2.0 * data.boxes
+    boxes[:, :2] += 30.0
+    return replace(data, boxes=boxes)
+
+
+def _moved_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    boxes = 2.0 * learned["boxes_"]
+    boxes[:, :2] += 30.0
+    return {"boxes_": boxes, **_same_boxes(learned)}
+
+
+def _same_boxes(learned: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("box_confidence_", "n_boxes_", "detection_rate_", "phantoms_per_image_", "worker_iou_",
+            "side_bias_")  # fmt: skip
+    return {name: learned[name] for name in kept}
+
+
+def _reverse_box_classes(data: CrowdRegions) -> CrowdRegions:
+    return replace(data, label=(data.n_classes - 1 - data.label).astype(np.int32))
+
+
+def _box_classes_reversed(learned: Mapping[str, Any]) -> dict[str, Any]:
+    last = len(learned["classes_"]) - 1
+    return {"box_label_": last - learned["box_label_"], "boxes_": learned["boxes_"],
+            **_same_boxes(learned)}  # fmt: skip
+
+
 CLASSES = (
     Symmetry(name="reversing the classes", change=_reverse_classes, expected=_reversed_results),
 )
@@ -152,4 +181,10 @@ SEQUENCES = (Symmetry(name="reversing the types", change=_reverse_types, expecte
 TEXTS = (Symmetry(name="writing in capitals", change=_in_capitals, expected=_same_words),)
 SETS = (
     Symmetry(name="reversing the classes", change=_reverse_members, expected=_members_reversed),
+)
+BOXES = (
+    Symmetry(name="shift and scale of images", change=_move_images, expected=_moved_boxes),
+    Symmetry(
+        name="reversing the classes", change=_reverse_box_classes, expected=_box_classes_reversed
+    ),
 )

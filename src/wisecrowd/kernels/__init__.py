@@ -15,6 +15,8 @@ KERNELS = {
     ("alignment", "reference"): "wisecrowd.kernels.alignment.reference",
     ("belief_propagation", "fast"): "wisecrowd.kernels.belief_propagation.fast",
     ("belief_propagation", "reference"): "wisecrowd.kernels.belief_propagation.reference",
+    ("box_objects", "fast"): "wisecrowd.kernels.box_objects.fast",
+    ("box_objects", "reference"): "wisecrowd.kernels.box_objects.reference",
     ("comparisons", "fast"): "wisecrowd.kernels.comparisons.fast",
     ("comparisons", "reference"): "wisecrowd.kernels.comparisons.reference",
     ("confusion", "fast"): "wisecrowd.kernels.confusion.fast",

@@ -9,6 +9,7 @@ Three parts combine freely: worker populations (their errors), assignment graphs
 worker) and difficulties (how hard each task is).
 """
 
+from wisecrowd.simulate.box_workers import SimulatedBoxes, boxes
 from wisecrowd.simulate.copiers import Colluders, Copiers, DependentGroup
 from wisecrowd.simulate.difficulty import BetaDifficulty, Difficulty, GivenDifficulty
 from wisecrowd.simulate.dirichlet_workers import DirichletWorkers, FixedConfusion
@@ -47,7 +48,7 @@ __all__ = [
     "DiverseWorkers", "ExtremeSpammers", "FixedConfusion", "GLADDifficulty", "GLADWorkers",
     "GivenDifficulty", "HammerSpammers", "LongTail", "MACEWorkers", "Mixture", "OneCoinWorkers",
     "PairwiseFlippers", "PerTask", "Population", "PopulationMixture", "Regular",
-    "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
-    "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "crowd",
+    "SimulatedBoxes", "SimulatedCrowd", "SimulatedGrades", "SimulatedNumbers", "SimulatedSequences",
+    "SimulatedVotes", "Spammers", "TwoCoinWorkers", "VoteWorkers", "assignment", "boxes", "crowd",
     "difficulty", "graded_responses", "numbers", "population", "sequences", "votes", "write",
 ]  # fmt: skip

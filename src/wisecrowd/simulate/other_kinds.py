@@ -17,6 +17,8 @@ from wisecrowd._version import __version__
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
+from wisecrowd.core.region_answers import SIDES
+from wisecrowd.simulate.box_workers import boxes
 from wisecrowd.simulate.folder import SIMULATION_MARK, is_simulated
 from wisecrowd.simulate.graded_workers import graded_responses
 from wisecrowd.simulate.number_workers import numbers
@@ -61,7 +63,7 @@ def simulate_kind(
 
     Parameters
     ----------
-    kind : {"numbers", "ordered", "pairs", "sequences"}
+    kind : {"numbers", "ordered", "pairs", "sequences", "boxes"}
     n_tasks : int
         Number of tasks; of pairs, the number of votes.
     n_workers : int
@@ -69,10 +71,10 @@ def simulate_kind(
         The graph by name, such as "per-task:5"; not for pairs.
     seed : int
     params : mapping of name to value
-        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, or ``votes`` and
-        ``VoteWorkers``.
+        Parameters of ``simulate.numbers``, ``graded_responses``, ``sequences``, ``boxes``, or
+        ``votes`` and ``VoteWorkers``.
     classes : sequence of str, optional
-        Names of ordered classes, the lowest first.
+        Names of ordered classes, the lowest first, or of the classes of boxes.
 
     Examples
     --------
@@ -101,6 +103,17 @@ def simulate_kind(
         data = tagged.data
         truth = {"task": data.tasks, "label": tagged.truth}
         workers = dict(zip(MISTAKES, tagged.mistakes.T, strict=True))
+    elif kind == "boxes":
+        options = _taken(boxes, given) | ({} if classes is None else {"classes": list(classes)})
+        _refuse(given, boxes)
+        drawn = boxes(
+            n_tasks, n_workers, named_assignment(assignment), random_state=seed, **options
+        )
+        data = drawn.data
+        truth = drawn.truth.to_dict()
+        del truth["worker"]
+        sides = {f"bias_{name}": drawn.bias[:, k] for k, name in enumerate(SIDES)}
+        workers = {"miss": drawn.miss, "phantoms": drawn.phantoms, "noise": drawn.noise, **sides}
     else:
         function: Callable[..., Any] = numbers if kind == "numbers" else graded_responses
         options = _taken(function, given)

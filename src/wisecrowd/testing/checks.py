@@ -10,6 +10,7 @@ from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.kinds import LABELS
 from wisecrowd.testing import (
     behaviour,
+    box_checks,
     contract,
     degenerate,
     few_labels,
@@ -102,6 +103,7 @@ MODULES = {
     "pairs": pair_checks,
     "sequences": sequence_checks,
     "texts": text_checks,
+    "boxes": box_checks,
 }
 
 

@@ -13,6 +13,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.texts import CrowdTexts
@@ -29,6 +30,7 @@ from wisecrowd.simulate import (
     Population,
     SimulatedCrowd,
     TwoCoinWorkers,
+    boxes,
     crowd,
 )
 from wisecrowd.testing.foundation import Floats, Make
@@ -240,6 +242,17 @@ def _miswritten(rng: np.random.Generator, truth: list[str], known: list[str], sk
         words += [word] if 0.8 <= what < 1.0 else []
     text = " ".join(words)
     return text.capitalize() + "." if rng.random() < 0.5 else text
+
+
+def small_boxes(make: Make, random_state: int = 0) -> CrowdRegions:
+    """Return 40 images with boxes of two classes by 4 of 7 workers each, with text ids."""
+    made = boxes(
+        40, 7, PerTask(4), miss=0.25, phantoms=0.3, classes=("car", "person"), mistype=0.25,
+        random_state=random_state,
+    )  # fmt: skip
+    table = made.data.to_dict()
+    sides = (table[name] for name in ("x", "y", "width", "height", "label"))
+    return CrowdRegions.from_arrays(*_text_ids(table["task"], table["worker"]), *sides)
 
 
 def _who_labels_what(rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

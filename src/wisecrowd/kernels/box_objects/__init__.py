@@ -1,0 +1,1 @@
+"""Grouping of boxes into objects."""
