@@ -17,6 +17,7 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.outcomes import LEFT, TIE
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
@@ -248,6 +249,8 @@ def _question(name: str, data: Annotations) -> Question:
     if isinstance(data, CrowdSequences):
         spans = data.tag_scheme.spans(data.tags, data.pointer)
         n_classes, n_marks = len(data.tag_scheme.types), len(spans.start)
+    elif isinstance(data, CrowdRegions):
+        n_classes, n_marks = data.n_classes if data.has_classes else 0, data.n_boxes
     return Question(
         name, data.n_annotations, data.n_tasks, data.n_workers, n_classes,
         sizes.get("items", 0), kind_of(data).name, n_marks,

@@ -167,6 +167,8 @@ def test_a_choice_that_may_be_of_a_region(written):
     path = written("a.json", json.dumps(rows))
     assert any(note.startswith(said) for note in read(path, label="mood").notes)
     assert any(note.startswith(said) for note in inspect(path).remarks)
+    with pytest.raises(SeveralQuestionsError, match=r"'ner' \(spans\), 'mood' \(choices\)"):
+        read(path)
     assert not any("may label regions" in note for note in read(path, label="ner").notes)
     rows += [{"id": 1, "annotator": 9, "annotation_id": 9, "mood": "glad"}]  # without a region
     labels = read(written("b.json", json.dumps(rows)), label="mood")

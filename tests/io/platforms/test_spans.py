@@ -233,15 +233,26 @@ def one_task(*values: dict, type_of: str = "labels") -> list[dict]:
 @pytest.mark.parametrize("name", FORMATS[:2])
 def test_marks_that_are_not_spans_of_a_text(exported, name):
     good = {"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}
-    several = {"start": 4, "end": 6, "text": "xy", "labels": ["PER", "ORG"]}
-    data = read(exported(name, one_task(good, several)))
+    none = {"start": 4, "end": 6, "text": "xy", "labels": []}
+    data = read(exported(name, one_task(good, none)))
     assert spans_of(data) == {("1", "7", 0, 3, "PER")}
-    assert any("1 marks with several labels, or none" in note for note in data.notes)
+    assert any("1 marks without a label" in note for note in data.notes)
     sound = {"start": 0.5, "end": 1.5, "channel": 0, "labels": ["Speech"]}
     box = {"x": 1, "y": 1, "width": 2, "height": 2, "labels": ["PER"]}
     for value in (sound, box):
         with pytest.raises(DataError):
             read(exported(name, one_task(value)))
+
+
+@pytest.mark.parametrize("name", FORMATS[:2])
+def test_several_types_of_a_span_are_one(exported, tmp_path, name):
+    several = {"start": 4, "end": 6, "text": "xy", "labels": ["PER", "ORG"]}
+    path = exported(name, one_task(several))
+    data = read(path)
+    assert spans_of(data) == {("1", "7", 4, 6, "ORG|PER")}
+    file = write_predictions(BSC().fit(data), tmp_path / "p.json", path, to_name="x")
+    (result,) = json.loads(file.read_text())[0]["predictions"][0]["result"]
+    assert result["value"]["labels"] == ["PER", "ORG"]
 
 
 def test_bad_spans_name_the_place(exported):

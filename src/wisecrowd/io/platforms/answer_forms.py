@@ -10,13 +10,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, SEQUENCES
+from wisecrowd.core.kinds import BOXES, LABELS, NUMBERS, PAIRS, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.io.formats import Request
 from wisecrowd.io.platforms.values import as_text
-
-SETS, BOXES, TEXTS = "sets", "boxes", "texts"
 
 CHOICES, LIST, RATING, NUMBER = "choices", "list of choices", "rating", "number"
 PAIRWISE, CHOICE_OF_TWO, RANKING = "pairwise", "choice of two", "ranking"

@@ -12,15 +12,13 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import NUMBERS, PAIRS, SEQUENCES
+from wisecrowd.core.kinds import BOXES, NUMBERS, PAIRS, SEQUENCES, SETS
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import (
-    BOXES,
     CHOICES,
     COLUMNS_OF,
     MARKED,
-    SETS,
     Boxes,
     Marks,
     Ranking,

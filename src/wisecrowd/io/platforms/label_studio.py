@@ -85,14 +85,12 @@ def _events(records: Iterable[dict[str, Any]], source: Source, request: Request)
             yield Dropped("tasks that nobody labelled")
         done.sort(key=_number)
         for made in done:
-            worker, answered = worker_of(made), set()
-            for event in _labels(task, worker, made, about):
-                if isinstance(event, LabelRecord):
-                    answered.add(event.question)
-                yield event
+            worker, results = worker_of(made), mappings(made.get("result"))
+            yield from _labels(task, worker, made, about)
+            answered = frozenset(as_text(result.get("from_name")) or "" for result in results)
             yield Finished(
-                task, worker, frozenset(answered), _time(made), made.get("lead_time"), about.sizes,
-                is_empty=not mappings(made.get("result")),
+                task, worker, answered, _time(made), made.get("lead_time"), about.sizes,
+                is_empty=not results,
             )  # fmt: skip
         gold.look_at(task, done)
         for made in mappings(record.get("predictions")):

@@ -30,7 +30,7 @@ FORMS = {TEXT_SPANS: SPANS, BOXED: RECTANGLES, "choices": CHOICES, "taxonomy": T
          "rating": RATING, "number": NUMBER, "pairwise": PAIRWISE, "ranker": RANKING,
          "textarea": TEXT}  # fmt: skip
 BUCKETS = "rankings in several buckets"
-SEVERAL_TYPES = "marks with several labels, or none"
+WITHOUT_TYPE = "marks without a label"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"
@@ -111,17 +111,15 @@ def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
 
 
 def span_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
-    """Return start, end and type of a span; None if it has several types, or none.
+    """Return start, end and type of a span; several types are one, and without any it is None.
 
     Examples
     --------
     >>> span_of({"start": 0, "end": 8, "text": "Ada Lane", "labels": ["PER"]})
     (0, 8, 'PER')
     """
-    types = value.get(TEXT_SPANS)
-    if not isinstance(types, list) or len(types) != 1:
-        return None
-    return value.get("start"), value.get("end"), types[0]
+    kind = as_text(value.get(TEXT_SPANS))
+    return None if kind is None else (value.get("start"), value.get("end"), kind)
 
 
 def place_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any]:

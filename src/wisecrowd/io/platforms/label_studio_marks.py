@@ -11,8 +11,8 @@ from wisecrowd.io.platforms.answer_forms import Boxes, Marks
 from wisecrowd.io.platforms.label_records import Dropped
 from wisecrowd.io.platforms.label_studio_controls import (
     BOXED,
-    SEVERAL_TYPES,
     TEXT_SPANS,
+    WITHOUT_TYPE,
     span_of,
 )
 from wisecrowd.io.platforms.values import as_text, number_of
@@ -36,7 +36,7 @@ def marked(
             dropped += 1
         else:
             found.append(mark)
-    lost = [Dropped(SEVERAL_TYPES, dropped)] if dropped else []
+    lost = [Dropped(WITHOUT_TYPE, dropped)] if dropped else []
     if type_of == TEXT_SPANS:
         return Marks(found), lost
     return Boxes(found, size or PERCENT), lost
@@ -45,16 +45,14 @@ def marked(
 def box_of(
     value: Mapping[str, Any], size: Size | None, request: Request
 ) -> tuple[float, float, float, float, Any] | None:
-    """Return a rectangle in pixels with its class; None if it has several, none, or no place.
+    """Return a rectangle in pixels with its class; None if it has no class, or no place.
 
-    A rotated rectangle becomes its bounding box, inside of the image.
+    Several classes are one. A rotated rectangle becomes its bounding box, inside of the image.
     """
-    labels = value.get(BOXED)
+    label = as_text(value.get(BOXED))
     place = [number_of(value.get(part)) for part in ("x", "y", "width", "height")]
-    if not isinstance(labels, list) or len(labels) != 1:
-        return None
     known = [part for part in place if part is not None]
-    if len(known) < 4:
+    if label is None or len(known) < 4:
         return None
     if size is None:
         request.inventory.remark(_SIZELESS)
@@ -71,7 +69,7 @@ def box_of(
         return None
     return (
         round(left, _DIGITS), round(top, _DIGITS), round(right - left, _DIGITS),
-        round(bottom - top, _DIGITS), labels[0],
+        round(bottom - top, _DIGITS), label,
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from wisecrowd.io.formats import AUTO, Request, format_of
 from wisecrowd.io.platforms.label_records import json_objects, mapping
 from wisecrowd.io.platforms.label_studio import results_of, task_of
 from wisecrowd.io.platforms.label_studio_controls import (
+    BOXED,
     EMPTY,
     FORMS,
     TEXT_SPANS,
@@ -207,6 +208,8 @@ def _control(
         type_of = min(types, default=Control.for_kind(kind).type)
         found = controls.setdefault(name, Control(name, type=type_of))
         for cell in cells:
+            for mark in cell.marks:
+                _add_value(found, cell.kind, mark)
             if cell.label is not None:
                 _add_value(found, type_of if cell.kind in WHOLE else "choices", cell.value)
     if not controls:
@@ -216,6 +219,8 @@ def _control(
 
 def _add_value(control: Control, type_of: str, value: Mapping[str, Any]) -> None:
     """Remember what stands for a class, and for each of several choices."""
+    if type_of in (TEXT_SPANS, BOXED) and isinstance(value.get(type_of), list):
+        control.members.setdefault(as_text(value[type_of]) or "", value[type_of])
     key = WHOLE.get(type_of)
     if key is None or key not in value or type_of == "textarea":
         return

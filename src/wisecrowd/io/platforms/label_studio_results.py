@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.kinds import SEQUENCES
+from wisecrowd.core.kinds import BOXES, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.registry import kebab_case
-from wisecrowd.io.platforms.answer_forms import BOXES, SETS, TEXTS
 from wisecrowd.io.platforms.label_studio_controls import BOXED, TEXT_SPANS
 from wisecrowd.io.soft_labels import SoftLabels, plain_ids
 from wisecrowd.io.span_texts import slice_of
@@ -44,7 +43,7 @@ class Control:
     values : dict of label to object
         What stands in ``value`` where a label was given.
     members : dict of label to object
-        What stands in the list of choices for each of them.
+        What stands in the list of choices for each of them; of marks, the whole list of labels.
     """
 
     from_name: str = FROM_NAME
@@ -75,6 +74,11 @@ class Control:
             paths = [self.members.get(one, one.split(_STEP)) for one in labels]
             return self.result({"taxonomy": paths})
         return self.result({"choices": [self.members.get(one, one) for one in labels]})
+
+    def labels_of(self, label: Any) -> list[Any]:
+        """Return the labels of a mark; a box of a table may be without."""
+        known: list[Any] = self.members.get(str(label), [label] if label else [])
+        return known
 
 
 Results = Callable[[int, Control, Place], list[dict[str, Any]]]
@@ -146,7 +150,7 @@ def _spans(marks: list[list[Any]]) -> Results:
             value = {"start": one["start"], "end": one["end"]}
             if place.text is not None:
                 value["text"] = slice_of(place.text, one["start"], one["end"])
-            value[TEXT_SPANS] = [one["label"]]
+            value[TEXT_SPANS] = control.labels_of(one["label"])
             made.append(control.result(value, id=f"span{number + 1}", score=one["confidence"]))
         return made
 
@@ -170,7 +174,7 @@ def _boxes(marks: list[list[Any]], fit: Any) -> Results:
             value = {
                 "x": 100 * one["x"] / width, "y": 100 * one["y"] / height,
                 "width": 100 * one["width"] / width, "height": 100 * one["height"] / height,
-                "rotation": 0, BOXED: [one["label"]] if one["label"] else [],
+                "rotation": 0, BOXED: control.labels_of(one["label"]),
             }  # fmt: skip
             made.append(
                 control.result(value, id=f"box{number + 1}", score=one["confidence"], **about)

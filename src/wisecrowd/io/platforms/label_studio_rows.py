@@ -182,7 +182,7 @@ class Sheet:
                 for size in sizes_of(marks).values():
                     sizes.setdefault(task, size)
         texts: dict[str, str] = {}
-        if column.form == SPANS:
+        if column.form == SPANS and self.data:
             first = [found[0] for found in rows.values()]
             fields = self.table.select(list(self.data.values())).take(first).to_pylist()
             for (task, found), data in zip(rows.items(), fields, strict=True):

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.ids.encoding import Encoded, encode
+from wisecrowd.core.kinds import SETS
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import Request
-from wisecrowd.io.platforms.answer_forms import SETS
 from wisecrowd.io.platforms.values import as_text
 
 _MARK = "\x00"  # in front of a list; no label has it
