@@ -165,7 +165,8 @@ def inspect(
         ]
         return Inspection(
             files, shown, columns={}, questions=tuple(questions),
-            dropped=dict(request.inventory.dropped.most_common()), remarks=_remarks(request),
+            dropped=dict(request.inventory.dropped.most_common()),
+            remarks=_remarks(request, about_one=False),
         )  # fmt: skip
     doubts = _doubted_kind(data, request) if type is None and not said else ()
     return _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
@@ -223,8 +224,9 @@ def _counted(
         return Question(name, 0, 0, 0)
 
 
-def _remarks(request: Request) -> tuple[str, ...]:
-    notes = [note for note in request.notes if "recognised" not in note]
+def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:
+    """Return sentences for the user; of several questions, without those about the first."""
+    notes = [note for note in request.notes if "recognised" not in note and about_one]
     not_gold = [request.inventory.not_gold] if request.inventory.not_gold else []
     return (*request.inventory.remarks, *not_gold, *notes)
 

@@ -317,7 +317,7 @@ def test_texts_of_other_platforms_are_read_as_declared(fixtures, written, refuse
     assert "not a number, in judgements 1, 2" in refused(
         "b.csv", (fixtures / "mturk.csv").read_bytes(), type="numbers"
     )
-    with pytest.raises(ParameterError, match="has labels or ordered or numbers or sets or texts and not"):
+    with pytest.raises(ParameterError, match="or sets or texts and not pairs"):
         read(fixtures / "mturk.csv", type="pairs")
     with pytest.raises(ParameterError, match="left='x' has no meaning"):
         read(fixtures / "argilla.json", left="x")

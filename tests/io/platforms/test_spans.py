@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 
 import pytest
+from tests.support.label_studio_files import FORMATS, write_export
 
 from wisecrowd.aggregation import BSC
 from wisecrowd.cli.main import run
@@ -29,7 +29,6 @@ MARKS = {
     (3, 7): ([(3, 6, "PER"), (10, 19, "ORG")], []),
     (3, 9): ([(3, 6, "PER"), (10, 19, "ORG")], []),
 }
-FORMATS = ("export.json", "export_min.json", "export.csv", "export.tsv")
 
 
 def units(text: str, start: int, end: int) -> str:
@@ -54,41 +53,6 @@ def project() -> list[dict]:
             {"id": number, "completed_by": worker, "lead_time": 6.0, "result": result,
              "created_at": "2026-03-01T09:00:00Z"})  # fmt: skip
     return list(tasks.values())
-
-
-def flattened(tasks: list[dict]) -> list[dict]:
-    """Return the rows of JSON_MIN: no key for a control without an answer."""
-    rows = []
-    for task in tasks:
-        for made in task["annotations"]:
-            row = {**task["data"], "id": task["id"], "annotator": made["completed_by"],
-                   "annotation_id": made["id"], "lead_time": made["lead_time"],
-                   "created_at": made["created_at"]}  # fmt: skip
-            for result in made["result"]:
-                sizes = {k: v for k, v in result.items() if k.startswith("original_")}
-                row.setdefault(result["from_name"], []).append(result["value"] | sizes)
-            rows.append(row)
-    return rows
-
-
-def write_export(folder, name: str, tasks: list[dict]):
-    path = folder / name
-    if name == "export.json":
-        path.write_text(json.dumps(tasks))
-        return path
-    rows = flattened(tasks)
-    if name == "export_min.json":
-        path.write_text(json.dumps(rows))
-        return path
-    text = io.StringIO(newline="")
-    header = list(dict.fromkeys(key for row in rows for key in row))
-    writer = csv.DictWriter(text, header, delimiter="\t" if name.endswith("tsv") else ",")
-    writer.writeheader()
-    writer.writerows(
-        {k: v if isinstance(v, str) else json.dumps(v) for k, v in row.items()} for row in rows
-    )
-    path.write_text(text.getvalue(), newline="")
-    return path
 
 
 @pytest.fixture
@@ -226,8 +190,8 @@ def test_predictions_of_numbers_are_refused(tmp_path):
 
 def one_task(*values: dict, type_of: str = "labels") -> list[dict]:
     result = [{"from_name": "who", "to_name": "x", "type": type_of, "value": v} for v in values]
-    return [{"id": 1, "data": {}, "annotations": [
-        {"id": 1, "completed_by": 7, "created_at": "", "lead_time": 1, "result": result}]}]  # fmt: skip
+    made = {"id": 1, "completed_by": 7, "created_at": "", "lead_time": 1, "result": result}
+    return [{"id": 1, "data": {}, "annotations": [made]}]
 
 
 @pytest.mark.parametrize("name", FORMATS[:2])

@@ -30,7 +30,7 @@ FORMS = {TEXT_SPANS: SPANS, BOXED: RECTANGLES, "choices": CHOICES, "taxonomy": T
          "rating": RATING, "number": NUMBER, "pairwise": PAIRWISE, "ranker": RANKING,
          "textarea": TEXT}  # fmt: skip
 BUCKETS = "rankings in several buckets"
-WITHOUT_TYPE = "marks without a label"
+WITHOUT_TYPE = "marks without a label or outside of the image"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"

@@ -22,6 +22,8 @@ _DEFAULTS = {  # type of the control and name of what it labels, where no export
     TEXTS: ("textarea", "text"),
 }  # fmt: skip
 KINDS = (*_DEFAULTS, "labels", "ordered")
+_SIDES = ("x", "y", "width", "height")
+_DIGITS = 8  # of a percentage
 _STEP = " / "  # between the parts of a path in a taxonomy
 
 
@@ -172,8 +174,8 @@ def _boxes(marks: list[list[Any]], fit: Any) -> Results:
         made = []
         for number, one in enumerate(marks[row]):
             value = {
-                "x": 100 * one["x"] / width, "y": 100 * one["y"] / height,
-                "width": 100 * one["width"] / width, "height": 100 * one["height"] / height,
+                **{side: round(100 * one[side] / whole, _DIGITS)
+                   for side, whole in zip(_SIDES, (width, height) * 2, strict=True)},
                 "rotation": 0, BOXED: control.labels_of(one["label"]),
             }  # fmt: skip
             made.append(
