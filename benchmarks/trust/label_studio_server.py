@@ -311,12 +311,23 @@ def compare_predictions(server: Server, project: int, other: int, files: dict[st
             status_of_rows, taken = server("POST", bulk, rows)
             n_taken = taken.get("created") if status_of_rows == 201 else str(taken)[:120]
             wrong += n_made != len(tasks)
+            n_kept = kept(server, project, rows)
             wrong += n_taken != len(rows)
+            wrong += n_kept != len(rows)
             print(
                 f"{name:<5}{question:<10} import {status}: {n_made} of {len(tasks)}; "
-                f"existing tasks {status_of_rows}: {n_taken} of {len(rows)}"
+                f"existing tasks {status_of_rows}: {n_taken} of {len(rows)}, unchanged {n_kept}"
             )
     return wrong
+
+
+def kept(server: Server, project: int, rows: list[Any]) -> int:
+    """Return how many of the predictions that were sent the server has as they were sent."""
+    found = server.ask("GET", f"/api/predictions/?project={project}")
+    stored = [(one["task"], one["model_version"], one["score"], one["result"]) for one in found]
+    return sum(
+        (row["task"], row["model_version"], row["score"], row["result"]) in stored for row in rows
+    )
 
 
 def run(server: Server) -> int:
