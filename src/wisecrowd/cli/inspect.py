@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,13 +49,20 @@ def inspect(
     if as_json:
         print_json(seen.to_dict())
         return
-    lines = [f"{name:<10}{value}" for name, value in _facts(seen, source.label, type) if value]
+    lines = [f"{name:<10}{value}" for name, value in _facts(seen, _chosen(source, type)) if value]
     print_text("\n".join(harmless(line) for line in lines) + "\n")
 
 
-def _facts(seen: Inspection, label: str | None, type: str | None) -> list[tuple[str, str]]:
+def _chosen(source: SourceOptions, type: str | None) -> dict[str, str]:
+    """Return the options that say what is read, for the command that reads it again."""
+    given = {"--format": source.format, "--task": source.task, "--label": source.label,
+             "--type": type}  # fmt: skip
+    return {name: value for name, value in given.items() if value not in (None, "auto")}
+
+
+def _facts(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the description as (name, sentence) pairs, without empty ones."""
-    command = _command(seen, label, type)
+    command = _command(seen, chosen)
     files = seen.files
     facts = [
         ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),
@@ -88,17 +96,17 @@ def _named(question: Question) -> str:
     return repr(question.name) + (f" ({question.type})" if question.type != LABELS else "")
 
 
-def _command(seen: Inspection, label: str | None, type: str | None) -> list[tuple[str, str]]:
+def _command(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the command that aggregates an export; with several questions, the first of them."""
+    from wisecrowd.io.formats import WIDE_FORMATS
     from wisecrowd.io.platforms import PLATFORMS
 
     asked = [question for question in seen.questions if question.n_labels]
-    if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS:
+    if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS.keys() - WIDE_FORMATS:
         return []
-    label = asked[0].name if len(seen.questions) > 1 else label
+    first = {"--label": asked[0].name} if len(seen.questions) > 1 else {}
     words = ["wisecrowd", "aggregate", seen.files[0]]
-    words += [] if label is None else ["--label", label]
-    words += [] if type is None else ["--type", type]
+    words += [word for pair in (dict(chosen) | first).items() for word in pair]
     output = _OUTPUTS.get(asked[0].type, "labels.csv")
     return [("command", f"{shlex.join(words)} -o {output}")]
 

@@ -23,7 +23,6 @@ from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, 
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
-from wisecrowd.io.platforms.several_choices import close_choices
 from wisecrowd.io.selection import Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.span_texts import with_texts
@@ -207,11 +206,14 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             raise nobody_left(sources[0].name)
         values, row_names = keep_rows(values, kept), _renumbered(row_names, kept)
         request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
-    answered = close_choices(values, request)
-    if answered is not None:
+    if request.open_choices:
+        from wisecrowd.io.platforms.several_choices import close_choices
+
+        answered = close_choices(values, request)
         if not answered.any():
             raise _no_rows(sources, request)
-        values, row_names = keep_rows(values, answered), _renumbered(row_names, answered)
+        if not answered.all():
+            values, row_names = keep_rows(values, answered), _renumbered(row_names, answered)
     _leave_out_empty(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),

@@ -57,13 +57,11 @@ def open_text(label: Any) -> str | None:
     return None if text is None else _MARK + text
 
 
-def close_choices(values: dict[str, Any], request: Request) -> NDArray[np.bool_] | None:
-    """Turn the answers into classes or sets, and return which rows stay; None if all do.
+def close_choices(values: dict[str, Any], request: Request) -> NDArray[np.bool_]:
+    """Turn the answers into classes or sets, and return which rows have one.
 
     ``values`` are the columns that were read; the column of the answers is replaced.
     """
-    if not request.open_choices:
-        return None
     request.open_choices = False
     column: Encoded = values.pop("label")
     texts = [str(text) for text in column.vocabulary.tolist()]
@@ -82,7 +80,7 @@ def close_choices(values: dict[str, Any], request: Request) -> NDArray[np.bool_]
     if "label" in request.found and request.answer_role != "label":
         request.found[request.answer_role] = request.found.pop("label")
     values[request.answer_role] = np.array(sets, dtype=object)[column.codes]
-    return None
+    return np.ones(len(column.codes), dtype=bool)
 
 
 def note_nothing_marked(count: int, request: Request) -> None:
@@ -100,13 +98,15 @@ def _as_classes(
     texts: list[str],
     lists: list[list[str] | None],
     request: Request,
-) -> NDArray[np.bool_] | None:
+) -> NDArray[np.bool_]:
     """Replace lists of one choice by the choice; rows without one are left out."""
     names = [
         text if found is None else found[0] if found else None
         for text, found in zip(texts, lists, strict=True)
     ]
-    kept = np.array([name is not None for name in names], dtype=bool)[column.codes]
+    kept: NDArray[np.bool_] = np.array([name is not None for name in names], dtype=bool)[
+        column.codes
+    ]
     count = np.bincount(column.codes, minlength=len(texts))
     for text, reason in _REASONS.items():
         if text in texts:
@@ -115,7 +115,7 @@ def _as_classes(
     codes = np.full(len(names), -1, dtype=np.int32)
     codes[[name is not None for name in names]] = known.codes
     values["label"] = Encoded(codes[column.codes], known.vocabulary)
-    return None if kept.all() else kept
+    return kept
 
 
 def _choices(text: str) -> list[str] | None:
