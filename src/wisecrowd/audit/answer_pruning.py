@@ -1,4 +1,4 @@
-"""Removal of workers from numbers and pairs, and its effect on held-out labels."""
+"""Removal of workers from numbers, pairs and sequences, and its effect on held-out labels."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def effect_of_removal(
 
 @dataclass(frozen=True, eq=False)
 class PrunedAnswers(Pruned):
-    """Numbers or pairs without some of their workers.
+    """Numbers, pairs or sequences without some of their workers.
 
     ``changes`` has the main answers of the default method, before and after.
     """
@@ -107,14 +107,14 @@ class PrunedAnswers(Pruned):
 
 
 def prune_answers(data: Annotations, removed: Mask | None, unlabelled: str) -> PrunedAnswers:
-    """Remove workers from numbers or pairs.
+    """Remove workers from numbers, pairs or sequences.
 
     Parameters
     ----------
-    data : CrowdNumbers or CrowdPairs
+    data : CrowdNumbers, CrowdPairs or CrowdSequences
     removed : (n_workers,) bool, optional
-        Workers to remove; by default the spammers of numbers, or the random voters and adversaries
-        of pairs.
+        Workers to remove; by default the spammers of numbers and sequences, or the random voters
+        and adversaries of pairs.
     unlabelled : {"refuse", "drop"}
         What to do if tasks would lose all of their labels. The answers to pairs are about items, so
         their tasks are dropped in any case.
@@ -161,12 +161,15 @@ def _accused(data: Annotations) -> Mask:
 
 
 def _changes(before: Annotations, after: Annotations) -> dict[str, NDArray[Any]]:
-    """Return the main answers of the default method before and after."""
+    """Return the first answers of the default method, of items or tasks, before and after."""
     method = get_method(kind_of(before).default_method)
-    fits = [method()._fit_without_checks(data).main_columns() for data in (before, after)]
-    (name, ids), (column, values), *_ = fits[0].items()
-    (_, kept), (_, new), *_ = fits[1].items()
-    found = np.full(len(ids), np.nan)
+    fits = [method()._fit_without_checks(data) for data in (before, after)]
+    items = isinstance(before, CrowdPairs)
+    tables = [one.main_columns() if items else one.task_columns() for one in fits]
+    (name, ids), (column, values), *_ = tables[0].items()
+    (_, kept), (_, new), *_ = tables[1].items()
+    missing = None if values.dtype == object else np.nan
+    found = np.full(len(ids), missing, dtype=values.dtype if missing is None else np.float64)
     place = lookup(kept, ids)
     found[place[place >= 0]] = new[place >= 0]
     return {name: ids, f"{column}_before": values, f"{column}_after": found}

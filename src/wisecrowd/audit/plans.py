@@ -91,6 +91,16 @@ PAIRS = AuditPlan(
     shared={"view": "wisecrowd.audit.pair_view:pair_view"},
     prunable=("spammers",),
 )
+SEQUENCES = AuditPlan(
+    parts={
+        "spammers": "wisecrowd.audit.sequence_spammers:find_sequence_spammers",
+        "habits": "wisecrowd.audit.sequence_habits:find_span_habits",
+        "clones": "wisecrowd.audit.sequence_copies:find_sequence_copies",
+        "agreement": "wisecrowd.audit.sequence_agreement:measure_sequence_agreement",
+    },
+    shared={"view": "wisecrowd.audit.sequence_view:sequence_view"},
+    prunable=("spammers",),
+)
 
 
 def plan_of(data: Annotations) -> AuditPlan:

@@ -327,7 +327,7 @@ class Aggregator(Estimator):
     def fit_predict(self, labels: Any, y: Any = None, **fit_options: Any) -> Any:
         """Fit and return the answers: a pandas Series by task or item for pandas, else an array."""
         self.fit(labels, y, **fit_options)
-        (name, ids), (column, values), *_ = self.main_columns().items()
+        (name, ids), (column, values), *_ = self._answer_columns().items()
         if self._frame_library == "pandas":
             pandas = importlib.import_module("pandas")
             return pandas.Series(values, pandas.Index(ids, name=name), name=column)

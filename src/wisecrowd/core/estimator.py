@@ -219,6 +219,11 @@ class Estimator:
         columns: dict[str, NDArray[Any]] = self._kind().answers.main_columns(vars(self))
         return columns
 
+    def _answer_columns(self) -> dict[str, NDArray[Any]]:
+        """Return the table with one row per answer: that of tasks, if the main one has spans."""
+        several = "start" in self._kind().answers.shown
+        return self.task_columns() if several else self.main_columns()
+
     def main_table(self, library: str | None = None) -> Any:
         """Return the main table of the kind as a frame; see :meth:`worker_table`."""
         return self._as_frame(self.main_columns(), library)

@@ -216,6 +216,8 @@ KINDS: dict[str, Kind] = {
         scorer="wisecrowd.inference.scorers:SequenceScorer",
         example="wisecrowd.testing.crowds:small_sequences",
         symmetries=symmetries.SEQUENCES,
+        audit="wisecrowd.audit.plans:SEQUENCES",
+        report="wisecrowd.reporting.plans:SEQUENCES",
     ),
     TEXTS: Kind(
         name=TEXTS,

@@ -89,14 +89,16 @@ class SequenceAnswers(Answers):
 
     @classmethod
     def main_columns(cls, learned: Learned) -> Columns:
-        """Return one row per span: task, limits, type and confidence."""
+        """Return one row per span: task, limits, type, text if it is known, and confidence."""
         spans, scheme = fitted_spans(learned)
         base = np.append(0, np.cumsum(learned["length_"] + 1))[spans.sequence]
         start, end = (learned["offset_"][base + limit] for limit in (spans.start, spans.end))
         types = np.array([*scheme.types, None], dtype=object)
         return {
             "task": learned["tasks_"][spans.sequence], "start": start, "end": end,
-            "label": types[spans.kind], "confidence": learned["span_confidence_"],
+            "label": types[spans.kind],
+            **({"text": span_texts(learned, spans)} if "words_" in learned else {}),
+            "confidence": learned["span_confidence_"],
         }  # fmt: skip
 
     @classmethod
@@ -143,6 +145,8 @@ class SequenceAnswers(Answers):
             return "span_confidence_ does not have one entry per span"
         if len(learned["offset_"]) != n_tokens + len(count):
             return "offset_ does not hold the limits of all tokens"
+        if len(learned.get("words_", path)) != n_tokens:
+            return "words_ does not have one entry per token"
         return ""
 
 
@@ -151,6 +155,16 @@ def fitted_spans(learned: Learned) -> tuple[Spans, TagScheme]:
     scheme = TagScheme(learned["scheme_"], tuple(learned["classes_"].tolist()))
     pointer = np.append(0, np.cumsum(learned["length_"]))
     return scheme.spans(learned["path_"], pointer), scheme
+
+
+def span_texts(learned: Learned, spans: Spans) -> NDArray[Any]:
+    """Return the text of each span of a fit; empty where it is not known."""
+    base = np.append(0, np.cumsum(learned["length_"]))[spans.sequence]
+    words, between = learned["words_"].tolist(), learned["joined_by_"]
+    texts = np.empty(len(base), dtype=object)
+    limits = zip((base + spans.start).tolist(), (base + spans.end).tolist(), strict=True)
+    texts[:] = [between.join(map(str, words[a:b])) for a, b in limits]
+    return texts
 
 
 def joined(tags: list[str], pointer: Ints) -> NDArray[Any]:

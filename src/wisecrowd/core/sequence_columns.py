@@ -13,7 +13,8 @@ from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
-from wisecrowd.core.sequences import LENGTH, OFFSETS, CrowdSequences
+from wisecrowd.core.sequence_words import NOT_WORDS, words_of_spans, words_of_tags
+from wisecrowd.core.sequences import LENGTH, OFFSETS, WORDS, CrowdSequences
 from wisecrowd.core.tag_scheme import BEGIN, OUTSIDE, TagScheme
 from wisecrowd.core.validation import (
     check_columns,
@@ -54,6 +55,7 @@ def sequences_from_columns(
     tags: Any = None,
     start: Any = None,
     end: Any = None,
+    text: Any = None,
     classes: Any = None,
     scheme: str | None = None,
     tasks: Any = None,
@@ -72,7 +74,8 @@ def sequences_from_columns(
     if task is None or worker is None or tags is None:
         raise ParameterError(f"{container.__name__} need the columns task, worker and tags.")
     check_lengths({"task": task, "worker": worker, "tags": tags, "start": start, "end": end,
-                   "weight": weight, "worker_kind": worker_kind, **columns})  # fmt: skip
+                   "text": text, "weight": weight, "worker_kind": worker_kind,
+                   **columns})  # fmt: skip
     if (start is None) != (end is None):
         raise ParameterError("Spans need the columns start and end; give both, or neither.")
     task_codes, task_ids = complete_ids(task, "task", places, declared=tasks)
@@ -81,7 +84,7 @@ def sequences_from_columns(
         raise DataError("There are no annotations: the table has no data rows.")
     extra = measured_columns({**columns, "weight": weight}, places)
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
-    offsets = None
+    offsets, words, row_task = None, None, task_codes
     if start is None:
         tagged = _tagged(_texts(tags, places), classes, scheme, places)
     else:
@@ -89,8 +92,14 @@ def sequences_from_columns(
         tagged, offsets = rows.tagged(len(task_ids), classes)
         task_codes, worker_codes = rows.task, rows.worker
         extra = {role: values[rows.first] for role, values in extra.items()}
+        words = None if text is None else words_of_spans(
+            text, row_task, rows.start, rows.end, rows.marked, offsets, task_ids, places
+        )  # fmt: skip
     size = np.diff(tagged.pointer)[tagged.code]
     length = _lengths(task_codes, size, task_ids, places)
+    if text is not None and offsets is None:
+        words = words_of_tags(text, row_task, length)
+        notes = notes if words is not None else (*notes, NOT_WORDS)
     table = arrange(
         (task_codes, worker_codes, tagged.code),
         (len(task_ids), len(worker_ids), len(tagged.pointer) - 1), None, extra, duplicates, places,
@@ -102,7 +111,8 @@ def sequences_from_columns(
         task=table.task, worker=table.worker, tasks=task_ids, workers=worker_ids,
         weight=table.extra.pop("weight", None),
         columns=table.extra,
-        task_columns={LENGTH: length} | ({} if offsets is None else {OFFSETS: offsets}),
+        task_columns={LENGTH: length} | ({} if offsets is None else {OFFSETS: offsets})
+        | ({} if words is None else {WORDS: words}),
         worker_columns={} if kinds is None else {WORKER_KIND: kinds},
         notes=(*notes, table.note) if table.note else notes,
         frame_library=frame_library,

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.arrow import is_missing
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.sequences import CrowdSequences
 
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+LEAST = 1e-6  # smallest probability of a tag in a prior, relative to the largest of the token
 TRUTH, GOLD = "truth", "gold"  # gold must be legal; a truth is only compared with
 
 
@@ -25,16 +27,89 @@ class SequencePrior(NamedTuple):
     ----------
     gold : (n_tokens,) int64, optional
         Codes of known tags, -1 where unknown.
+    tokens : (n_tokens, n_classes) float64, optional
+        Log-probabilities of tags, for instance of a tagger.
     """
 
     gold: Ints | None
+    tokens: Floats | None = None
+
+    @property
+    def evidence(self) -> Floats | None:
+        """(n_tokens, n_classes) log-probabilities relative to their mean probabilities.
+
+        Chains have a distribution of tags of their own, which must not count twice.
+        """
+        if self.tokens is None:
+            return None
+        mean = np.exp(self.tokens).mean(axis=0)
+        return np.asarray(self.tokens - np.log(np.maximum(mean, LEAST)))
 
 
 def sequence_prior(task_prior: Any, gold: Any, data: CrowdSequences) -> SequencePrior:
-    """Return the known tags; a prior of tokens is not supported."""
-    if task_prior is not None:
-        raise ParameterError("Methods for sequences take no task prior; leave it out.")
-    return SequencePrior(None if gold is None else known_tags(gold, data, GOLD))
+    """Return known tags and the probabilities of tags, by a tagger for instance.
+
+    Parameters
+    ----------
+    task_prior : mapping from task to (length, n_classes), or one such array per task
+        Probabilities, or log-probabilities. One array (n_tokens, n_classes) of all tokens, one task
+        after the other, is also accepted.
+    gold
+        See :func:`known_tags`.
+    data : CrowdSequences
+    """
+    tokens = None if task_prior is None else _token_logs(task_prior, data)
+    return SequencePrior(None if gold is None else known_tags(gold, data, GOLD), tokens)
+
+
+def _token_logs(prior: Any, data: CrowdSequences) -> Floats:
+    """Return the log-probabilities of the tags of all tokens."""
+    given = prior
+    if isinstance(given, Mapping):
+        missing = [task for task in data.tasks.tolist() if task not in given]
+        if missing:
+            raise DataError(
+                f"The task prior lacks task {missing[0]!r}; give probabilities for every task."
+            )
+        given = [given[task] for task in data.tasks.tolist()]
+    if isinstance(given, list | tuple):
+        given = _joined(given, data)
+    table = np.asarray(given)
+    shape = int(data.token_pointer[-1]), data.n_classes
+    if table.shape != shape or table.dtype.kind not in "fiu":
+        raise DataError(
+            f"The task prior has the shape {table.shape}, and sequences with {shape[0]} tokens and "
+            f"{shape[1]} tags need {shape}: one row per token, one task after the other."
+        )
+    table = table.astype(np.float64)
+    if np.isnan(table).any() or ((table > 0).any() and (table < 0).any()):
+        raise DataError(
+            "The task prior has both signs, or values that are not numbers; give probabilities, or "
+            "their logarithms."
+        )
+    if (table > 0).any():
+        with np.errstate(divide="ignore"):
+            table = np.log(table)
+    top = table.max(axis=1, keepdims=True)
+    if not np.isfinite(top).all():
+        raise DataError("The task prior rules out all tags of a token; leave one possible.")
+    table = np.maximum(table - top, np.log(LEAST))
+    return np.asarray(table - np.logaddexp.reduce(table, axis=1, keepdims=True))
+
+
+def _joined(arrays: Any, data: CrowdSequences) -> Any:
+    """Return arrays of tasks as one, after a look at their lengths."""
+    if len(arrays) != data.n_tasks:
+        raise DataError(
+            f"The task prior has {len(arrays)} arrays for {data.n_tasks} tasks; give one per task."
+        )
+    for task, array, length in zip(data.tasks.tolist(), arrays, data.length, strict=True):
+        if np.shape(array) != (length, data.n_classes):
+            raise DataError(
+                f"The task prior of task {task!r} has the shape {np.shape(array)}; its {length} "
+                f"tokens and {data.n_classes} tags need {(int(length), data.n_classes)}."
+            )
+    return np.concatenate([np.zeros((0, data.n_classes)), *map(np.asarray, arrays)])
 
 
 def known_tags(truth: Any, data: CrowdSequences, what: str = TRUTH) -> Ints:

@@ -15,7 +15,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.tag_scheme import SCHEMES, TagScheme
 
-LENGTH, OFFSETS = "length", "offsets"  # the task columns of a sequence
+LENGTH, OFFSETS, WORDS = "length", "offsets", "words"  # the task columns of a sequence
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -36,7 +36,7 @@ class CrowdSequences(Annotations):
     scheme : {"bio", "plain"}
     task_columns : mapping
         ``length``: tokens of each task. ``offsets``, if the labels were spans of characters: the
-        limits of the tokens of each task.
+        limits of the tokens of each task. ``words``, if the text is known: the text of each token.
     task, worker, tasks, workers, weight, columns, notes
         As in :class:`~wisecrowd.core.annotations.Annotations`.
 
@@ -54,7 +54,7 @@ class CrowdSequences(Annotations):
         Payload("tags", vocabulary="classes", pointer="pointer",
                 usual=("tags", "labels", "label", "answer", "response", "type")),
     )  # fmt: skip
-    optional_roles: ClassVar[tuple[str, ...]] = ("start", "end")
+    optional_roles: ClassVar[tuple[str, ...]] = ("start", "end", "text")
     axes: ClassVar[Mapping[str, str]] = {**Annotations.axes, "K": "classes_"}
     saves: ClassVar[Mapping[str, Saved]] = {
         **Annotations.saves,
@@ -62,6 +62,8 @@ class CrowdSequences(Annotations):
         "scheme_": SavedValue(lambda value: value in SCHEMES, "a scheme of tags"),
         "length_": SavedArray("N", "count"),
         "offset_": SavedArray("*", "count"),
+        "words_": SavedArray("*", "label", optional=True),
+        "joined_by_": SavedValue(lambda value: value in ("", " "), "'' or ' '", optional=True),
     }
 
     tags: Codes
@@ -73,7 +75,7 @@ class CrowdSequences(Annotations):
     def roles(cls) -> dict[str, tuple[str, ...]]:
         """Return the columns of tag sequences, and of spans, each with its usual names."""
         spans = {"start": ("start", "startoffset", "begin"), "end": ("end", "endoffset")}
-        return super().roles() | spans
+        return super().roles() | spans | {"text": ("text", "tokens", "words", "sentence")}
 
     @classmethod
     def reading_options(cls, **options: Any) -> dict[str, Any]:
@@ -94,9 +96,10 @@ class CrowdSequences(Annotations):
             ``end``, given by name, it is the type of a span; see :meth:`from_spans`.
         **options
             ``classes``: all tags. ``scheme``: "bio" or "plain"; by default "bio" if all tags are O,
-            B-x or I-x. ``tasks``, ``workers``, ``weight``, ``timestamp``, ``duration``, ``cost``,
-            ``question``, ``worker_kind`` and ``duplicates`` are described in
-            :meth:`CrowdLabels.from_arrays`.
+            B-x or I-x. ``text``: one word per tag, with a space between words, or a list; see
+            :meth:`from_spans` for spans. ``tasks``, ``workers``, ``weight``, ``timestamp``,
+            ``duration``, ``cost``, ``question``, ``worker_kind`` and ``duplicates`` are described
+            in :meth:`CrowdLabels.from_arrays`.
         """
         from wisecrowd.core.sequence_columns import sequences_from_columns
 
@@ -110,7 +113,8 @@ class CrowdSequences(Annotations):
         """Build from one row per span: its first character, the one after its last, and its type.
 
         The limits of all spans of a task cut its text into tokens. A row with neither start nor
-        end says that the worker has read the task and marked nothing.
+        end says that the worker has read the task and marked nothing. ``text``, given by name, is
+        the whole text of each task, or the text of each span; answers then have a text, too.
 
         Examples
         --------
@@ -152,6 +156,13 @@ class CrowdSequences(Annotations):
         )
 
     @cached_property
+    def marked(self) -> NDArray[np.bool_]:
+        """(n_tokens,) whether any worker gave a token a tag other than outside."""
+        found = np.zeros(int(self.token_pointer[-1]), dtype=bool)
+        found[self.token[self.tag_scheme.type_of[self.tags] >= 0]] = True
+        return found
+
+    @cached_property
     def token_worker(self) -> Codes:
         """(n_token_labels,) the worker of each tag."""
         return np.repeat(self.worker, np.diff(self.pointer))
@@ -180,9 +191,19 @@ class CrowdSequences(Annotations):
 
     def attributes(self) -> dict[str, Any]:
         """Return the ids and counts that a fit publishes; see ``saves``."""
-        return super().attributes() | {
+        found = super().attributes() | {
             "scheme_": self.scheme, "length_": self.length, "offset_": self.offset,
         }  # fmt: skip
+        if WORDS in self.task_columns:
+            found["words_"] = self.words
+            found["joined_by_"] = "" if OFFSETS in self.task_columns else " "
+        return found
+
+    @property
+    def words(self) -> NDArray[Any]:
+        """(n_tokens,) text of each token in the list of all, if ``task_columns`` has ``words``."""
+        words = [word for one in self.task_columns[WORDS].tolist() for word in one]
+        return np.array(words, dtype=object)
 
     @cached_property
     def offset(self) -> NDArray[np.int64]:

@@ -40,14 +40,12 @@ def compare_spans(found: Spans, wanted: Spans, length: Ints, source: Ints | None
     ...     found, wanted, np.array([10])).tolist()]
     ['right', 'too_long', 'phantom', 'too_short']
     """
-    base = np.append(0, np.cumsum(length))
-    start, end = base[found.sequence] + found.start, base[found.sequence] + found.end
-    begin, stop = base[wanted.sequence] + wanted.start, base[wanted.sequence] + wanted.end
+    start, end = _limits(found, length)
+    begin, stop = _limits(wanted, length)
     if len(begin) == 0:
         return np.full(len(start), SPAN_ERRORS.index("phantom"), dtype=np.int64)
-    near = np.searchsorted(stop, start, side="right")  # the first that ends after the start
-    at = np.minimum(near, len(begin) - 1)
-    touches = (near < len(begin)) & (begin[at] < end)
+    near = touched_spans(found, wanted, length)
+    at, touches = np.maximum(near, 0), near >= 0
     several = touches & (np.searchsorted(begin, end, side="left") - near > 1)
     same = touches & (begin[at] == start) & (stop[at] == end)
     covers = touches & (start <= begin[at]) & (end >= stop[at]) & ~same
@@ -63,6 +61,31 @@ def compare_spans(found: Spans, wanted: Spans, length: Ints, source: Ints | None
     code[same] = np.where(found.kind[same] == wanted.kind[at[same]], EXACT,
                           SPAN_ERRORS.index("wrong_type"))  # fmt: skip
     return code
+
+
+def touched_spans(found: Spans, wanted: Spans, length: Ints) -> Ints:
+    """Return the first wanted span that shares a token with each found one; -1 without any.
+
+    Examples
+    --------
+    >>> def spans(*rows):
+    ...     return Spans(*(np.array(column) for column in zip(*rows)))
+    >>> wanted = spans((0, 0, 2, 0), (0, 5, 6, 1))
+    >>> touched_spans(spans((0, 1, 3, 0), (0, 3, 5, 0)), wanted, np.array([8])).tolist()
+    [0, -1]
+    """
+    start, end = _limits(found, length)
+    begin, stop = _limits(wanted, length)
+    near = np.searchsorted(stop, start, side="right")  # the first that ends after the start
+    at = np.minimum(near, max(len(begin) - 1, 0))
+    inside = near < len(begin)
+    return np.where(inside, np.where(begin[at] < end, at, -1) if len(begin) else -1, -1)
+
+
+def _limits(spans: Spans, length: Ints) -> tuple[Ints, Ints]:
+    """Return the limits of spans in one list of all tokens."""
+    base = np.append(0, np.cumsum(length))[spans.sequence]
+    return base + spans.start, base + spans.end
 
 
 def span_counts(

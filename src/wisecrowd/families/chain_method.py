@@ -23,7 +23,6 @@ from wisecrowd.families.tag_chains import (
     Context,
     TagChains,
     WorkerSpans,
-    unknown_worker,
 )
 
 Ints = NDArray[np.int64]
@@ -70,15 +69,15 @@ class ChainMethod(Aggregator):
         check_flag("variational", self.variational)
 
     def _chains(self, problem: SequenceProblem) -> TagChains:
-        data = problem.data
-        return TagChains(data, known_of(problem), self._context(data.tag_scheme), self.variational)
+        data, context = problem.data, self._context(problem.data.tag_scheme)
+        known, other = known_of(problem), problem.prior.evidence
+        return TagChains(data, known, context, self.variational, other)
 
     def _fit(self, problem: SequenceProblem) -> Fit:
         model = self._chains(problem)
         run = model.run(self.max_iter, self.tol)
         answers = model.answers(run.counts, run.posterior.marginals)
         worth = WorkerSpans.of(problem.data, answers)
-        stranger = unknown_worker(run.counts, model.context)
         return Fit(
             answers,
             worth.accuracy,
@@ -86,12 +85,7 @@ class ChainMethod(Aggregator):
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            extra={
-                "tag_counts": np.concatenate([run.counts.tags, stranger]),
-                "start_counts": run.counts.start,
-                "step_counts": run.counts.step,
-                **worth.published(),
-            },
+            extra={**run.counts.published(model.context), **worth.published()},
         )
 
     def _fitted(self) -> ChainCounts:

@@ -27,7 +27,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 RIGHT, WRONG, ILLEGAL = 1.1, 0.1, 1e-3  # pseudo-counts of a worker's tags
 TINY = 1e-300
-DEPENDENCE = 0.3  # between labels of a task, in probabilities of answers
+DEPENDENCE = 0.5  # between labels of a task, in the more careful of two posteriors
+SHARED = 0.02  # probability that all workers of a task misread a span together
 STEP = 0.1  # pseudo-count of each legal step
 MANY_TAGS = 40  # above, a worker's previous tag counts as outside, same type or other type
 
@@ -102,6 +103,14 @@ class ChainCounts(NamedTuple):
         tags = expected_log(self.tags) if variational else np.log(expectation(self.tags))
         return ChainLogs(tags, *(_possible_logs(t, variational) for t in (self.start, self.step)))
 
+    def published(self, context: Context) -> dict[str, Any]:
+        """Return the attributes of a fit; the last row of the tags is an unknown worker."""
+        stranger = unknown_worker(self, context)
+        return {
+            "tag_counts": np.concatenate([self.tags, stranger]),
+            "start_counts": self.start, "step_counts": self.step,
+        }  # fmt: skip
+
 
 class ChainLogs(NamedTuple):
     """Logarithms of the parameters; minus infinity where the scheme forbids a tag."""
@@ -145,12 +154,15 @@ class TagChains:
         Codes of known tags, -1 where unknown.
     context : Context
     variational : bool
+    other : (n_tokens, K), optional
+        Log-likelihoods of tags by something else than labels, for instance a tagger.
     """
 
     data: CrowdSequences
     known: Ints
     context: Context
     variational: bool
+    other: Floats | None = None
 
     @property
     def labels(self) -> TokenLabels:
@@ -169,7 +181,7 @@ class TagChains:
         """Alternate between parameters and posterior, from the votes of each token."""
         history: list[float] = []
         old = self._votes()
-        counts, converged = self._counts(old, *self._vote_steps(old)), False
+        counts, converged = self.counts_of(old), False
         for iteration in range(1, max_iter + 1):
             logs = counts.logs(variational=self.variational)
             posterior = self.posterior(logs)
@@ -188,11 +200,9 @@ class TagChains:
         return self._smooth(self._evidence(logs.tags), np.exp(logs.start), np.exp(logs.step))
 
     def answers(self, counts: ChainCounts, fitted: Floats | None = None) -> SequenceAnswers:
-        """Return the best legal tags, their probabilities and spans.
+        """Return the best legal tags under the fitted parameters, their probabilities and spans.
 
-        The tags are the best path under the fitted parameters. The probabilities are more careful.
-        They use expected parameters, from which a tag's own count is taken out; and labels of a
-        task depend on each other, so n of them count as n / (1 + 0.3 (n - 1)).
+        Tokens that nobody marked stay outside of all spans.
 
         Parameters
         ----------
@@ -200,30 +210,54 @@ class TagChains:
         fitted : (n_tokens, K), optional
             Posterior that the counts come from; None for new tasks, which they do not contain.
         """
-        data, pointer = self.data, self.data.token_pointer
+        pointer = self.data.token_pointer
         logs = counts.logs(variational=self.variational)
-        path = self.kernels.best_path(self._evidence(logs.tags), pointer, logs.start, logs.step)
+        evidence = self._evidence(logs.tags)
+        if self.other is None:
+            evidence[outside_only(self.data, self.known)] = -np.inf
+        path = self.kernels.best_path(evidence, pointer, logs.start, logs.step)
+        marginals, confidence = self.claims(counts, path, fitted)
+        return SequenceAnswers(pointer, path, marginals, confidence)
+
+    def claims(
+        self, counts: ChainCounts, path: NDArray[np.int32], fitted: Floats | None = None
+    ) -> tuple[Floats, Floats]:
+        """Return probabilities of tags, and of the spans of a path.
+
+        They are more careful than the fit: parameters are expected ones, without a tag's own count.
+        Labels of a task depend on each other, and nobody knows how far. The probabilities are the
+        mean of two posteriors: n labels count as n, and as n / (1 + 0.5 (n - 1)). All workers of a
+        task may share a misreading, so no span is more probable than 0.98, unless it is known.
+        """
+        data, pointer, scheme = self.data, self.data.token_pointer, self.data.tag_scheme
         if fitted is None:
-            evidence = self._evidence(np.log(expectation(counts.tags)))
+            evidence = self._of_labels(np.log(expectation(counts.tags)))
         else:
             table = self.context.table
             evidence = self.kernels.evidence_without_own(self.labels, counts.tags, table, fitted)
         number = np.bincount(data.task, data.weight, data.n_tasks)
         share = 1 / (1 + DEPENDENCE * np.maximum(number - 1, 0.0))
         start, step = counts.expected()
-        evidence = self._with_known(evidence * np.repeat(share, data.length)[:, None])
-        posterior = self._smooth(evidence, start, step)
-        confidence = span_confidence(data.tag_scheme, pointer, path, posterior, step)
-        return SequenceAnswers(pointer, path, posterior.marginals, confidence)
+        weighted = evidence * np.repeat(share, data.length)[:, None]
+        both = [self._smooth(self._complete(own), start, step) for own in (evidence, weighted)]
+        bold, shy = (span_confidence(scheme, pointer, path, one, step) for one in both)
+        spans = scheme.spans(path, pointer)
+        known = self.known[pointer[spans.sequence] + spans.start] >= 0
+        limit = np.where(known, 1.0, 1 - SHARED)
+        return (both[0].marginals + both[1].marginals) / 2, limit * (bold + shy) / 2
 
     def _evidence(self, log_theta: Floats) -> Floats:
-        n_tokens = int(self.data.token_pointer[-1])
-        return self._with_known(
-            self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
-        )
+        return self._complete(self._of_labels(log_theta))
 
-    def _with_known(self, evidence: Floats) -> Floats:
-        """Make known tags certain."""
+    def _of_labels(self, log_theta: Floats) -> Floats:
+        n_tokens = int(self.data.token_pointer[-1])
+        found: Floats = self.kernels.evidence(self.labels, log_theta, self.context.table, n_tokens)
+        return found
+
+    def _complete(self, evidence: Floats) -> Floats:
+        """Add other evidence to that of labels, and make known tags certain."""
+        if self.other is not None:
+            evidence += self.other
         sure = self.known >= 0
         evidence[sure] = -np.inf
         evidence[sure, self.known[sure]] = 0.0
@@ -258,6 +292,10 @@ class TagChains:
         later = np.flatnonzero(~is_first)
         return votes[begins].sum(axis=0), votes[later - 1].T @ votes[later]
 
+    def counts_of(self, probas: Floats) -> ChainCounts:
+        """Return the expected counts of independent tokens with these probabilities of tags."""
+        return self._counts(probas, *self._vote_steps(probas))
+
     def _counts(self, marginals: Floats, first: Floats, steps: Floats) -> ChainCounts:
         """Return expected counts with their priors."""
         prior, legal = self._prior(), self.data.tag_scheme.legal
@@ -287,6 +325,12 @@ class TagChains:
                 allowed = b > 0 if own.ndim < 3 else ...
                 total += divergence(a[allowed], b[allowed], c[allowed])
         return total
+
+
+def outside_only(data: CrowdSequences, known: Ints) -> NDArray[np.bool_]:
+    """Return (n_tokens, K) tags that are not answered: those of spans, where nobody marked any."""
+    free = ~data.marked & (known < 0)
+    return np.asarray(free[:, None] & (data.tag_scheme.type_of >= 0)[None, :])
 
 
 def unknown_worker(counts: ChainCounts, context: Context) -> Floats:

@@ -1,4 +1,4 @@
-"""Study of numbers or pairs: the data, a fit and an audit, from which a report is computed."""
+"""Study of numbers, pairs or sequences: data, a fit and an audit, the basis of a report."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ FEW_LABELS = 10  # of a worker
 
 @dataclass(frozen=True, eq=False)
 class AnswerStudy:
-    """Everything that a report on numbers or pairs is computed from.
+    """Everything that a report on numbers, pairs or sequences is computed from.
 
     Attributes
     ----------
-    labels : CrowdNumbers or CrowdPairs
+    labels : CrowdNumbers, CrowdPairs or CrowdSequences
     fit : fitted method
         Its answers are reported. It has seen the gold.
     method : str
         Its command-line name.
     audit : Audit
-    view : NumberView or PairView
+    view : NumberView, PairView or SequenceView
         The data compared with the consensus of the others.
     measured : mapping of str to float, optional
         Scores of a fit without gold against the truth or the gold.
@@ -62,11 +62,11 @@ def study_answers(
     truth: Any = None,
     random_state: int = 0,
 ) -> AnswerStudy:
-    """Fit and audit numbers or pairs for a report.
+    """Fit and audit numbers, pairs or sequences for a report.
 
     Parameters
     ----------
-    data : CrowdNumbers or CrowdPairs
+    data : CrowdNumbers, CrowdPairs or CrowdSequences
     method : str or unfitted method, optional
         By default the default method of the kind.
     fit : fitted method, optional

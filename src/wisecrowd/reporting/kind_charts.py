@@ -1,4 +1,4 @@
-"""Charts of numbers, pairs and ordered classes: estimates with their intervals."""
+"""Charts of numbers, pairs, ordered classes and spans: estimates with their intervals."""
 
 from __future__ import annotations
 
@@ -133,6 +133,22 @@ def reliability_of_voters(rows: Sequence[dict[str, Any]]) -> Chart | None:
         known, names, texts, [bool(row["flags"]) for row in known], "reliability",
         f"Reliability of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most votes "
         "first; the table below has the same numbers.", "reliability (1: as the others, 0: random)",
+    )  # fmt: skip
+
+
+def agreement_on_spans(rows: Sequence[dict[str, Any]]) -> Chart | None:
+    """Return a chart of the agreement of the busiest workers with the others, with intervals."""
+    known = [row for row in rows if row.get("agreement") is not None and row["n_labels"] > 1]
+    names = [row["worker"] for row in known]
+    texts = [
+        f"{isolated(row['worker'])}: {number(row['agreement'])}, {row['n_labels']} texts"
+        for row in known
+    ]
+    return _intervals(
+        known, names, texts, [bool(row["flags"]) for row in known], "agreement",
+        f"Agreement of {min(len(known), MOST_ROWS)} workers with the others, token by token, with "
+        "95 % intervals, most texts first; the table below has the same numbers.",
+        "agreement beyond chance (1: perfect, 0: chance)",
     )  # fmt: skip
 
 

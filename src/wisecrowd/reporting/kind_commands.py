@@ -1,4 +1,4 @@
-"""Commands and calls that address the findings on numbers, pairs and ordered classes."""
+"""Commands and calls that address the findings on other kinds than classes."""
 
 from __future__ import annotations
 
@@ -82,4 +82,30 @@ ORDERED_CALLS = CALLS | {
 }
 ORDERED_WORKER_FINDINGS = (
     *WORKER_FINDINGS, "biased-workers", "extreme-labels", "avoided-ends",
+)  # fmt: skip
+
+SEQUENCE_COMMANDS = {
+    "marks-nothing": "audit {file} --prune-to cleaned.csv --unlabelled drop",
+    "marks-everything": "audit {file} --prune-to cleaned.csv --unlabelled drop",
+    "random-spans": "audit {file} --prune-to cleaned.csv --unlabelled drop",
+    "no-signal": "inspect {first}",
+    "clones": "audit {file} --part clones -o audit",
+    "agreement": "audit {file} --part agreement -o audit",
+    "agreement-at-chance": "audit {file} --part agreement --part spammers -o audit",
+    "one-label-per-task": "aggregate {file} -m bsc -o spans.csv",
+    **dict.fromkeys(
+        ("long-spans", "short-spans", "split-spans", "type-confusion", "missed-spans",
+         "phantom-spans"), "audit {file} --part habits -o audit",
+    ),
+}  # fmt: skip
+SEQUENCE_CALLS = {
+    "marks-nothing": 'wc.audit.clean(labels, ["spammers"]).labels',
+    "marks-everything": 'wc.audit.clean(labels, ["spammers"]).labels',
+    "random-spans": 'wc.audit.clean(labels, ["spammers"]).labels',
+    "clones": 'wc.audit.audit_crowd(labels, parts=["clones"]).tables()',
+    "": 'wc.audit.audit_crowd(labels, parts=["habits"]).tables()',
+}
+SEQUENCE_WORKER_FINDINGS = (
+    "marks-nothing", "marks-everything", "random-spans", "clones", "long-spans", "short-spans",
+    "split-spans", "type-confusion", "missed-spans", "phantom-spans",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sections of the pages on numbers, pairs and ordered classes."""
+"""Sections of the pages on numbers, pairs, ordered classes and sequences."""
 
 from __future__ import annotations
 
@@ -29,6 +29,11 @@ def _number_workers(summary: Summary) -> Data:
 def _pair_workers(summary: Summary) -> Data:
     rows = summary["workers"]["rows"]
     return {"chart": kind_charts.reliability_of_voters(rows), **_flags(summary)}
+
+
+def _span_workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    return {"chart": kind_charts.agreement_on_spans(rows), **_flags(summary)}
 
 
 def _ranking(summary: Summary) -> Data:
@@ -78,3 +83,13 @@ ORDERED_SECTIONS = {
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }  # fmt: skip
+SEQUENCE_SECTIONS = {
+    "verdict": ("Verdict", _nothing, "span_verdict"),
+    "next": _NEXT,
+    "boundaries": ("Boundaries and types", _nothing),
+    "workers": ("Workers", _span_workers, "span_workers"),
+    "tasks": ("Tasks people disagree about", _nothing, "span_tasks"),
+    "methods": ("Comparison of methods", _nothing, "held_out"),
+    "health": ("Data health", _health, "answer_health"),
+    "reproduce": _REPRODUCE,
+}

@@ -110,6 +110,22 @@ PAIRS = ReportPlan(
     worker_findings=f"{_SAME}.kind_commands:PAIR_WORKER_FINDINGS",
     methods=("bradley-terry", "crowd-bt", "davidson", "worker-ties"),
 )
+SEQUENCES = ReportPlan(
+    study=f"{_SAME}.answer_study:study_answers",
+    content={
+        "verdict": f"{_SAME}.sequence_content:verdict",
+        "boundaries": f"{_SAME}.sequence_content:boundaries_and_types",
+        "workers": f"{_SAME}.sequence_content:workers",
+        "tasks": f"{_SAME}.sequence_content:tasks",
+        "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "health": f"{_SAME}.answer_study:health",
+    },
+    sections=f"{_SAME}.kind_sections:SEQUENCE_SECTIONS",
+    commands=f"{_SAME}.kind_commands:SEQUENCE_COMMANDS",
+    calls=f"{_SAME}.kind_commands:SEQUENCE_CALLS",
+    worker_findings=f"{_SAME}.kind_commands:SEQUENCE_WORKER_FINDINGS",
+    methods=("token-wise", "hmm-crowd", "bsc"),
+)
 
 
 def report_plan(data: Annotations) -> ReportPlan:

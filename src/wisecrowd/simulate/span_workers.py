@@ -57,6 +57,7 @@ def sequences(
     stretch: float = 0.05,
     mistype: float = 0.1,
     invent: float = 0.01,
+    alike: float = 10.0,
     random_state: int | np.random.Generator | None = 0,
 ) -> SimulatedSequences:
     """Simulate workers who mark spans in texts.
@@ -77,6 +78,9 @@ def sequences(
         Probability that a span begins at a token outside, and that it goes on for another token.
     miss, cut, stretch, mistype, invent : float
         Mean probabilities of the workers' mistakes.
+    alike : float
+        Number of labels that the mean rates weigh as in those of each worker; more make workers
+        more alike.
     random_state : int, numpy.random.Generator or None, default 0
         Seed; None for a different crowd every time.
 
@@ -93,6 +97,7 @@ def sequences(
     check_integer("n_tasks", n_tasks, 1)
     check_integer("n_workers", n_workers, 1)
     check_number("mean_length", mean_length, 2.0)
+    check_number("alike", alike, 1e-3)
     means = np.array([miss, cut, stretch, mistype, invent], dtype=np.float64)
     rates = {"density": density, "going_on": going_on, **dict(zip(MISTAKES, means, strict=True))}
     for name, rate in rates.items():
@@ -106,7 +111,7 @@ def sequences(
     length = 2 + of_truth.poisson(mean_length - 2, n_tasks)
     pointer = np.append(0, np.cumsum(length))
     truth = _chain(scheme, pointer, density, going_on, of_truth)
-    mistakes = _rates(means, n_workers, of_workers)
+    mistakes = _rates(means, n_workers, alike, of_workers)
     task, worker = graph.assign(n_tasks, n_workers, of_graph)
     if task.size == 0:
         raise ParameterError(f"{graph!r} drew no annotation at all; ask for more labels.")
@@ -124,10 +129,10 @@ def sequences(
     return SimulatedSequences(data, np.array(texts, dtype=object), mistakes)
 
 
-def _rates(means: Floats, n_workers: int, rng: np.random.Generator) -> Floats:
-    """Return each worker's rates of mistakes: a beta distribution that weighs as ten labels."""
+def _rates(means: Floats, n_workers: int, alike: float, rng: np.random.Generator) -> Floats:
+    """Return each worker's rates of mistakes, from beta distributions around the means."""
     inside = np.clip(means, 1e-6, 1 - 1e-6)
-    drawn = rng.beta(10 * inside, 10 * (1 - inside), (n_workers, len(means)))
+    drawn = rng.beta(alike * inside, alike * (1 - inside), (n_workers, len(means)))
     return np.where((means > 0) & (means < 1), drawn, means)
 
 

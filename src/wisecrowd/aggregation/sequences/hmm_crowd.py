@@ -39,10 +39,11 @@ class HMMCrowd(ChainMethod):
         The tags of each task, with a space between them.
     marginals_ : (n_tokens, n_classes)
         Probability of every tag of every token, one task after the other. They are more careful
-        than the model: no tag counts for its own worker's matrix, and labels of a task count as
-        dependent, n of them as n / (1 + 0.3 (n - 1)).
+        than the model: no tag counts for its own worker's matrix, and they are the mean of two
+        posteriors, in which n labels of a task count as n and as n / (1 + 0.5 (n - 1)).
     span_confidence_ : (n_spans,)
-        Probability of each span: that it begins, goes on and ends as it does.
+        Probability of each span: that it begins, goes on and ends as it does. It is computed in the
+        same way, and at most 0.98, because all workers of a task may share a misreading.
     tag_counts_ : (n_workers + 1, 1, n_classes, n_classes)
         Expected counts of a worker's tags by true tag, with their prior; the last row is an unknown
         worker.

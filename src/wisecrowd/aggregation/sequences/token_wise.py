@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
@@ -15,12 +16,17 @@ from wisecrowd.core.messages.option_spelling import for_reader, parameter
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method
 from wisecrowd.core.result import Fit, dense_rows
-from wisecrowd.core.saved_attributes import Saved, SavedValue
+from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
 from wisecrowd.core.sequence_answers import SequenceAnswers
-from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.task_prior import class_prior
-from wisecrowd.families.chain_method import SequenceProblem
-from wisecrowd.families.tag_chains import WorkerSpans, span_confidence
+from wisecrowd.families.chain_method import SequenceProblem, known_of
+from wisecrowd.families.tag_chains import (
+    ChainCounts,
+    TagChains,
+    WorkerSpans,
+    no_context,
+    outside_only,
+)
 from wisecrowd.kernels import kernels_for
 
 Floats = NDArray[np.float64]
@@ -54,9 +60,14 @@ class TokenWise(Aggregator):
     tags_ : (n_tasks,) str
         The tags of each task, with a space between them.
     marginals_ : (n_tokens, n_classes)
-        Probability of every tag of every token among legal sequences.
+        Probability of every tag of every token among legal sequences, as the method claims it.
     span_confidence_ : (n_spans,)
-        Probability of each span among legal sequences.
+        Probability of each span; see the notes.
+    tag_counts_ : (n_workers + 1, 1, n_classes, n_classes)
+        Expected counts of a worker's tags by true tag, with their prior; the last row is an unknown
+        worker.
+    start_counts_, step_counts_ : (n_classes,), (n_classes, n_classes)
+        Expected counts of first tags and of steps from tag to tag, with their prior.
     worker_accuracy_, worker_accuracy_error_ : (n_workers,)
         Expected share of right tags.
     span_precision_, span_recall_ : (n_workers,)
@@ -64,7 +75,11 @@ class TokenWise(Aggregator):
 
     Notes
     -----
-    Tokens of a span count as independent tasks, so the confidence of spans is too high.
+    The method's posterior is not a good confidence of spans: tokens of a span count as independent
+    tasks, labels of a token as independent, and votes are not probabilities at all. Therefore the
+    confidence of spans comes from chains, as that of HMMCrowd, whose confusion matrices and steps
+    are estimated once, from the method's posterior. With tokens of one plain class per task,
+    ``marginals_`` are the method's own.
 
     References
     ----------
@@ -83,6 +98,9 @@ class TokenWise(Aggregator):
     takes: ClassVar[str] = "sequences"
     saves: ClassVar[dict[str, Saved]] = {
         "method_": SavedValue(lambda value: isinstance(value, Aggregator), "a method"),
+        "tag_counts_": SavedArray("workers 1 K K", "positive"),
+        "start_counts_": SavedArray("K", "amount"),
+        "step_counts_": SavedArray("K K", "amount"),
     }
 
     def __post_init__(self) -> None:
@@ -112,6 +130,9 @@ class TokenWise(Aggregator):
             return "method_ does not fit workers_ and classes_"
         return ""
 
+    def _axis_sizes(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        return {"workers": sizes["J"] + 1}  # the last row is that of an unknown worker
+
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
         if not isinstance(self.method, Aggregator) or self.method.takes != "labels":
@@ -130,7 +151,11 @@ class TokenWise(Aggregator):
         given = _tokens(inside, problem)
         found = inside._fit(given)
         inside._publish(given.data, replace(found, findings=()))
-        answers = legal_answers(data, dense_rows(found.probas))
+        path, marginals = legal_tags(problem, dense_rows(found.probas))
+        chains = _chains(problem)
+        counts = chains.counts_of(marginals)
+        _, confidence = chains.claims(counts, path)
+        answers = SequenceAnswers(data.token_pointer, path, marginals, confidence)
         worth = WorkerSpans.of(data, answers)
         return Fit(
             answers,
@@ -138,29 +163,49 @@ class TokenWise(Aggregator):
             worth.error,
             n_iter=found.n_iter,
             converged=found.converged,
-            extra={"method": inside, **worth.published()},
+            extra={
+                "method": inside,
+                **counts.published(chains.context),
+                **worth.published(),
+            },
         )
 
     def _predict(self, problem: SequenceProblem) -> SequenceAnswers:
+        data = problem.data
         found = self.method_._predict(_tokens(self.method_, problem))
-        return legal_answers(problem.data, dense_rows(ClassAnswers.of(found).probas))
+        path, marginals = legal_tags(problem, dense_rows(ClassAnswers.of(found).probas))
+        counts = ChainCounts(self.tag_counts_, self.start_counts_, self.step_counts_)
+        _, confidence = _chains(problem).claims(counts, path)
+        return SequenceAnswers(data.token_pointer, path, marginals, confidence)
+
+
+def _chains(problem: SequenceProblem) -> TagChains:
+    """Return the chains that judge the spans."""
+    data = problem.data
+    context, other = no_context(data.tag_scheme), problem.prior.evidence
+    return TagChains(data, known_of(problem), context, variational=True, other=other)
 
 
 def _tokens(method: Aggregator, problem: SequenceProblem) -> Problem:
     """Return the problem of the method for classes: its tasks are the tokens."""
     tokens, known = problem.data.to_labels(), problem.prior.gold
     gold = None if known is None else np.append(tokens.classes, [None])[known]
-    return method._problem(tokens, class_prior(None, gold, tokens))
+    return method._problem(tokens, class_prior(problem.prior.tokens, gold, tokens))
 
 
-def legal_answers(data: CrowdSequences, probas: Floats) -> SequenceAnswers:
-    """Return the best legal tags and the probabilities among legal sequences."""
+def legal_tags(problem: SequenceProblem, probas: Floats) -> tuple[NDArray[np.int32], Floats]:
+    """Return the best legal tags, and the probabilities of tags among legal sequences.
+
+    Tokens that nobody marked stay outside of all spans.
+    """
+    data = problem.data
     kernels = kernels_for("tag_chains", len(data.tags))
     legal = data.tag_scheme.legal
     log = np.log(np.maximum(probas, LEAST))
     start, step = legal[-1].astype(np.float64), legal[:-1].astype(np.float64)
+    can = log
+    if problem.prior.tokens is None:
+        can = np.where(outside_only(data, known_of(problem)), -np.inf, log)
     with np.errstate(divide="ignore"):
-        path = kernels.best_path(log, data.token_pointer, np.log(start), np.log(step))
-    posterior = kernels.smooth(log, data.token_pointer, start, step)
-    confidence = span_confidence(data.tag_scheme, data.token_pointer, path, posterior, step)
-    return SequenceAnswers(data.token_pointer, path, posterior.marginals, confidence)
+        path = kernels.best_path(can, data.token_pointer, np.log(start), np.log(step))
+    return path, kernels.smooth(log, data.token_pointer, start, step).marginals
