@@ -153,12 +153,10 @@ def _write(
 ) -> None:
     """Write the method and the tables; tables without a file go to standard output."""
     from wisecrowd.cli.outputs import give_json, write_result
-    from wisecrowd.io.span_texts import add_texts
     from wisecrowd.storage.atomic import together, when_complete
     from wisecrowd.storage.manifest import write_manifest
 
-    main = add_texts(_task_table(model, asked.soft), labels)
-    tables = {"labels": main, "workers": model.worker_columns()}
+    tables = {"labels": _task_table(model, asked.soft), "workers": model.worker_columns()}
     with together():
         if asked.save is not None:
             model.save(asked.save)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from wisecrowd.core.annotations import Annotations
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.sequences import OFFSETS, WORDS, CrowdSequences
 
-TEXT = "text"  # the task column that holds the texts
 _SHOWN_BREAK = "\\n"  # how Label Studio writes a line break in the text of a span
 
 
@@ -59,25 +59,22 @@ def slice_of(text: str, start: int, end: int) -> str:
     return text[start:end].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def with_texts(data: Annotations, texts: Mapping[str, str]) -> Annotations:
-    """Return annotations with the texts of their tasks, by task id."""
-    column = np.array([texts.get(str(task)) for task in data.tasks.tolist()], dtype=object)
-    return replace(data, task_columns={**data.task_columns, TEXT: column})
+def with_texts(data: CrowdSequences, texts: Mapping[str, str]) -> CrowdSequences:
+    """Return spans with the text of every token, by the texts of tasks; unknown ones are empty.
 
-
-def add_texts(table: dict[str, NDArray[Any]], data: Annotations) -> dict[str, NDArray[Any]]:
-    """Return a table of spans with their texts before the last column, if the texts are known."""
-    if TEXT not in data.task_columns or not {"task", "start", "end"} <= table.keys():
-        return table
-    texts = dict(zip(data.tasks.tolist(), data.task_columns[TEXT].tolist(), strict=True))
-    places = zip(*(table[name].tolist() for name in ("task", "start", "end")), strict=True)
-    found = [
-        None if texts.get(task) is None else slice_of(texts[task], start, end)
-        for task, start, end in places
-    ]
-    shown = {}
-    for name, column in table.items():
-        if name == "confidence":
-            shown[TEXT] = np.array(found, dtype=object)
-        shown[name] = column
-    return shown
+    Raises
+    ------
+    DataError
+        If a span ends after the text.
+    """
+    limits = data.task_columns[OFFSETS].tolist()
+    words = np.empty(data.n_tasks, dtype=object)
+    for i, task in enumerate(data.tasks.tolist()):
+        text, end = texts.get(str(task), ""), int(limits[i][-1])
+        if text and end > len(text):
+            raise DataError(
+                f"A span of task {task!r} ends at character {end}, and its text has {len(text)}; "
+                "correct the limits, or the text."
+            )
+        words[i] = [slice_of(text, start, end) for start, end in pairwise(limits[i].tolist())]
+    return replace(data, task_columns={**data.task_columns, WORDS: words})

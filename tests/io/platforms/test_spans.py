@@ -15,7 +15,7 @@ from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.inventory import SeveralQuestionsError
 from wisecrowd.io.platforms.label_studio_predictions import write_predictions
-from wisecrowd.io.span_texts import TEXT, find_text, slice_of
+from wisecrowd.io.span_texts import find_text, slice_of
 from wisecrowd.io.tables import read
 
 TEXTS = {1: "Ada Lane met Bob Rowe in Bern.", 2: "Nothing here.", 3: "\U0001f44d Ada at Acme\nLtd."}
@@ -106,11 +106,11 @@ def test_every_span_and_every_annotation_without_one(exported, name):
 @pytest.mark.parametrize("name", FORMATS)
 def test_texts_of_tasks_come_with_their_spans(exported, name):
     data = read(exported(name), label="who")
-    texts = dict(zip(data.tasks.tolist(), data.task_columns[TEXT].tolist(), strict=True))
-    assert texts["1"] == TEXTS[1]
-    assert texts["2"] is None  # nobody marked anything, so that nothing tells which field it is
-    assert slice_of(texts["3"], 10, 19) == "Acme\nLtd."
-    assert data[[0, 2]].task_columns[TEXT].tolist() == [texts["1"], texts["3"]]
+    assert data.task_columns["words"].tolist() == [
+        ["Ada Lane", " met ", "Bob Rowe"],
+        [""],  # nobody marked anything, so that nothing tells which field it is
+        ["Ada", " at ", "Acme\nLtd."],
+    ]
 
 
 def test_the_field_of_the_text():
@@ -250,9 +250,15 @@ def test_spans_of_doccano(written):
     data = read([ann, bob], "doccano")
     assert spans_of(data) == {("1", "ann", 0, 8, "PER"), ("1", "ann", 13, 16, "PER"),
                               ("1", "bob", 0, 3, "PER")}  # fmt: skip
-    assert data.task_columns[TEXT].tolist() == [text]
+    assert data.task_columns["words"].tolist() == [["Ada", " Lane", " met ", "Bob"]]
     # doccano writes the same for a task without spans and for one that the user has not seen
     assert any("1 not labelled by the user" in note for note in data.notes)
+
+
+def test_a_span_outside_of_its_text(refused):
+    content = lines({"id": 1, "text": "Ada", "label": [[0, 8, "PER"]]})
+    message = refused("ann.jsonl", content, "doccano")
+    assert message.startswith("A span of task '1' ends at character 8, and its text has 3;")
 
 
 def prodigy(*records: dict) -> str:
@@ -272,7 +278,7 @@ def test_spans_of_prodigy(written):
     )
     data = read(written("a.jsonl", content))
     assert spans_of(data) == {("5", "x-ann", 0, 3, "PER"), ("5", "x-bob"), ("5", "x-cem")}
-    assert data.task_columns[TEXT].tolist() == ["Ada met Bob"]
+    assert data.task_columns["words"].tolist() == [["Ada"]]
     assert any("1 ignored" in note and "1 rejected as a whole" in note for note in data.notes)
 
 

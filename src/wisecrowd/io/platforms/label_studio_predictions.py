@@ -24,10 +24,9 @@ from wisecrowd.io.platforms.label_studio_controls import (
     is_placed,
     is_read_mark,
     label_of,
-    place_of,
 )
 from wisecrowd.io.platforms.label_studio_marks import sizes_of
-from wisecrowd.io.platforms.label_studio_results import Control, Place, Predicted
+from wisecrowd.io.platforms.label_studio_results import Control, Predicted, Size
 from wisecrowd.io.platforms.label_studio_rows import (
     Sheet,
     is_flat,
@@ -38,7 +37,6 @@ from wisecrowd.io.platforms.label_studio_rows import (
 from wisecrowd.io.platforms.values import as_text, pick_question
 from wisecrowd.io.soft_labels import plain_ids
 from wisecrowd.io.sources import PathLike, Source, find_sources
-from wisecrowd.io.span_texts import find_text
 from wisecrowd.io.untrusted import json_text
 from wisecrowd.storage.atomic import atomic_write
 
@@ -118,11 +116,11 @@ def write_predictions(
     version = f"wisecrowd/{result.method}"
     start = "[\n"
     with atomic_write(target) as file:
-        for record, place, row in _matched(result, tasks if sources else None, sources):
+        for record, size, row in _matched(result, tasks if sources else None, sources):
             made = {
                 "model_version": version,
                 "score": min(max(float(result.score[row]), 0.0), 1.0),
-                "result": result.results(row, control, place),
+                "result": result.results(row, control, size),
             }
             whole = {**record, "annotations": [], "predictions": [made]}
             written = {"task": _own_id(record), **made} if existing_tasks else whole
@@ -234,8 +232,8 @@ def _add_value(control: Control, type_of: str, value: Mapping[str, Any]) -> None
                 control.members.setdefault(name, one)
 
 
-# The id that the labels go by; id and data in Label Studio; what the answers refer to.
-Task = tuple[str, dict[str, Any], Place]
+# The id that the labels go by; id and data in Label Studio; the size of the image.
+Task = tuple[str, dict[str, Any], Size]
 
 
 def _nested_tasks(
@@ -244,19 +242,14 @@ def _nested_tasks(
     for record in _records(sources, encoding):
         data = mapping(record.get("data"))
         own = [one for one in results_of(record) if as_text(one.get("from_name")) == question]
-        spans = [place_of(mapping(one.get("value"))) for one in own if one["type"] == TEXT_SPANS]
-        place = Place(find_text(data, spans), sizes_of(own).get(question))
-        yield (
-            str(as_text(task_of(record, task))),
-            {"id": record.get("id"), "data": data},
-            place,
-        )
+        known = {"id": record.get("id"), "data": data}
+        yield str(as_text(task_of(record, task))), known, sizes_of(own).get(question)
 
 
 def _flat_tasks(sheets: list[Sheet], question: str) -> Iterator[Task]:
     for sheet in sheets:
         seen = set()
-        texts, sizes = sheet.places(question)
+        sizes = sheet.places(question)[1]
         names = list(dict.fromkeys(["id", sheet.tasks, *sheet.data.values()]))
         for batch in sheet.rows.select(names).to_batches(max_chunksize=1 << 12):
             for row in batch.to_pylist():
@@ -266,7 +259,7 @@ def _flat_tasks(sheets: list[Sheet], question: str) -> Iterator[Task]:
                 data = {field: _field(row[name]) for field, name in sheet.data.items()}
                 task = row[sheet.tasks]
                 known = {"id": _number(row["id"]), "data": data}
-                yield task, known, Place(texts.get(task), sizes.get(task))
+                yield task, known, sizes.get(task)
 
 
 def _field(text: str) -> Any:
@@ -277,19 +270,19 @@ def _field(text: str) -> Any:
 
 def _matched(
     result: Predicted, tasks: Iterable[Task] | None, sources: list[Source]
-) -> Iterator[tuple[dict[str, Any], Place, int]]:
-    """Yield (id and data, place, row of the result) of every task, in the order of the export."""
+) -> Iterator[tuple[dict[str, Any], Size, int]]:
+    """Yield (id and data, size, row of the result) of every task, in the order of the export."""
     ids = plain_ids(result.tasks)
     if tasks is None:
         for row, one in enumerate(ids):
-            yield {"id": _number(one), "data": {"task": one}}, Place(), row
+            yield {"id": _number(one), "data": {"task": one}}, None, row
         return
     rows = {str(one): row for row, one in enumerate(ids)}
     missing = dict.fromkeys(rows)
-    for name, known, place in tasks:
+    for name, known, size in tasks:
         if name in rows:
             missing.pop(name, None)
-            yield known, place, rows[name]
+            yield known, size, rows[name]
     if missing:
         raise DataError(
             f"{len(missing)} tasks are not in {sources[0].name}, first {next(iter(missing))!r}; "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from wisecrowd.core.kinds import BOXES, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.registry import kebab_case
 from wisecrowd.io.platforms.label_studio_controls import BOXED, TEXT_SPANS
 from wisecrowd.io.soft_labels import SoftLabels, plain_ids
-from wisecrowd.io.span_texts import slice_of
 
 FROM_NAME = "label"
 _DEFAULTS = {  # type of the control and name of what it labels, where no export gives them
@@ -25,13 +24,6 @@ KINDS = (*_DEFAULTS, "labels", "ordered")
 _SIDES = ("x", "y", "width", "height")
 _DIGITS = 8  # of a percentage
 _STEP = " / "  # between the parts of a path in a taxonomy
-
-
-class Place(NamedTuple):
-    """What a task's answers refer to: its text, and the size of its image."""
-
-    text: str | None = None
-    size: tuple[float, float] | None = None
 
 
 @dataclass
@@ -83,7 +75,8 @@ class Control:
         return known
 
 
-Results = Callable[[int, Control, Place], list[dict[str, Any]]]
+Size = tuple[float, float] | None  # of the image of a task, if the export has it
+Results = Callable[[int, Control, Size], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +90,7 @@ class Predicted:
         Confidence.
     method, kind : str
         Its command-line name, and the kind of its answers.
-    results : function of (row, control, place)
+    results : function of (row, control, size of the image)
         The results of the task in a row.
     """
 
@@ -120,7 +113,7 @@ class Predicted:
             soft = SoftLabels.of(fit)
             return cls(
                 soft.tasks, soft.confidence, soft.method, kind,
-                lambda row, control, place: [control.of_class(soft.labels[row])],
+                lambda row, control, size: [control.of_class(soft.labels[row])],
             )  # fmt: skip
         name, tasks = kebab_case(type(fit).__name__), fit.task_columns()
         if kind == SETS:
@@ -129,7 +122,7 @@ class Predicted:
             texts = tasks["text"]
             return cls(
                 tasks["task"], tasks["confidence"], name, kind,
-                lambda row, control, place: [control.result({"text": [str(texts[row])]})],
+                lambda row, control, size: [control.result({"text": [str(texts[row])]})],
             )  # fmt: skip
         marks = _rows_by_task(fit.main_columns(), tasks["task"])
         results = _spans(marks) if kind == SEQUENCES else _boxes(marks, fit)
@@ -146,12 +139,12 @@ def _rows_by_task(table: Mapping[str, NDArray[Any]], tasks: NDArray[Any]) -> lis
 
 
 def _spans(marks: list[list[Any]]) -> Results:
-    def results(row: int, control: Control, place: Place) -> list[dict[str, Any]]:
+    def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         made = []
         for number, one in enumerate(marks[row]):
             value = {"start": one["start"], "end": one["end"]}
-            if place.text is not None:
-                value["text"] = slice_of(place.text, one["start"], one["end"])
+            if one.get("text"):
+                value["text"] = one["text"]
             value[TEXT_SPANS] = control.labels_of(one["label"])
             made.append(control.result(value, id=f"span{number + 1}", score=one["confidence"]))
         return made
@@ -160,9 +153,9 @@ def _spans(marks: list[list[Any]]) -> Results:
 
 
 def _boxes(marks: list[list[Any]], fit: Any) -> Results:
-    def results(row: int, control: Control, place: Place) -> list[dict[str, Any]]:
+    def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         fitted = (float(fit.image_width_[row]), float(fit.image_height_[row]))
-        width, height = place.size or fitted
+        width, height = size or fitted
         if marks[row] and not (width > 0 and height > 0):
             raise DataError(
                 f"The size of the image of task {plain_ids(fit.tasks_[row : row + 1])[0]!r} is not "
@@ -189,7 +182,7 @@ def _boxes(marks: list[list[Any]], fit: Any) -> Results:
 def _sets(fit: Any) -> Results:
     names = np.array([str(one) for one in fit.classes_.tolist()], dtype=object)
 
-    def results(row: int, control: Control, place: Place) -> list[dict[str, Any]]:
+    def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
         chosen = names[fit.chosen_[row]].tolist()
         return [control.of_set(chosen)] if chosen else []
 
