@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.sequences import OFFSETS, WORDS, CrowdSequences
@@ -78,3 +79,34 @@ def with_texts(data: CrowdSequences, texts: Mapping[str, str]) -> CrowdSequences
             )
         words[i] = [slice_of(text, start, end) for start, end in pairwise(limits[i].tolist())]
     return replace(data, task_columns={**data.task_columns, WORDS: words})
+
+
+def span_rows(data: CrowdSequences) -> dict[str, NDArray[Any]]:
+    """Return a table with one row per span, or per annotation that marks nothing.
+
+    Examples
+    --------
+    >>> rows = ["d", "d"], ["ann", "bob"], [0, None], [5, None], ["PER", None]
+    >>> table = span_rows(CrowdSequences.from_spans(*rows))
+    >>> table["worker"].tolist(), table["start"].tolist(), table["label"].tolist()
+    (['ann', 'bob'], [0, None], ['PER', None])
+    """
+    spans = data.tag_scheme.spans(data.tags, data.pointer)
+    count = np.bincount(spans.sequence, minlength=data.n_annotations)
+    row = np.repeat(np.arange(data.n_annotations), np.maximum(count, 1))
+    marked = count[row] > 0
+    base = np.append(0, np.cumsum(data.length + 1))[data.task[spans.sequence]]
+    types = np.array(data.tag_scheme.types, dtype=object)
+    found = {"start": data.offset[base + spans.start], "end": data.offset[base + spans.end],
+             "label": types[spans.kind]}  # fmt: skip
+    if WORDS in data.task_columns:
+        first = data.token_pointer[data.task[spans.sequence]]
+        limits = zip((first + spans.start).tolist(), (first + spans.end).tolist(), strict=True)
+        words = data.words.tolist()
+        found["text"] = np.array(["".join(words[a:b]) for a, b in limits], dtype=object)
+    table = {"task": data.tasks[data.task[row]], "worker": data.workers[data.worker[row]]}
+    for name, values in found.items():
+        table[name] = np.full(len(row), None, dtype=object)
+        table[name][marked] = values
+    rest = data.to_dict()
+    return table | {name: rest[name][row] for name in rest if name not in (*table, "tags")}

@@ -162,6 +162,17 @@ def test_aggregate_writes_spans_with_text_and_predictions(exported, tmp_path, ca
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("name", FORMATS[:2])
+def test_convert_writes_a_row_per_span(exported, tmp_path, capsys, name):
+    table = tmp_path / "plain.csv"
+    assert run(["convert", str(exported(name)), str(table), "--label", "who", "-q"]) == 0
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0])[:6] == ["task", "worker", "start", "end", "label", "text"]
+    assert rows[1]["text"] == "Bob Rowe"
+    assert spans_of(read(table, type="sequences")) == expected(0)
+
+
 def test_rows_for_existing_tasks(exported, tmp_path):
     path = exported("export.json")
     fit = BSC().fit(read(path, label="where"))

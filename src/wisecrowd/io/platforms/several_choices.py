@@ -62,6 +62,8 @@ def close_choices(values: dict[str, Any], request: Request) -> NDArray[np.bool_]
 
     ``values`` are the columns that were read; the column of the answers is replaced.
     """
+    import pyarrow as pa
+
     request.open_choices = False
     column: Encoded = values.pop("label")
     texts = [str(text) for text in column.vocabulary.tolist()]
@@ -79,7 +81,7 @@ def close_choices(values: dict[str, Any], request: Request) -> NDArray[np.bool_]
     ]
     if "label" in request.found and request.answer_role != "label":
         request.found[request.answer_role] = request.found.pop("label")
-    values[request.answer_role] = np.array(sets, dtype=object)[column.codes]
+    values[request.answer_role] = pa.array(np.array(sets, dtype=object)[column.codes])
     return np.ones(len(column.codes), dtype=bool)
 
 
