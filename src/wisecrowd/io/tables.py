@@ -163,7 +163,8 @@ def read(
         workers=workers,
         duplicates=duplicates,
     )
-    data = with_texts(data, request.inventory.texts) if request.inventory.texts else data
+    if request.inventory.texts:
+        data = with_texts(data, request.inventory.texts)
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
 
 
