@@ -9,6 +9,7 @@ import math
 import pytest
 from tests.support.label_studio_files import FORMATS, result, task, write_export
 
+from wisecrowd.aggregation import SetVote
 from wisecrowd.cli.main import run
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
@@ -166,6 +167,19 @@ def test_sets_go_back(exported, tmp_path, name, question, kind):
             {"from_name": question, "to_name": "text", "type": kind, "value": value}
         ]  # fmt: skip
         assert made[number] == expected
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_choices_go_back_as_they_were_written(exported, tmp_path, name):
+    tasks = [task(1, {"text": "x"}, (7, [paths(("A / B", "C"), ("D",)), topics(3, 4)]),
+                  (8, [paths(("A / B", "C"), ("D",)), topics(3, 4)]))]  # fmt: skip
+    path = exported(name, tasks)
+    for question, value in (("taxo", {"taxonomy": [["A / B", "C"], ["D"]]}),
+                            ("topics", {"choices": [3, 4]})):  # fmt: skip
+        fit = SetVote().fit(read(path, label=question))
+        file = write_predictions(fit, tmp_path / "p.json", path, label=question, to_name="text")
+        (made,) = json.loads(file.read_text())[0]["predictions"][0]["result"]
+        assert made["value"] == value
 
 
 # ----------------------------------------------------------------------------------------- boxes
