@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -55,8 +55,9 @@ def convert(
                 source, reading.format, task=reading.task, label=reading.label,
                 encoding=reading.encoding,
             )  # fmt: skip
-        spans = isinstance(labels, CrowdSequences) and OFFSETS in labels.task_columns
-        table = span_rows(labels) if spans else labels.to_dict()
+        data: Any = labels
+        spans = isinstance(data, CrowdSequences) and OFFSETS in data.task_columns
+        table = span_rows(data) if spans else data.to_dict()
         with together():
             write_result(table, target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:

@@ -82,7 +82,7 @@ def read(
     duplicates : {"auto", "last", "keep", "error"}
         What to do if a worker labelled a task more than once: "auto" lets the last label count,
         with a warning, but refuses many such repeats with different labels.
-    type : {"labels", "ordered", "numbers", "pairs", "sequences", "sets", "boxes", "texts"} or None
+    type : {"labels", "ordered", "numbers", "pairs", "sets", ...}, optional
         The kind of the labels. "labels" declares that every value is a class; without it, and
         without ``classes``, labels that look like numbers or texts are refused. "ordered" declares
         an order: that of ``classes``, or of numbers. Without it, a table with the columns left and

@@ -243,7 +243,9 @@ def _labels(
         else:
             found.setdefault(name, []).append(result)
     details = _time(made), made.get("lead_time")
-    for (name, type_of), values in marks.items() if about is not None else ():
+    for (name, type_of), values in marks.items():
+        if about is None:  # gold and live campaigns have no marks
+            break
         drawn, lost = about.marked(name, type_of, values)
         yield from lost
         yield LabelRecord(

@@ -109,13 +109,12 @@ def _marks(record: dict[str, Any], view: str) -> tuple[str, Marks | Boxes]:
         return SPANS, Marks([(one.get("start"), one.get("end"), one.get("label")) for one in found])
     sides = number_of(record.get("width")), number_of(record.get("height"))
     size = None if sides[0] is None or sides[1] is None else (sides[0], sides[1])
-    places = [[number_of(one.get(side)) for side in _PLACE] for one in found]
-    boxes = [
-        (place[0], place[1], place[2], place[3], one.get("label"))
-        for one, place in zip(found, places, strict=True)
-        if one.get("type", "rect") == "rect"
-    ]
-    return RECTANGLES, Boxes([box for box in boxes if None not in box[:4]], size)
+    boxes = []
+    for one in (one for one in found if one.get("type", "rect") == "rect"):
+        place = [number for side in _PLACE if (number := number_of(one.get(side))) is not None]
+        if len(place) == len(_PLACE):
+            boxes.append((place[0], place[1], place[2], place[3], one.get("label")))
+    return RECTANGLES, Boxes(boxes, size)
 
 
 def _of_two(options: list[Any], accepted: list[Any]) -> Vote | None:
