@@ -33,6 +33,7 @@ GROUPS = {
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
         "audit_kinds", "number_fits", "million_votes", "spans",
+        "span_learning",
     ),
     "mutation": ("mutation_driver",),
 }  # fmt: skip

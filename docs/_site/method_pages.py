@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 HEADINGS = {"aggregation": "From labels alone", "learning": "With features"}
 YARDSTICKS = {
     "aggregation": "majority-vote", "learning": "two-stage", "numbers": "mean",
-    "ordered": "thresholds", "pairs": "bradley-terry",
+    "ordered": "thresholds", "pairs": "bradley-terry", "sequences": "token-wise",
 }  # fmt: skip
 TYPES = {
     "labels": "classes", "ordered": "ordered classes", "numbers": "numbers", "pairs": "pairs",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from wisecrowd.core.numbers import CrowdNumbers as CrowdNumbers
     from wisecrowd.core.pairs import CrowdPairs as CrowdPairs
     from wisecrowd.core.registry import methods as methods
+    from wisecrowd.core.sequences import CrowdSequences as CrowdSequences
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.feature_files import read_features as read_features
@@ -50,6 +51,7 @@ _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",
     "CrowdNumbers": "wisecrowd.core.numbers:CrowdNumbers",
     "CrowdPairs": "wisecrowd.core.pairs:CrowdPairs",
+    "CrowdSequences": "wisecrowd.core.sequences:CrowdSequences",
     "aggregate": "wisecrowd.api:aggregate",
     "compare": "wisecrowd.comparing:compare",
     "limits": "wisecrowd.io.limits:limits",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import wisecrowd as wc
+from wisecrowd.aggregation import BSC
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
@@ -112,3 +114,26 @@ def test_kinds_of_errors_and_counts():
     pointer = np.array([0, 4, 5])
     assert span_counts(scheme, truth, tags, pointer, relaxed=False) == (1, 2, 2)
     assert span_counts(scheme, truth, tags, pointer, relaxed=True) == (2, 2, 2)
+
+
+def test_fit_predict_returns_the_tags_of_tasks():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(
+        {"task": ["s", "s", "t"], "worker": ["a", "b", "a"], "tags": ["B-X O", "B-X O", "O B-X"]}
+    )
+    found = BSC().fit_predict(frame)
+    assert found.index.tolist() == ["s", "t"]
+    assert found["s"] == "B-X O"
+
+
+def test_words_survive_selection_and_saving(tmp_path):
+    rows = ["d", "e"], ["ann", "ann"], [0, 2], [3, 5], ["PER", "LOC"]
+    data = CrowdSequences.from_spans(*rows, text=["Ada laughs", "in Rome today"])
+    assert data.words.tolist() == ["Ada", " Ro"]
+    assert data[[1]].words.tolist() == [" Ro"]
+    fitted = BSC().fit(data)
+    fitted.save(tmp_path / "model")
+    loaded = wc.load(tmp_path / "model")
+    assert loaded.main_columns()["text"].tolist() == fitted.main_columns()["text"].tolist()
+    without = CrowdSequences.from_spans(*rows)
+    assert "text" not in BSC().fit(without).main_columns()

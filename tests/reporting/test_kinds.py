@@ -1,16 +1,17 @@
-"""Reports on numbers, pairs and ordered classes."""
+"""Reports on numbers, pairs, ordered classes and sequences."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 import wisecrowd as wc
-from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs
+from wisecrowd import CrowdLabels, CrowdNumbers, CrowdPairs, CrowdSequences, simulate
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.reporting import kind_charts
 from wisecrowd.reporting.document import report
@@ -39,6 +40,13 @@ def crowd(kind, names=None, seed=0):
         outcome = (win[left] - win[right] + rng.logistic(size=480) < 0).astype(int)
         outcome = np.where(worker == 7, 1 - outcome, outcome)
         return CrowdPairs.from_arrays(None, workers[worker], items[left], items[right], outcome)
+    if kind == "sequences":
+        made = simulate.sequences(
+            60, 8, simulate.Dense(), mean_length=5, density=0.3, random_state=seed
+        ).data
+        tags = made.tags.copy()
+        tags[made.token_worker == 7] = 0
+        return replace(made, tags=tags, tasks=tasks, workers=workers)
     seen = rng.normal(2, 1.2, 60)[task] + rng.normal(0, 0.6, 480) + 1.5 * (worker == 7)
     return CrowdLabels.from_arrays(
         tasks[task], workers[worker], np.clip(np.rint(seen), 0, 4).astype(int), classes=range(5),
@@ -52,6 +60,8 @@ SECTIONS = {
               "methods", "health", "reproduce"],
     "ordered": ["verdict", "next", "workers", "tasks", "classes", "network", "methods", "bias",
                 "health", "reproduce"],
+    "sequences": ["verdict", "next", "boundaries", "workers", "tasks", "methods", "health",
+                  "reproduce"],
 }  # fmt: skip
 
 
@@ -92,7 +102,8 @@ def test_summary_is_json_and_renders_again(made):
 
 def test_the_odd_worker_is_flagged(made):
     kind, page = made
-    wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers"}
+    wanted = {"numbers": "biased-workers", "pairs": "adversaries", "ordered": "biased-workers",
+              "sequences": "marks-nothing"}  # fmt: skip
     steps = {step["id"]: step for step in page.summary["next"]}
     assert steps[wanted[kind]]["affected"] == ["w7"]
     row = next(row for row in page.summary["workers"]["rows"] if row["worker"] == "w7")
@@ -216,3 +227,33 @@ def test_ticks():
     assert kind_charts.ticks(0.0, 10.0) == [0, 2, 4, 6, 8, 10]
     assert kind_charts.bias_and_noise([]) is None
     assert kind_charts.scores_by_rank([]) is None
+
+
+def test_tasks_show_the_text_of_spans_and_what_is_answered():
+    rows = [("d", "ann", 0, 5, "PER"), ("d", "bob", 0, 5, "PER"), ("d", "cem", 0, 8, "PER"),
+            ("d", "ann", 14, 18, "LOC"), ("e", "bob", None, None, None)]  # fmt: skip
+    task, worker, start, end, label = map(list, zip(*rows, strict=True))
+    texts = ["Ada & B went to Rome."] * 4 + [None]
+    data = CrowdSequences.from_spans(task, worker, start, end, label, text=texts)
+    summary = summarize(data)
+    (row,) = summary["tasks"]["rows"]
+    shown = [(one["text"], one["start"], one["end"], one["count"]) for one in row["spans"]]
+    assert shown[:2] == [("Ada &", 0, 5, 2), ("Ada & B ", 0, 8, 1)]
+    assert row["spans"][0]["confidence"] > 0.5
+    assert row["spans"][1]["confidence"] is None
+    page = render(summary)
+    assert "<bdi>Ada &amp;</bdi>" in page
+
+
+def test_boundaries_and_types_have_rates_and_confusions(made):
+    kind, page = made
+    if kind != "sequences":
+        return
+    found = page.summary["boundaries"]
+    assert [row["habit"] for row in found["rows"]][:3] == ["too long", "too short", "split"]
+    for row in found["types"]:
+        assert sum(row["given"]) == pytest.approx(1, abs=1e-3)
+    step = next(one for one in page.summary["next"] if one["id"] == "marks-nothing")
+    assert step["command"].endswith("--prune-to cleaned.csv --unlabelled drop")
+    flagged = {row["worker"]: row["flags"] for row in page.summary["workers"]["rows"]}
+    assert flagged["w7"] == ["marks-nothing"]

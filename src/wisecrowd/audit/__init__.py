@@ -32,13 +32,17 @@ LOCATIONS = {
     "find_fast_workers": "response_times",
     "find_label_outliers": "label_distribution",
     "find_number_spammers": "number_spammers",
+    "find_sequence_copies": "sequence_copies",
+    "find_sequence_spammers": "sequence_spammers",
     "find_shared_errors": "shared_errors",
     "find_side_bias": "pair_sides",
     "find_spammers": "spammers",
+    "find_span_habits": "sequence_habits",
     "find_temperature": "temperature",
     "find_tie_habits": "pair_ties",
     "identifiability_report": "identifiability",
     "measure_agreement": "agreement_report",
+    "measure_sequence_agreement": "sequence_agreement",
     "prune": "pruning",
 }
 
@@ -71,6 +75,12 @@ if TYPE_CHECKING:
     from wisecrowd.audit.pruning import clean as clean
     from wisecrowd.audit.pruning import prune as prune
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
+    from wisecrowd.audit.sequence_agreement import (
+        measure_sequence_agreement as measure_sequence_agreement,
+    )
+    from wisecrowd.audit.sequence_copies import find_sequence_copies as find_sequence_copies
+    from wisecrowd.audit.sequence_habits import find_span_habits as find_span_habits
+    from wisecrowd.audit.sequence_spammers import find_sequence_spammers as find_sequence_spammers
     from wisecrowd.audit.shared_errors import find_shared_errors as find_shared_errors
     from wisecrowd.audit.spammers import find_spammers as find_spammers
     from wisecrowd.audit.temperature import find_temperature as find_temperature

@@ -124,22 +124,23 @@ def measure_sequence_agreement(
         raise NotApplicable("No task has two labels, so that nobody can be seen to agree.")
     spans = data.tag_scheme.spans(data.tags, data.pointer)
     task = data.task[spans.sequence].astype(np.int64)
-    others = (data.labels_per_task - 1)[task]
+    others = (data.labels_per_task - 1)[task].astype(np.float64)
     twins = _twins(spans, task, data, typed=True)
     limits = _twins(spans, task, data, typed=False)
     overlaps = _overlaps(spans, task, data)
     n, group = _groups(data.n_tasks)
     sums = [
-        np.bincount(group[task], each, n) for each in (twins, limits, overlaps, others)
+        np.bincount(group[task], each, n).astype(np.float64)
+        for each in (twins, limits, overlaps, others)
     ]  # both directions of a pair are counted, so 2 |A ∩ B| and |A| + |B| are sums over spans
     bootstrap = Bootstrap(n_replicates, random_state=random_state)
-    ratio = [
+    exact, same_limits, relaxed = (
         np.array(interval_of(_ratio(one, sums[3]), np.ones(n, dtype=np.int64), bootstrap))
         for one in sums[:3]
-    ]
+    )
     return SequenceAgreement(
         int(use.sum()), float(np.mean(data.labels_per_task[data.labels_per_task > 0] == 1)),
-        *ratio, _alpha(data, group, n, bootstrap),
+        exact, same_limits, relaxed, _alpha(data, group, n, bootstrap),
         np.array(data.tag_scheme.types, dtype=object),
         _by(spans.kind, twins, others, len(data.tag_scheme.types)),
         data.workers, _worker_f1(data, spans, task, twins),

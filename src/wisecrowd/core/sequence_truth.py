@@ -17,6 +17,7 @@ from wisecrowd.core.sequences import CrowdSequences
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 LEAST = 1e-6  # smallest probability of a tag in a prior, relative to the largest of the token
+RARE = 0.1
 TRUTH, GOLD = "truth", "gold"  # gold must be legal; a truth is only compared with
 
 
@@ -34,16 +35,17 @@ class SequencePrior(NamedTuple):
     gold: Ints | None
     tokens: Floats | None = None
 
-    @property
-    def evidence(self) -> Floats | None:
-        """(n_tokens, n_classes) log-probabilities relative to their mean probabilities.
+    def evidence(self, data: CrowdSequences) -> Floats | None:
+        """Return (n_tokens, n_classes) log-probabilities relative to those of an average token.
 
-        Chains have a distribution of tags of their own, which must not count twice.
+        Chains have a distribution of tags of their own, which must not count twice. A tag that the
+        prior hardly ever expects is compared with a tenth of its share among the labels.
         """
         if self.tokens is None:
             return None
-        mean = np.exp(self.tokens).mean(axis=0)
-        return np.asarray(self.tokens - np.log(np.maximum(mean, LEAST)))
+        count = np.bincount(data.tags, minlength=data.n_classes) + 1.0
+        mean = np.maximum(np.exp(self.tokens).mean(axis=0), RARE * count / count.sum())
+        return np.asarray(self.tokens - np.log(mean))
 
 
 def sequence_prior(task_prior: Any, gold: Any, data: CrowdSequences) -> SequencePrior:

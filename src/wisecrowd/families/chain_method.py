@@ -69,8 +69,9 @@ class ChainMethod(Aggregator):
         check_flag("variational", self.variational)
 
     def _chains(self, problem: SequenceProblem) -> TagChains:
-        data, context = problem.data, self._context(problem.data.tag_scheme)
-        known, other = known_of(problem), problem.prior.evidence
+        data = problem.data
+        context = self._context(data.tag_scheme)
+        known, other = known_of(problem), problem.prior.evidence(data)
         return TagChains(data, known, context, self.variational, other)
 
     def _fit(self, problem: SequenceProblem) -> Fit:

@@ -7,7 +7,10 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from wisecrowd.aggregation import BSC
+from wisecrowd import simulate
+from wisecrowd.aggregation import BSC, HMMCrowd, TokenWise
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.tag_scheme import TagScheme
 from wisecrowd.families.tag_chains import TagChains, previous_tag, span_confidence
@@ -102,6 +105,84 @@ def test_an_unknown_worker_counts_less_than_a_good_one():
     with pytest.warns(UserWarning, match="were not in the fit"):
         strange = fitted._predicted((["x"], ["nobody"], ["O B-PER I-PER"]), None, None)
     assert strange.confidence.max(initial=0) < good.confidence.max()
+
+
+def test_claims_are_the_mean_of_two_posteriors_and_never_certain():
+    data = small_sequences(BSC)
+    unknown = np.full(int(data.token_pointer[-1]), -1)
+    model = TagChains(data, unknown, previous_tag(data.tag_scheme), variational=True)
+    run = model.run(20, 1e-3)
+    q = run.posterior.marginals
+    found = model.answers(run.counts, q)
+    evidence = model.kernels.evidence_without_own(
+        model.labels, run.counts.tags, model.context.table, q
+    )
+    start, step = run.counts.expected()
+    n = np.repeat(data.labels_per_task, data.length)[:, None]
+    wanted = [
+        reference.smooth(evidence * share, data.token_pointer, start, step).marginals
+        for share in (1.0, 1 / (1 + 0.5 * (n - 1)))
+    ]
+    np.testing.assert_allclose(found.marginals, sum(wanted) / 2, atol=1e-9)
+    assert found.confidence.max() <= 0.98
+
+
+def test_known_spans_are_certain():
+    data = small_sequences(BSC)
+    known = " ".join(["B-LOC", *["I-LOC"] * (int(data.length[0]) - 1)])
+    fitted = BSC().fit(data, gold={data.tasks[0]: known})
+    assert fitted.span_confidence_[0] == pytest.approx(1)
+    assert fitted.span_confidence_[1:].max() <= 0.98
+
+
+def test_tokens_that_nobody_marked_stay_outside():
+    """Everybody else's first token is a name, and the only reader of the last text is careless."""
+    tags = ["B-PER"] * 10 + ["O"] * 6
+    task = [f"s{n // 2}" for n in range(10)] + [f"s{n}" for n in range(5)] + ["t"]
+    worker = ["ann", "bob"] * 5 + ["cem"] * 6
+    for method in (BSC(), HMMCrowd(), TokenWise()):
+        assert method.fit((task, worker, tags)).tags_[-1] == "O", method
+
+
+def test_a_tagger_s_output_counts():
+    data = small_sequences(BSC)
+    n, K = int(data.token_pointer[-1]), data.n_classes
+    plain = BSC().fit(data)
+    flat = BSC().fit(data, task_prior=np.full((n, K), 1 / K))
+    np.testing.assert_allclose(flat.marginals_, plain.marginals_, atol=1e-9)
+    made = simulate.sequences(60, 6, simulate.PerTask(2), mean_length=6, random_state=0)
+    data, known = made.data, dict(enumerate(made.truth))
+    truth = known_tags(known, data)
+    prior = np.full((len(truth), data.n_classes), 0.2 / (data.n_classes - 1))
+    prior[np.arange(len(truth)), truth] = 0.8
+    for method in (BSC(), HMMCrowd(), TokenWise()):
+        before = method.fit(data).score(data, known)
+        led = method.fit(data, task_prior=prior)
+        assert led.score(data, known) > before + 0.05, method
+    parts = np.split(prior, data.token_pointer[1:-1])
+    by_task = dict(zip(data.tasks.tolist(), parts, strict=True))
+    for form in (parts, by_task, np.log(prior)):
+        again = TokenWise().fit(data, task_prior=form)
+        np.testing.assert_allclose(again.marginals_, led.marginals_, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p, data: p[:-1], "one row per token"),
+        (lambda p, data: p * np.sign(np.arange(len(p)) - 2.5)[:, None], "both signs"),
+        (lambda p, data: p * np.nan, "not numbers"),
+        (lambda p, data: 0 * p - np.inf, "rules out all tags"),
+        (lambda p, data: [p], "1 arrays for"),
+        (lambda p, data: np.split(p, data.token_pointer[1:-1] + 1), "The task prior of task"),
+        (lambda p, data: {}, "lacks task"),
+    ],
+)
+def test_a_bad_prior_is_one_sentence(change, message):
+    data = small_sequences(BSC)
+    prior = np.full((int(data.token_pointer[-1]), data.n_classes), 0.2)
+    with pytest.raises(DataError, match=message):
+        BSC().fit(data, task_prior=change(prior, data))
 
 
 @pytest.mark.data

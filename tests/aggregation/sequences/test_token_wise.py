@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote, TokenWise
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.sequence_truth import known_tags
+from wisecrowd.core.span_errors import EXACT, compare_spans
 from wisecrowd.testing.crowds import small_sequences
 
 
@@ -38,3 +41,26 @@ def test_marginals_give_nothing_to_illegal_tags():
 def test_the_method_must_take_classes():
     with pytest.raises(ParameterError, match="give a method for classes"):
         TokenWise("gaussian-em").fit(small_sequences(TokenWise))
+
+
+def test_the_confidence_of_spans_is_not_that_of_votes():
+    """Votes are not probabilities: two of five who agree on a span are often right."""
+    made = simulate.sequences(150, 10, simulate.PerTask(5), random_state=0)
+    truth = known_tags(dict(enumerate(made.truth)), made.data)
+    for method in ("majority-vote", "dawid-skene"):
+        fitted = TokenWise(method).fit(made.data)
+        spans, wanted = (
+            made.data.tag_scheme.spans(tags, made.data.token_pointer)
+            for tags in (fitted.path_, truth)
+        )
+        right = compare_spans(spans, wanted, made.data.length) == EXACT
+        assert abs(fitted.span_confidence_.mean() - right.mean()) < 0.15, method
+        assert fitted.span_confidence_.max() <= 0.98
+
+
+def test_new_texts_have_a_confidence_of_the_same_kind():
+    data = small_sequences(TokenWise)
+    fitted = TokenWise(DawidSkene()).fit(data)
+    again = fitted._predicted(data, None, None)
+    assert again.confidence == pytest.approx(fitted.span_confidence_, abs=0.2)
+    assert again.confidence.max() <= 0.98

@@ -182,7 +182,7 @@ class TokenWise(Aggregator):
 def _chains(problem: SequenceProblem) -> TagChains:
     """Return the chains that judge the spans."""
     data = problem.data
-    context, other = no_context(data.tag_scheme), problem.prior.evidence
+    context, other = no_context(data.tag_scheme), problem.prior.evidence(data)
     return TagChains(data, known_of(problem), context, variational=True, other=other)
 
 
