@@ -465,7 +465,8 @@ class Annotations:
 
 def other_kind(data: Annotations, needed: type[Annotations]) -> DataError:
     """Return the error for annotations of a kind that the method does not take."""
-    such = f", such as {option('type', 'labels')}" if needed.__name__ == "CrowdLabels" else ""
+    names = type(data).__name__, needed.__name__
+    such = f", such as {option('type', 'labels')}" if names == ("CrowdSets", "CrowdLabels") else ""
     return DataError(
         f"The data are {type(data).__name__}, and {needed.__name__} are needed; choose a method "
         f"that takes such data, or read the data with another type{such}."

@@ -92,6 +92,14 @@ def test_several_choices_are_sets(exported, name):
     assert labels.n_annotations == 5
 
 
+def test_methods_for_classes_say_how_to_read_sets(exported, capsys):
+    command = ["aggregate", str(exported()), "--label", "topics", "-m", "majority-vote", "-q"]
+    assert run(command) != 0
+    assert "read the data with another type, such as --type labels." in capsys.readouterr().err
+    assert run([*command, "--type", "labels"]) == 0
+    assert "\n1,news|sport," in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_paths_of_a_taxonomy_are_sets(exported, name):
     found = sets_of(read(exported(name), label="taxo"))
