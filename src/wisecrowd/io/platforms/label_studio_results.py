@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.kinds import BOXES, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.registry import kebab_case
+from wisecrowd.core.set_text import parse_set
 from wisecrowd.io.platforms.label_studio_controls import BOXED, TEXT_SPANS
 from wisecrowd.io.soft_labels import SoftLabels, plain_ids
 
@@ -117,7 +118,8 @@ class Predicted:
             )  # fmt: skip
         name, tasks = kebab_case(type(fit).__name__), fit.task_columns()
         if kind == SETS:
-            return cls(tasks["task"], _set_confidence(fit), name, kind, _sets(fit))
+            chosen = [parse_set(text) for text in tasks["labels"].tolist()]
+            return cls(tasks["task"], _set_confidence(fit, chosen), name, kind, _sets(chosen))
         if kind == TEXTS:
             texts = tasks["text"]
             return cls(
@@ -179,18 +181,19 @@ def _boxes(marks: list[list[Any]], fit: Any) -> Results:
     return results
 
 
-def _sets(fit: Any) -> Results:
-    names = np.array([str(one) for one in fit.classes_.tolist()], dtype=object)
-
+def _sets(chosen: list[list[str]]) -> Results:
     def results(row: int, control: Control, size: Size) -> list[dict[str, Any]]:
-        chosen = names[fit.chosen_[row]].tolist()
-        return [control.of_set(chosen)] if chosen else []
+        return [control.of_set(chosen[row])] if chosen[row] else []
 
     return results
 
 
-def _set_confidence(fit: Any) -> NDArray[np.float64]:
+def _set_confidence(fit: Any, chosen: list[list[str]]) -> NDArray[np.float64]:
     """Return the expected share of classes that are rightly in or out of the set."""
-    right = np.where(fit.chosen_, fit.probas_, 1 - fit.probas_)
+    place = {str(name): k for k, name in enumerate(fit.classes_.tolist())}
+    right = 1 - np.asarray(fit.probas_, dtype=np.float64)
+    for row, names in enumerate(chosen):
+        own = [place[name] for name in names]
+        right[row, own] = 1 - right[row, own]
     mean: NDArray[np.float64] = right.mean(axis=1) if right.shape[1] else np.ones(len(right))
     return mean
