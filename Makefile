@@ -90,8 +90,9 @@ replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (re
 	$(BENCH_VENV)/bin/python -m replays.likelihood_family all
 	$(BENCH_VENV)/bin/python -m replays.with_features all
 
-label-studio: $(VENV)/.installed-dev $(LABEL_STUDIO_VENV)/.installed-server ## a whole campaign with a real Label Studio, killed and continued
+label-studio: $(VENV)/.installed-dev $(LABEL_STUDIO_VENV)/.installed-server ## a real Label Studio: a whole campaign, killed and continued; exports and predictions
 	PATH="$(abspath $(LABEL_STUDIO_VENV))/bin:$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trust.label_studio_campaign
+	PATH="$(abspath $(LABEL_STUDIO_VENV))/bin:$$PATH" OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.trust.label_studio_server
 
 clean: ## remove environments, caches and everything that was built
 	rm -rf $(VENV) $(BENCH_VENV) $(GRID_VENV) $(LABEL_STUDIO_VENV) build dist demo-output benchmarks/output replays/output

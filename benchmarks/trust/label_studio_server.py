@@ -33,6 +33,7 @@ TOKEN = "b" * 40  # of the administrator of a server that is started
 STARTING, SECONDS, REQUESTS = 600, 600, 200  # the first start makes a data base
 CONFIG = """<View>
 <Text name="text" value="$text"/><Text name="left" value="$a"/><Text name="right" value="$b"/>
+<Image name="img" value="$image"/>
 <Choices name="sentiment" toName="text"><Choice value="Positive"/><Choice value="Negative"/>
 <Choice value="Neutral"/></Choices>
 <Choices name="topics" toName="text" choice="multiple"><Choice value="arts, crafts"/>
@@ -43,12 +44,19 @@ CONFIG = """<View>
 <Pairwise name="pair" toName="left,right"/>
 <TextArea name="note" toName="text"/><DateTime name="when" toName="text" only="date"/>
 <Labels name="ner" toName="text"><Label value="PER"/><Label value="ORG"/></Labels>
+<RectangleLabels name="box" toName="img"><Label value="Car"/><Label value="Dog"/></RectangleLabels>
 <Choices name="certain" toName="text" perRegion="true"><Choice value="sure"/>
 <Choice value="unsure"/></Choices>
 </View>"""
 FORMATS = {"JSON": "json", "JSON_MIN": "min.json", "CSV": "csv", "TSV": "tsv"}
-QUESTIONS = {"sentiment": "text", "topics": "text", "quality": "text", "amount": "text",
-             "taxo": "text", "pair": "left,right"}  # fmt: skip
+VOTE = ("-m", "majority-vote")
+# What each question is about, the type to read it as, and the options of its aggregation.
+QUESTIONS: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
+    "sentiment": ("text", None, VOTE), "topics": ("text", None, ()),
+    "quality": ("text", None, VOTE), "amount": ("text", "labels", VOTE),
+    "taxo": ("text", None, ()), "pair": ("left,right", "labels", VOTE),
+    "ner": ("text", None, ()), "box": ("img", None, ()), "note": ("text", None, ()),
+}  # fmt: skip
 TOPICS = (["news"], ["sport", "news"], ["arts, crafts"], ["sport"])
 PATHS = ([["Animal", "Cat"]], [["Plant"]], [["Animal"], ["Plant"]])
 
@@ -141,7 +149,9 @@ def _ready(server: Server, process: subprocess.Popen[bytes]) -> Server:
 def data_of(number: int) -> dict[str, Any]:
     """Return the data of a task."""
     text = f'Ada Lane met Bob Rowe, she said "no" ({number})'
-    return {"text": text, "a": f"answer {number}", "b": f"other {number}", "source": "news"}
+    image = f"https://example.org/img/{number}.png"
+    return {"text": text, "a": f"answer {number}", "b": f"other {number}", "source": "news",
+            "image": image}  # fmt: skip
 
 
 def result_of(task: int, worker: int) -> list[dict[str, Any]]:
@@ -171,6 +181,13 @@ def result_of(task: int, worker: int) -> list[dict[str, Any]]:
             {**one, "from_name": "certain", "type": "choices",
              "value": {**place, "choices": [("sure", "unsure")[(mixed + region) % 2]]}},
         ]  # fmt: skip
+    for number in range(mixed % 3):
+        corner = {"x": 10.5 + 40 * number + worker % 3, "y": 20 + mixed / 10}
+        shape = {**corner, "width": 30.25, "height": 25.5, "rotation": 0,
+                 "rectanglelabels": [("Car", "Dog")[number]]}  # fmt: skip
+        size = {"original_width": 640, "original_height": 480, "image_rotation": 0}
+        found.append({**made("box", "rectanglelabels", shape, "img"), **size,
+                      "id": f"b{task}{worker}{number}"})  # fmt: skip
     return found
 
 
@@ -224,12 +241,16 @@ def export(server: Server, project: int, folder: Path) -> dict[str, Path]:
     return files
 
 
-def judgements(path: Path, question: str) -> list[tuple[str, str, str]]:
-    """Return the rows (task, worker, label) of a question."""
+def judgements(path: Path, question: str) -> list[tuple[str, ...]]:
+    """Return the rows (task, worker, answer) of a question, as text."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        table = wc.read(path, label=question).to_dict()
-    return sorted(zip(table["task"], table["worker"], table["label"], strict=True))
+        data: Any = wc.read(path, label=question, type=QUESTIONS[question][1])
+    table = {name: column for name, column in data.to_dict().items()
+             if name not in ("timestamp", "duration")}  # fmt: skip
+    if "tags" in table:  # the limits of the tokens are those of the spans
+        table["limits"] = [data.task_columns["offsets"][task].tolist() for task in data.task]
+    return sorted(tuple(map(str, row)) for row in zip(*table.values(), strict=True))
 
 
 def sent(ids: dict[str, int], workers: list[int]) -> list[tuple[str, str, str]]:
@@ -265,10 +286,11 @@ def compare_formats(files: dict[str, Path], made: list[tuple[str, str, str]]) ->
 def predict(path: Path, question: str, *more: str) -> list[Any]:
     """Return the predictions that the command line writes."""
     place = path.parent / "predictions.json"
+    _, kind, method = QUESTIONS[question]
     command = [
-        sys.executable, "-m", "wisecrowd", "aggregate", str(path), "--label", question, "-m",
-        "majority-vote", "-q", "-o", str(path.parent / "labels.csv"), "--predictions", str(place),
-        *more,
+        sys.executable, "-m", "wisecrowd", "aggregate", str(path), "--label", question, "-q",
+        *(() if kind is None else ("--type", kind)), *method,
+        "-o", str(path.parent / "labels.csv"), "--predictions", str(place), *more,
     ]  # fmt: skip
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     written: list[Any] = json.loads(place.read_text())
@@ -279,7 +301,7 @@ def compare_predictions(server: Server, project: int, other: int, files: dict[st
     """Send predictions back both ways; return how many calls were refused or dropped rows."""
     wrong = 0
     for name in ("JSON", "CSV"):
-        for question, to_name in QUESTIONS.items():
+        for question, (to_name, _, _) in QUESTIONS.items():
             names = () if name == "JSON" else ("--to-name", to_name)
             tasks = predict(files[name], question, *names)
             status, made = server("POST", f"/api/projects/{other}/import", tasks)
@@ -289,12 +311,23 @@ def compare_predictions(server: Server, project: int, other: int, files: dict[st
             status_of_rows, taken = server("POST", bulk, rows)
             n_taken = taken.get("created") if status_of_rows == 201 else str(taken)[:120]
             wrong += n_made != len(tasks)
+            n_kept = kept(server, project, rows)
             wrong += n_taken != len(rows)
+            wrong += n_kept != len(rows)
             print(
                 f"{name:<5}{question:<10} import {status}: {n_made} of {len(tasks)}; "
-                f"existing tasks {status_of_rows}: {n_taken} of {len(rows)}"
+                f"existing tasks {status_of_rows}: {n_taken} of {len(rows)}, unchanged {n_kept}"
             )
     return wrong
+
+
+def kept(server: Server, project: int, rows: list[Any]) -> int:
+    """Return how many of the predictions that were sent the server has as they were sent."""
+    found = server.ask("GET", f"/api/predictions/?project={project}")
+    stored = [(one["task"], one["model_version"], one["score"], one["result"]) for one in found]
+    return sum(
+        (row["task"], row["model_version"], row["score"], row["result"]) in stored for row in rows
+    )
 
 
 def run(server: Server) -> int:

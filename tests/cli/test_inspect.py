@@ -20,6 +20,7 @@ def test_what_an_export_holds(cli):
         "classes   dog 5, cat 3",
         "gold      1 tasks",
         "left out  1 tainted (their workers failed test questions)",
+        f"command   wisecrowd aggregate {FIXTURES / 'appen.csv'} -o labels.csv",
     ]
 
 
@@ -41,6 +42,7 @@ def test_several_questions(cli, tmp_path):
     assert "questions 2; choose one with --label NAME" in out
     assert "          'a': 1 labels by 1 workers of 1 tasks, 1 classes" in out
     assert "\x1b" not in out
+    assert f"command   wisecrowd aggregate {path} --label a -o labels.csv" in out
     code, _, err = cli("aggregate", path)
     assert code == 3
     assert "choose one with --label a." in err

@@ -132,11 +132,12 @@ def _check_kind_of_options(model: Aggregator, method: str, asked: AggregateOptio
         return
     if model.takes == BOXES and asked.gold is not None:
         raise ParameterError("Methods for boxes take no --gold; leave it out.")
-    if asked.exports.places() or (asked.calibrate and model.takes != NUMBERS):
+    if asked.exports.soft_labels is not None or (asked.calibrate and model.takes != NUMBERS):
         raise ParameterError(
-            f"--calibrate, --soft-labels and --predictions are for classes, and {method} takes "
-            f"{model.takes}; leave them out."
+            f"--calibrate and --soft-labels are for classes, and {method} takes {model.takes}; "
+            "leave them out."
         )
+    asked.exports.check_kind(model.takes, method)
 
 
 def _checked_places(asked: AggregateOptions, sources: list[str]) -> dict[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -34,12 +34,14 @@ def convert(
     """Convert annotations or a platform's export to one plain table.
 
     The columns are task, worker, label and any others in the data; instead of label, numbers have
-    value, and pairs have left, right and outcome. Rows are sorted by task and worker. By default
-    only rows that an export marks as skipped or rejected are dropped.
+    value, pairs left, right and outcome, and spans start, end, label and text. Rows are sorted by
+    task and worker. By default only rows that an export marks as skipped or rejected are dropped.
     """
     from wisecrowd.cli.inputs import describe_run, read_labels
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.sequences import OFFSETS, CrowdSequences
+    from wisecrowd.io.span_texts import span_rows
     from wisecrowd.io.tables import read_gold
     from wisecrowd.storage.atomic import together
 
@@ -53,8 +55,11 @@ def convert(
                 source, reading.format, task=reading.task, label=reading.label,
                 encoding=reading.encoding,
             )  # fmt: skip
+        data: Any = labels
+        spans = isinstance(data, CrowdSequences) and OFFSETS in data.task_columns
+        table = span_rows(data) if spans else data.to_dict()
         with together():
-            write_result(labels.to_dict(), target, manifest, notes, raw=raw_csv, estimates=False)
+            write_result(table, target, manifest, notes, raw=raw_csv, estimates=False)
             if known is not None:
                 table = {name: known[name].to_numpy() for name in known.column_names}
                 write_result(table, gold, manifest, notes, raw=raw_csv, estimates=False)

@@ -66,6 +66,17 @@ class Exports:
 
             require_name(sources, self.to_name, reading.format, reading.encoding)
 
+    def check_kind(self, kind: str, method: str) -> None:
+        """Refuse predictions of answers that Label Studio cannot show."""
+        from wisecrowd.core.exceptions import ParameterError
+        from wisecrowd.io.platforms.label_studio_results import KINDS
+
+        if self.predictions is not None and kind not in KINDS:
+            raise ParameterError(
+                f"--predictions are for {', '.join(KINDS)}, and {method} takes {kind}; leave them "
+                "out."
+            )
+
     def places(self) -> list[str]:
         """Return all files that will be written, except manifests; refuse wrong names."""
         from wisecrowd.core.exceptions import ParameterError

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,13 @@ if TYPE_CHECKING:
 
 LABELS = "labels"
 _CLASSES = 12  # maximum number of classes to list
+_NOUNS = {name: name for name in ("numbers", "pairs", "rankings", "sets", "texts")} | {
+    "sequences": "annotations", "boxes": "annotations",
+}  # fmt: skip
+_WHOLE_TASK = ("sequences", "boxes", "sets", "texts")
+_MARKS = {"sequences": "spans", "boxes": "boxes"}
+_OUTPUTS = {"sequences": "spans.csv", "sets": "sets.csv", "boxes": "boxes.csv",
+            "texts": "texts.csv", "pairs": "ranking.csv", "numbers": "numbers.csv"}  # fmt: skip
 
 
 @command
@@ -40,12 +49,20 @@ def inspect(
     if as_json:
         print_json(seen.to_dict())
         return
-    lines = [f"{name:<10}{value}" for name, value in _facts(seen) if value]
+    lines = [f"{name:<10}{value}" for name, value in _facts(seen, _chosen(source, type)) if value]
     print_text("\n".join(harmless(line) for line in lines) + "\n")
 
 
-def _facts(seen: Inspection) -> list[tuple[str, str]]:
+def _chosen(source: SourceOptions, type: str | None) -> dict[str, str]:
+    """Return the options that say what is read, for the command that reads it again."""
+    given = {"--format": source.format, "--task": source.task, "--label": source.label,
+             "--type": type}  # fmt: skip
+    return {name: value for name, value in given.items() if value not in (None, "auto")}
+
+
+def _facts(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the description as (name, sentence) pairs, without empty ones."""
+    command = _command(seen, chosen)
     files = seen.files
     facts = [
         ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),
@@ -53,23 +70,45 @@ def _facts(seen: Inspection) -> list[tuple[str, str]]:
     ]
     if len(seen.questions) > 1 or not seen.n_labels:
         facts.append(("questions", f"{len(seen.questions)}; choose one with --label NAME"))
-        facts += [("", f"{question.name!r}: {_sizes(question)}") for question in seen.questions]
-        return facts + _left_out(seen)
+        facts += [("", f"{_named(question)}: {_sizes(question)}") for question in seen.questions]
+        return facts + _left_out(seen) + command
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
+    per = _NOUNS.get(seen.type, "labels") if seen.type in _WHOLE_TASK else "labels"
     models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
         ("type", seen.type if seen.type != LABELS else ""),
-        ("content", f"{_sizes(seen.questions[0])}; {per_task} labels per task{models}"),
+        ("content", f"{_sizes(seen.questions[0])}; {per_task} {per} per task{models}"),
         ("classes", _listed(seen.classes or {}, ordered=seen.type != LABELS)),
         ("numbers", ", ".join(f"{name} {value:g}" for name, value in (seen.numbers or {}).items())),
         ("pairs", _compared(seen.pairs) if seen.pairs else ""),
         ("repeats", f"{seen.n_repeats} by the same worker" if seen.n_repeats else ""),
         ("gold", f"{seen.n_gold} tasks" if seen.n_gold else ""),
         *_left_out(seen),
+        *command,
     ]
+
+
+def _named(question: Question) -> str:
+    """Return the name of a question, with its type if it is not that of classes."""
+    return repr(question.name) + (f" ({question.type})" if question.type != LABELS else "")
+
+
+def _command(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the command that aggregates an export; with several questions, the first of them."""
+    from wisecrowd.io.formats import WIDE_FORMATS
+    from wisecrowd.io.platforms import PLATFORMS
+
+    asked = [question for question in seen.questions if question.n_labels]
+    if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS.keys() - WIDE_FORMATS:
+        return []
+    first = {"--label": asked[0].name} if len(seen.questions) > 1 else {}
+    words = ["wisecrowd", "aggregate", seen.files[0]]
+    words += [word for pair in (dict(chosen) | first).items() for word in pair]
+    output = _OUTPUTS.get(asked[0].type, "labels.csv")
+    return [("command", f"{shlex.join(words)} -o {output}")]
 
 
 def _left_out(seen: Inspection) -> list[tuple[str, str]]:
@@ -85,13 +124,16 @@ def _column(role: str, name: str) -> str:
 
 
 def _sizes(question: Question) -> str:
-    noun = question.type if question.type in ("numbers", "pairs") else "labels"
+    noun = _NOUNS.get(question.type, "labels")
     named = {
         LABELS: f", {question.n_classes} classes",
         "ordered": f", {question.n_classes} ordered classes",
+        "sets": f", {question.n_classes} classes",
         "pairs": f", {question.n_items} items",
         "same": f", {question.n_items} items",
     }.get(question.type, "")
+    if question.type in ("sequences", "boxes"):
+        named = f", {question.n_marks} {_MARKS[question.type]}, {question.n_classes} types"
     return (
         f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
         f"{named}"

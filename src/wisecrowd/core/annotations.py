@@ -465,9 +465,11 @@ class Annotations:
 
 def other_kind(data: Annotations, needed: type[Annotations]) -> DataError:
     """Return the error for annotations of a kind that the method does not take."""
+    names = type(data).__name__, needed.__name__
+    such = f", such as {option('type', 'labels')}" if names == ("CrowdSets", "CrowdLabels") else ""
     return DataError(
         f"The data are {type(data).__name__}, and {needed.__name__} are needed; choose a method "
-        "that takes such data, or read the data with another type."
+        f"that takes such data, or read the data with another type{such}."
     )
 
 

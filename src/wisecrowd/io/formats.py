@@ -77,6 +77,8 @@ class Request:
         The kind of labels; its container names the columns that hold them.
     undeclared : bool
         Whether the columns of the first table, or the platform, may choose the kind.
+    open_choices : bool
+        Whether choices are read whose kind, classes or sets, is known after the last answer.
     narrow : bool
         Whether a table of one column is accepted.
     lists : bool
@@ -95,6 +97,7 @@ class Request:
     selection: Selection = field(default_factory=Selection)
     kind: Kind = field(default_factory=lambda: get_kind(LABELS))
     undeclared: bool = False
+    open_choices: bool = False
     narrow: bool = False
     lists: bool = False
 

@@ -17,6 +17,8 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.outcomes import LEFT, TIE
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.core.regions import CrowdRegions
+from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
@@ -30,7 +32,7 @@ _QUESTIONS = 50  # at most this many are counted
 
 @dataclass(frozen=True)
 class Question:
-    """The labels of one question, of the kind ``type``."""
+    """The labels of one question, of the kind ``type``; ``n_marks`` counts spans or boxes."""
 
     name: str
     n_labels: int
@@ -39,6 +41,7 @@ class Question:
     n_classes: int = 0
     n_items: int = 0
     type: str = LABELS
+    n_marks: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,8 @@ def inspect(
         ]
         return Inspection(
             files, shown, columns={}, questions=tuple(questions),
-            dropped=dict(request.inventory.dropped.most_common()), remarks=_remarks(request),
+            dropped=dict(request.inventory.dropped.most_common()),
+            remarks=_remarks(request, about_one=False),
         )  # fmt: skip
     doubts = _doubted_kind(data, request) if type is None and not said else ()
     return _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
@@ -220,8 +224,9 @@ def _counted(
         return Question(name, 0, 0, 0)
 
 
-def _remarks(request: Request) -> tuple[str, ...]:
-    notes = [note for note in request.notes if "recognised" not in note]
+def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:
+    """Return sentences for the user; of several questions, without those about the first."""
+    notes = [note for note in request.notes if "recognised" not in note and about_one]
     not_gold = [request.inventory.not_gold] if request.inventory.not_gold else []
     return (*request.inventory.remarks, *not_gold, *notes)
 
@@ -242,9 +247,15 @@ def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
 
 def _question(name: str, data: Annotations) -> Question:
     sizes = {kind: len(ids) for kind, ids in data.vocabularies().items()}
+    n_classes, n_marks = sizes.get("classes", 0), 0
+    if isinstance(data, CrowdSequences):
+        spans = data.tag_scheme.spans(data.tags, data.pointer)
+        n_classes, n_marks = len(data.tag_scheme.types), len(spans.start)
+    elif isinstance(data, CrowdRegions):
+        n_classes, n_marks = data.n_classes if data.has_classes else 0, data.n_boxes
     return Question(
-        name, data.n_annotations, data.n_tasks, data.n_workers, sizes.get("classes", 0),
-        sizes.get("items", 0), kind_of(data).name,
+        name, data.n_annotations, data.n_tasks, data.n_workers, n_classes,
+        sizes.get("items", 0), kind_of(data).name, n_marks,
     )  # fmt: skip
 
 

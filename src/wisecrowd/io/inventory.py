@@ -58,6 +58,8 @@ class Inventory:
         Tasks with two different gold classes: they have none.
     not_gold : str
         Why labels that are marked as gold are not read as gold; empty if there are none.
+    texts : dict of task to text
+        Texts that the spans of an export are about, where it has them.
     models : set of str
         Workers that are models.
     remarks : list of str
@@ -71,6 +73,7 @@ class Inventory:
     gold: dict[str, str] = field(default_factory=dict)
     contested: set[str] = field(default_factory=set)
     not_gold: str = ""
+    texts: dict[str, str] = field(default_factory=dict)
     models: set[str] = field(default_factory=set)
     remarks: list[str] = field(default_factory=list)
 

@@ -13,7 +13,7 @@ from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
-from wisecrowd.core.messages.descriptions import Places, describe_rows
+from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.set_text import texts_of_lists
 from wisecrowd.core.truth_columns import DEFAULT_REMEDY, find_truth_columns
@@ -24,8 +24,10 @@ from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, 
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
 from wisecrowd.io.platforms import PLATFORMS
+from wisecrowd.io.row_names import renumbered, row_names_of
 from wisecrowd.io.selection import Selection, keep_rows, nobody_left
 from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.io.span_texts import with_texts
 from wisecrowd.io.writing import write_table as write_table
 
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
@@ -86,7 +88,7 @@ def read(
         without ``classes``, labels that look like numbers or texts are refused. "ordered" declares
         an order: that of ``classes``, or of numbers. Without it, a table with the columns left and
         right, or the like, is one of pairs, and the questions of an export have the kinds that
-        their platform declares: ratings are ordered, numbers are numbers, comparisons are pairs.
+        their platform declares: ratings are ordered, spans sequences, several choices sets.
     encoding : str
         Of text files.
     header : bool
@@ -115,7 +117,7 @@ def read(
 
     Returns
     -------
-    CrowdLabels, CrowdNumbers or CrowdPairs
+    CrowdLabels, or the container of another kind
         Ids from text files are text, exactly as written; ``notes`` says what was recognised.
 
     Raises
@@ -162,6 +164,8 @@ def read(
         workers=workers,
         duplicates=duplicates,
     )
+    if request.inventory.texts:
+        data = with_texts(data, request.inventory.texts)
     return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
 
 
@@ -190,7 +194,7 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
             request.warn_of_apostrophes(role, partial(_rows_of, values[role]))
     # Exports have records without a label, so row numbers would not be those of the file.
     noun = "judgement" if request.inventory.formats else "row"
-    row_names = _row_names(sources, ends, noun)
+    row_names = row_names_of(sources, ends, noun)
     if "worker" not in values and request.selection.exclude:
         raise DataError(
             f"{sources[0].name} has no column of workers to exclude from; leave out "
@@ -202,8 +206,15 @@ def read_columns(sources: list[Source], format: str, request: Request) -> dict[s
     if not kept.all():
         if not kept.any():
             raise nobody_left(sources[0].name)
-        values, row_names = keep_rows(values, kept), _renumbered(row_names, kept)
+        values, row_names = keep_rows(values, kept), renumbered(row_names, kept)
         request.inventory.models &= set(map(str, values["worker"].vocabulary.tolist()))
+    if request.open_choices:
+        from wisecrowd.io.platforms.several_choices import close_choices
+
+        answered = close_choices(values, request)
+        if not answered.any():
+            raise _no_rows(sources, request)
+        values, row_names = keep_rows(values, answered), renumbered(row_names, answered)
     _leave_out_empty(values, request)
     return values | {
         "places": Places(request.found, row_names, request.header),
@@ -293,29 +304,6 @@ def _no_rows(sources: list[Source], request: Request) -> DataError:
     which = sources[0].name if len(sources) == 1 else f"None of the {len(sources)} files"
     verb = "has a header but no rows" if len(sources) == 1 else "has any rows"
     return DataError(f"{which} {verb}; give one row per annotation.")
-
-
-def _row_names(sources: list[Source], ends: NDArray[np.int64], noun: str) -> Any:
-    """Return how messages name rows: with the file they are in."""
-
-    def name(rows: NDArray[np.integer[Any]], limit: int = 5) -> str:
-        if len(sources) == 1:
-            return f"{describe_rows(rows, limit)} of {sources[0].name}".replace("row", noun, 1)
-        files = np.searchsorted(ends, rows[:limit], side="right")
-        inside = rows[:limit] - np.append(0, ends)[files]
-        shown = [
-            f"{noun} {row + 1} of {sources[f].name}" for f, row in zip(files, inside, strict=True)
-        ]
-        more = f" and {len(rows) - limit} more" if len(rows) > limit else ""
-        return ", ".join(shown) + more
-
-    return name
-
-
-def _renumbered(name: Any, kept: NDArray[np.bool_]) -> Any:
-    """Return how messages name rows after some were left out: by their original numbers."""
-    original = np.flatnonzero(kept)
-    return lambda rows, limit=5: name(original[rows], limit)
 
 
 def read_frame(

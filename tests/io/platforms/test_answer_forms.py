@@ -10,6 +10,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.io.inspection import inspect
 from wisecrowd.io.inventory import SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import MOST_RANKED, Ranking, Vote, votes_of
@@ -237,7 +238,11 @@ def test_rankings_of_argilla(written, refused):
         ("t0", "a", "b", "right"), ("t0", "a", "c", "tie"), ("t0", "b", "c", "left")
     ]  # fmt: skip
     several = argilla(best=[["b", "a"]])  # a list of values: several choices, unless declared
-    assert read(written("b.json", json.dumps(several))).classes.tolist() == ["a|b"]
+    sets = read(written("b.json", json.dumps(several)))
+    assert isinstance(sets, CrowdSets)
+    assert (sets.classes.tolist(), sets.sizes.tolist()) == (["a", "b"], [2, 2])
+    as_classes = read(written("b.json", json.dumps(several)), type="labels")
+    assert as_classes.classes.tolist() == ["a|b"]
     declared = read(written("b.json", json.dumps(several)), type="pairs")
     assert rows_of(declared, "left", "right", "outcome") == [("a", "b", "right")] * 2
     twice = refused("c.json", json.dumps(argilla(best=[["b", "a", "b"]])), type="pairs")
@@ -312,7 +317,7 @@ def test_texts_of_other_platforms_are_read_as_declared(fixtures, written, refuse
     assert "not a number, in judgements 1, 2" in refused(
         "b.csv", (fixtures / "mturk.csv").read_bytes(), type="numbers"
     )
-    with pytest.raises(ParameterError, match="has labels or ordered or numbers and not pairs"):
+    with pytest.raises(ParameterError, match="or sets or texts and not pairs"):
         read(fixtures / "mturk.csv", type="pairs")
     with pytest.raises(ParameterError, match="left='x' has no meaning"):
         read(fixtures / "argilla.json", left="x")

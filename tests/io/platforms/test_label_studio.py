@@ -19,7 +19,9 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*repeat a .task, worker. pair")
 
 PROJECT = Path(__file__).parents[1] / "fixtures" / "label_studio_project"
 FORMATS = ("export.json", "export_min.json", "export.csv", "export.tsv")
-QUESTIONS = ("sentiment", "topics", "quality", "amount", "taxo", "pair")
+CLASSES = ("sentiment", "topics", "quality", "amount", "taxo", "pair")  # may be read as labels
+TYPES = {"sentiment": "labels", "topics": "sets", "quality": "ordered", "amount": "numbers",
+         "taxo": "sets", "pair": "labels", "note": "texts", "ner": "sequences"}  # fmt: skip
 
 
 def judgements(labels, *columns: str) -> list[tuple[str, ...]]:
@@ -31,19 +33,18 @@ def judgements(labels, *columns: str) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize("name", FORMATS)
 def test_questions(name):
     seen = inspect(PROJECT / name)
-    assert sorted(question.name for question in seen.questions) == sorted(QUESTIONS)
+    assert {question.name: question.type for question in seen.questions} == TYPES
     with pytest.raises(SeveralQuestionsError) as caught:
         read(PROJECT / name)
-    assert sorted(caught.value.questions) == sorted(QUESTIONS)
+    assert sorted(caught.value.questions) == sorted(TYPES)
     for shown in ("'sentiment' (choices)", "'quality' (rating)", "'amount' (number)",
-                  "'pair' (pairwise)"):  # fmt: skip
+                  "'pair' (pairwise)", "'taxo' (taxonomy)", "'note' (text)",
+                  "'ner' (spans)"):  # fmt: skip
         assert shown in str(caught.value)
-    types = {question.name: question.type for question in seen.questions}
-    assert (types["amount"], types["quality"]) == ("numbers", "ordered")
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("question", CLASSES)
 def test_the_same_judgements_from_every_format(question, name):
     expected = read(PROJECT / "export.json", label=question, type="labels")
     labels = read(PROJECT / name, label=question, type="labels")
@@ -88,17 +89,18 @@ def test_numbers_are_numbers_and_ratings_are_ordered(name):
 
 def test_what_is_left_out_is_said_alike():
     flat = {
-        "marks (labels), not labels of a whole task": 15,
         "labels per region, not of a whole task": 15,
-        "free text (textarea), not a class": 2,
         "dates (datetime), not a class": 2,
-        "empty annotations": 1,
         "tasks that nobody labelled": 1,
     }
+    empty = {"empty annotations": 1}
     for name in FORMATS:
         nested = {"cancelled or skipped": 1} if name == "export.json" else {}
-        assert inspect(PROJECT / name).dropped == flat | nested
-        assert inspect(PROJECT / name, label="quality").dropped == flat | nested
+        assert inspect(PROJECT / name).dropped == flat | nested | empty
+        for question in ("quality", "sentiment", "note"):
+            assert inspect(PROJECT / name, label=question).dropped == flat | nested | empty
+        for question in ("ner", "topics", "taxo"):  # where marking nothing is an answer
+            assert inspect(PROJECT / name, label=question).dropped == flat | nested
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -109,7 +111,7 @@ def test_an_edit_counts_by_its_own_time(name):
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("question", ["certain", "ner", "note", "when"])
+@pytest.mark.parametrize("question", ["certain", "when"])
 def test_what_is_no_label_of_a_task_cannot_be_chosen(name, question):
     with pytest.raises(DataError, match=f"no labels for '{question}'; there are"):
         read(PROJECT / name, label=question)
@@ -162,9 +164,14 @@ def test_a_choice_that_may_be_of_a_region(written):
     span = [{"start": 0, "end": 3, "text": "Ada", "labels": ["PER"]}]
     rows = flat({"ner": span, "mood": "sad"}, {"ner": span, "mood": "glad"})
     said = "'mood' may label regions instead of whole tasks"
-    assert any(note.startswith(said) for note in read(written("a.json", json.dumps(rows))).notes)
+    path = written("a.json", json.dumps(rows))
+    assert any(note.startswith(said) for note in read(path, label="mood").notes)
+    assert any(note.startswith(said) for note in inspect(path).remarks)
+    with pytest.raises(SeveralQuestionsError, match=r"'ner' \(spans\), 'mood' \(choices\)"):
+        read(path)
+    assert not any("may label regions" in note for note in read(path, label="ner").notes)
     rows += [{"id": 1, "annotator": 9, "annotation_id": 9, "mood": "glad"}]  # without a region
-    labels = read(written("b.json", json.dumps(rows)))
+    labels = read(written("b.json", json.dumps(rows)), label="mood")
     assert not any("regions" in note for note in labels.notes if "left out" not in note)
     assert labels.n_annotations == 3
 
@@ -257,7 +264,8 @@ def test_real_exports_give_the_same_judgements(real, question):
     for name in FORMATS[1:]:
         assert judgements(read(real / name, label=question, type="labels")) == expected
     if question in ("sentiment", "topics", "quality"):
-        cut = read(real / "export_snapshot_completed_by_objects.json", label=question)
+        cut = real / "export_snapshot_completed_by_objects.json"
+        cut = read(cut, label=question, type="labels")
         assert set(judgements(cut)) <= set(expected)
 
 
@@ -297,7 +305,7 @@ def test_real_ground_truth_of_an_import(real):
 
 @pytest.mark.data
 def test_real_collisions(real):
-    labels = wc.read(real / "collisions.json")
+    labels = wc.read(real / "collisions.json", label="sentiment")
     assert judgements(labels) == [("10204", "12", "p")]
     assert judgements(read(real / "collisions_min.json", label="sentiment")) == judgements(labels)
     table = read(real / "collisions.csv", label="sentiment")

@@ -149,7 +149,7 @@ def test_flat_exports_do_not_say_what_the_control_labels(fixtures, tmp_path, nam
 @pytest.mark.parametrize("name", ["export.json", *FLAT])
 def test_rows_for_existing_tasks(fixtures, tmp_path, name):
     path = fixtures / PROJECT / name
-    fit = MajorityVote().fit(read(path, label="topics"))
+    fit = MajorityVote().fit(read(path, label="topics", type="labels"))
     file = write_predictions(fit, tmp_path / "p.json", path, label="topics", to_name="text",
                              existing_tasks=True)  # fmt: skip
     rows = sorted(predicted(file), key=lambda row: row["task"])

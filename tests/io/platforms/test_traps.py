@@ -95,7 +95,7 @@ def test_files_with_different_questions_are_not_mixed(written):
         read([written("a.json", one), written("b.json", other)])
 
 
-def test_several_choices_are_one_class_and_regions_are_none(written):
+def test_several_choices_are_a_set_and_regions_are_none(written):
     box = {"from_name": "box", "type": "rectanglelabels", "value": {}}
     twice = [choice("a", "x"), choice("a", "y")]
     task = {
@@ -107,7 +107,11 @@ def test_several_choices_are_one_class_and_regions_are_none(written):
             made(3, *twice),
         ],
     }
-    labels = read(written("a.json", json.dumps([task])))  # fmt: skip
+    path = written("a.json", json.dumps([task]))
+    assert rows(read(path)) == [("1", "1", "x|y"), ("1", "2", "x|y")]
+    assert read(path).classes.tolist() == ["x", "y"]
+    labels = read(path, type="labels")
+    assert labels.classes.tolist() == ["x|y"]
     assert rows(labels) == [("1", "1", "x|y"), ("1", "2", "x|y")]
     note = next(note for note in labels.notes if note.startswith("left out"))
     assert "1 marks (rectanglelabels)" in note
@@ -278,11 +282,20 @@ def test_doccano_of_a_collaborative_project_is_refused(refused, tmp_path):
 
 
 def test_doccano_files_by_themselves_and_csv(written):
-    ann = written(
-        "ann.jsonl", lines_of({"id": 1, "label": ["cat"]}, {"id": 2, "label": [[0, 3, "x"]]})
-    )
+    ann = written("ann.jsonl", lines_of({"id": 1, "label": ["cat"]}, {"id": 2, "label": ["dog"]}))
     bob = written("bob.csv", 'id,data,label\n1,hello,cat#dog\n2,bye,""\n')
-    assert rows(read([ann, bob], "doccano")) == [("1", "ann", "cat"), ("1", "bob", "cat|dog")]
+    sets = read([ann, bob], "doccano")  # the second file shows that several labels are allowed
+    assert rows(sets) == [("1", "ann", "cat"), ("1", "bob", "cat|dog"), ("2", "ann", "dog")]
+    assert sets.classes.tolist() == ["cat", "dog"]
+    assert any("1 not labelled by the user" in note for note in sets.notes)
+    assert read(ann, "doccano").classes.tolist() == ["cat", "dog"]
+    labels = read([ann, bob], "doccano", type="labels")
+    assert labels.classes.tolist() == ["cat", "cat|dog", "dog"]
+
+
+def test_doccano_with_classes_and_spans_is_refused(refused):
+    content = lines_of({"id": 1, "label": ["cat"]}, {"id": 2, "label": [[0, 3, "x"]]})
+    assert "has the form spans" in refused("ann.jsonl", content, "doccano")
 
 
 def test_labelbox_without_label_details_is_refused(refused):

@@ -22,7 +22,8 @@ class Platform(NamedTuple):
     kinds: tuple[str, ...]
 
 
-_KINDS = ("labels", "ordered", "numbers")
+_KINDS = ("labels", "ordered", "numbers", "sets", "texts")
+_SPANS, _BOXES = "sequences", "boxes"
 
 
 def _platform(
@@ -31,13 +32,11 @@ def _platform(
     worker: str,
     label: str,
     options: tuple[str, ...] = ("label",),
-    *,
-    pairs: bool = False,
+    *more: str,
 ) -> Platform:
     options = (*options, "question") if "label" in options else options
     columns = {"task": task, "worker": worker, "label": label}
-    kinds = (*_KINDS, "pairs") if pairs else _KINDS
-    return Platform(f"wisecrowd.io.platforms.{module}:read", options, columns, kinds)
+    return Platform(f"wisecrowd.io.platforms.{module}:read", options, columns, (*_KINDS, *more))
 
 
 _BOTH = ("task", "label")
@@ -47,13 +46,15 @@ _MORE = ("weight", "timestamp", "duration", "cost", "worker_kind")
 
 PLATFORMS: dict[str, Platform] = {
     "label-studio": _platform("label_studio", "id", "completed_by", "result",
-                              (*_BOTH, *_SIDES), pairs=True),
+                              (*_BOTH, *_SIDES), "pairs", _SPANS, _BOXES),
     "mturk": _platform("mturk", "HITId", "WorkerId", "Answer.*", _BOTH),
     "toloka": _platform("toloka", "INPUT:*", "ASSIGNMENT:worker_id", "OUTPUT:*", _BOTH),
     "appen": _platform("appen", "_unit_id", "_worker_id", "question", _BOTH),
-    "prodigy": _platform("prodigy", "_input_hash", "_annotator_id", "accept", _BOTH, pairs=True),
-    "argilla": _platform("argilla", "id", "responses.user_id", "responses.value", pairs=True),
-    "doccano": _platform("doccano", "id", "file name", "label", ()),
+    "prodigy": _platform("prodigy", "_input_hash", "_annotator_id", "accept", _BOTH, "pairs",
+                         _SPANS, _BOXES),
+    "argilla": _platform("argilla", "id", "responses.user_id", "responses.value", ("label",),
+                         "pairs"),
+    "doccano": _platform("doccano", "id", "file name", "label", (), _SPANS),
     "ground-truth": _platform("ground_truth", "manifest line", "workerId", "answerContent"),
     "zooniverse": _platform("zooniverse", "subject_ids", "user_name", "annotations", _ALL[1:]),
     "labelbox": _platform("labelbox", "data_row", "created_by", "classifications", _BOTH),
@@ -61,7 +62,7 @@ PLATFORMS: dict[str, Platform] = {
     "lewidi": _platform("lewidi", "key", "annotators", "annotations", ()),
     "peerannot": _platform("peerannot", "key", "inner key", "value", ()),
     "crowd-kit": _platform("crowd_kit", "task", "worker", "label", (*_ALL, *_SIDES, *_MORE),
-                           pairs=True),
+                           "pairs"),
     "cleanlab": _platform("wide", "row", "column name", "cell", ("task",)),
     "wide": _platform("wide", "row", "column name", "cell", ("task",)),
     "hugging-face": _platform("hugging_face", "id", "list of workers", "list of labels", _ALL),

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, SEQUENCES
+from wisecrowd.core.kinds import BOXES, LABELS, NUMBERS, PAIRS, SEQUENCES, SETS, TEXTS
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.io.formats import Request
@@ -18,18 +18,29 @@ from wisecrowd.io.platforms.values import as_text
 
 CHOICES, LIST, RATING, NUMBER = "choices", "list of choices", "rating", "number"
 PAIRWISE, CHOICE_OF_TWO, RANKING = "pairwise", "choice of two", "ranking"
-SPANS = "spans"
+TAXONOMY, SPANS, RECTANGLES, TEXT = "taxonomy", "spans", "rectangles", "text"
 
+# Choices are classes unless an answer has several of them: see ``several_choices``.
 KINDS_OF: dict[str, tuple[str, ...]] = {
-    CHOICES: (LABELS, ORDERED, NUMBERS),
-    LIST: (LABELS, ORDERED, NUMBERS, PAIRS),  # several choices, or a ranking: not told apart
+    CHOICES: (LABELS, SETS, ORDERED, NUMBERS, TEXTS),
+    LIST: (SETS, LABELS, ORDERED, NUMBERS, PAIRS),  # or a ranking: not told apart
+    TAXONOMY: (SETS, LABELS, ORDERED, NUMBERS),
     RATING: (ORDERED, LABELS, NUMBERS),
     NUMBER: (NUMBERS, LABELS, ORDERED),
     PAIRWISE: (PAIRS, LABELS),
-    CHOICE_OF_TWO: (LABELS, ORDERED, NUMBERS, PAIRS),
+    CHOICE_OF_TWO: (LABELS, SETS, ORDERED, NUMBERS, PAIRS),
     RANKING: (PAIRS,),
     SPANS: (SEQUENCES,),
+    RECTANGLES: (BOXES,),
+    TEXT: (TEXTS, LABELS),
 }
+# Columns of the answers of kinds that have several; the others have ``label`` alone.
+COLUMNS_OF: dict[str, tuple[str, ...]] = {
+    PAIRS: ("left", "right", "outcome"),
+    SEQUENCES: ("tags", "start", "end"),
+    BOXES: ("label", "x", "y", "width", "height", "image_width", "image_height"),
+}
+MARKED = (SEQUENCES, SETS, BOXES)  # kinds in which marking nothing is an answer
 MOST_RANKED = 100  # items of a ranking, whose comparisons grow with the square
 _FROM_RANKINGS = (
     "every ranking counts as the comparisons of its items two by two, which are not independent: "
@@ -71,6 +82,25 @@ class Marks(NamedTuple):
         return [*found] or [(None, None, None)]
 
 
+class Boxes(NamedTuple):
+    """Boxes on an image, in pixels: x, y, width, height and class of each, and the image's size.
+
+    There are none if the worker drew nothing.
+    """
+
+    boxes: Sequence[tuple[float, float, float, float, Any]] = ()
+    size: tuple[float, float] | None = None
+
+    def rows(self) -> list[tuple[str | None, ...]]:
+        """Return class, place and image size of each box, or one row without a place."""
+        size = tuple(map(as_text, self.size or (None, None)))
+        found = [
+            (as_text(kind), *(as_text(float(part)) for part in place), *size)
+            for *place, kind in self.boxes
+        ]
+        return [*found] or [(None, None, None, None, None, *size)]
+
+
 def settle_kind(form: str, question: str, source: str, request: Request) -> DataError | None:
     """Let the form of a question choose the kind, or return the error if it has no such labels.
 
@@ -80,6 +110,7 @@ def settle_kind(form: str, question: str, source: str, request: Request) -> Data
     about = f"{question!r} of {source}" if question else f"The question of {source}"
     if request.undeclared:
         request.undeclared = False
+        request.open_choices = kinds[0] == LABELS and SETS in kinds
         if kinds[0] != LABELS:
             reading = option("type", kinds[0])
             request.follow(kinds[0], f"{question!r} has the form {form} and is read as {reading}")

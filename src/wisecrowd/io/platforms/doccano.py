@@ -15,6 +15,7 @@ from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
     LabelRecord,
+    TaskText,
     objects_in,
     reader,
     refuse_without_workers,
@@ -64,6 +65,9 @@ def _of_user(name: str, stream: IO[bytes], source: Source, request: Request) -> 
         if isinstance(label, list) and any(isinstance(one, list | dict) for one in label):
             marks = [_span(one) for one in label]
             yield LabelRecord(record.get("id"), file.stem, None, form=SPANS, compared=Marks(marks))
+            text = record.get("text", record.get("data"))
+            if isinstance(text, str):
+                yield TaskText(record.get("id"), text)
         elif label in ([], "", None):
             yield Dropped("not labelled by the user")
         else:

@@ -6,22 +6,34 @@ question, the counts and the columns are the same for all and are made here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.kinds import NUMBERS, PAIRS, SEQUENCES
+from wisecrowd.core.kinds import BOXES, NUMBERS, PAIRS, SEQUENCES, SETS
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL, SeveralQuestionsError
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
+    COLUMNS_OF,
+    MARKED,
+    Boxes,
     Marks,
     Ranking,
     UnknownItemsError,
     Vote,
     settle_kind,
     votes_of,
+)
+from wisecrowd.io.platforms.several_choices import (
+    EMPTY,
+    EMPTY_ANNOTATIONS,
+    SKIPPED,
+    note_nothing_marked,
+    open_text,
+    set_text,
 )
 from wisecrowd.io.platforms.values import (
     as_numbers,
@@ -43,7 +55,7 @@ class LabelRecord(NamedTuple):
     """A worker's label of a task.
 
     ``kind`` is that of the worker. ``form`` is that of the answer, which says what kind of label it
-    is; ``compared`` holds a comparison, a ranking or spans.
+    is; ``compared`` holds a comparison, a ranking, spans or boxes.
     """
 
     task: Any
@@ -55,7 +67,7 @@ class LabelRecord(NamedTuple):
     cost: Any = None
     kind: str = HUMAN
     form: str = CHOICES
-    compared: Vote | Ranking | Marks | None = None
+    compared: Vote | Ranking | Marks | Boxes | None = None
 
 
 class Gold(NamedTuple):
@@ -73,7 +85,31 @@ class Dropped(NamedTuple):
     times: int = 1
 
 
-Event = LabelRecord | Gold | Dropped
+class Finished(NamedTuple):
+    """The end of a worker's annotation, with the questions that have an answer in it.
+
+    Where marking nothing is an answer, a question without an answer has this one. ``sizes`` are
+    those of images, by question; ``is_empty`` tells whether there is not any result.
+    """
+
+    task: Any
+    worker: Any
+    answered: frozenset[str]
+    timestamp: Any = None
+    duration: Any = None
+    sizes: Mapping[str, tuple[float, float]] = MappingProxyType({})
+    is_empty: bool = False
+
+
+class TaskText(NamedTuple):
+    """The text that the spans of a question are about."""
+
+    task: Any
+    text: str
+    question: str = ""
+
+
+Event = LabelRecord | Gold | Dropped | Finished | TaskText
 
 
 def model_worker(name: Any) -> str:
@@ -93,11 +129,16 @@ def batches(events: Iterable[Event], source: Source, request: Request) -> Iterat
     for event in events:
         if isinstance(event, Dropped):
             request.inventory.drop(*event)
+        elif isinstance(event, Finished):
+            collector.finish(event)
+        elif isinstance(event, TaskText):
+            collector.keep_text(event)
         elif collector.is_wanted(event):
             collector.add(event)
-        if len(collector.rows) == _ROWS:
+        if len(collector.rows) >= _ROWS:
             yield collector.take()
     collector.check()
+    collector.add_blanks()
     if collector.rows:
         yield collector.take()
 
@@ -125,6 +166,7 @@ class _Collector:
         self._matches: dict[str, bool] = {}
         self._n_matched = 0
         self._refusal: DataError | None = None  # unless the file has several questions
+        self._blank: list[Finished] = []  # annotations that do not answer the question
         self.rows: list[tuple[Any, ...]] = []  # task, worker, payload and _DETAILS
 
     def is_wanted(self, event: LabelRecord | Gold) -> bool:
@@ -148,7 +190,7 @@ class _Collector:
         task, kind = as_text(event.task), self._request.kind.name
         label = number_text(event.label) if kind == NUMBERS else as_text(event.label)
         if isinstance(event, Gold):
-            if task and label and kind not in (PAIRS, SEQUENCES):
+            if task and label and kind not in COLUMNS_OF:
                 self._inventory.add_gold(task, label)
             return
         worker = as_text(event.worker)
@@ -159,8 +201,8 @@ class _Collector:
             return
         if event.kind == MODEL:
             self._inventory.models.add(worker)
-        # A ranking shares its time and cost among its votes; spans are one answer.
-        share = 1.0 if kind == SEQUENCES else 1 / len(answers)
+        # A ranking shares its time and cost among its votes; spans and boxes are one answer.
+        share = 1 / len(answers) if kind == PAIRS else 1.0
         details = (event.kind, event.timestamp, _part(event.duration, share),
                    _part(event.cost, share))  # fmt: skip
         self.rows += [(task, worker, *answer, *details) for answer in answers]
@@ -169,8 +211,12 @@ class _Collector:
         self, event: LabelRecord, label: str | None, task: str, worker: str
     ) -> list[tuple[str | None, ...]]:
         """Return the payload of each row that a judgement gives."""
-        if isinstance(event.compared, Marks):
+        if isinstance(event.compared, Marks | Boxes):
             return event.compared.rows()
+        if self._request.open_choices:
+            label = open_text(event.label)
+        elif self._request.kind.name == SETS:
+            label = set_text(event.label)
         if self._request.kind.name != PAIRS:
             return [(label,)] if label else []
         try:
@@ -180,11 +226,49 @@ class _Collector:
             return []
         return [(v.left, v.right, v.outcome) for v in votes if v.left and v.right and v.outcome]
 
+    def finish(self, event: Finished) -> None:
+        """Remember an annotation that does not answer the question, as far as it is known."""
+        if self._asked not in event.answered and (self._asked or not event.answered):
+            self._blank.append(event)
+
+    def add_blanks(self) -> None:
+        """Add the annotations that mark nothing, where that is an answer; else count them."""
+        kind, is_open = self._request.kind.name, self._request.open_choices
+        if not (is_open or kind in MARKED) or not any(self._matches.values()):
+            self._count_empty()
+            return
+        question = next(name for name, matches in self._matches.items() if matches)
+        for event in self._blank:
+            task, worker = as_text(event.task), as_text(event.worker)
+            if not (task and worker):
+                continue
+            nothing: tuple[str | None, ...] = ("[]",)
+            if is_open:
+                nothing = (EMPTY if event.is_empty else SKIPPED,)
+            elif kind == SEQUENCES:
+                (nothing,) = Marks().rows()
+            elif kind == BOXES:
+                (nothing,) = Boxes(size=event.sizes.get(question)).rows()
+            details = (HUMAN, event.timestamp, event.duration, None)
+            self.rows.append((task, worker, *nothing, *details))
+        if not is_open:
+            note_nothing_marked(len(self._blank), self._request)
+
+    def _count_empty(self) -> None:
+        self._inventory.drop(EMPTY_ANNOTATIONS, sum(one.is_empty for one in self._blank))
+
+    def keep_text(self, event: TaskText) -> None:
+        """Keep the text of a task, if its spans are read."""
+        task = as_text(event.task)
+        if task and self._request.kind.name == SEQUENCES and self._asked in (None, event.question):
+            self._inventory.texts[task] = event.text
+
     def take(self) -> dict[str, Any]:
         """Return the rows as Arrow columns and forget them."""
         import pyarrow as pa
 
-        texts = ("task", "worker", *self._request.kind.container.roles(), "worker_kind")
+        payload = COLUMNS_OF.get(self._request.kind.name, ("label",))
+        texts = ("task", "worker", *payload, "worker_kind")
         fields = (*texts, *_DETAILS[1:])
         columns = dict(zip(fields, zip(*self.rows, strict=True), strict=True))
         self.rows = []
@@ -205,6 +289,7 @@ class _Collector:
         if self._asked is not None and self._counts and not matched:
             pick_question(self._asked, list(self._counts), self._source)
         if len(matched) > 1:
+            self._count_empty()
             raise SeveralQuestionsError(self._source.name, matched, self._forms)
         if self._refusal is not None:
             raise self._refusal

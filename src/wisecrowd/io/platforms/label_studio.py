@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any
 
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import HUMAN, MODEL
-from wisecrowd.io.platforms.answer_forms import SPANS, Marks, Ranking, Vote
+from wisecrowd.io.platforms.answer_forms import Boxes, Marks, Ranking, Vote
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
+    Finished,
     Gold,
     LabelRecord,
+    TaskText,
     batches,
     json_objects,
     mapping,
@@ -25,16 +26,17 @@ from wisecrowd.io.platforms.label_studio_controls import (
     BUCKETS,
     FORMS,
     PER_REGION,
-    SEVERAL_TYPES,
     TEXT_SPANS,
     WHOLE,
+    answer_of,
     is_mark,
     is_placed,
-    label_of,
+    is_read_mark,
     left_out,
+    place_of,
     ranking_of,
-    span_of,
 )
+from wisecrowd.io.platforms.label_studio_marks import marked, sizes_of
 from wisecrowd.io.platforms.label_studio_rows import (
     is_flat,
     is_table,
@@ -45,6 +47,7 @@ from wisecrowd.io.platforms.label_studio_rows import (
 from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
+from wisecrowd.io.span_texts import find_text
 
 _NOT_GOLD = (
     "{} of {} annotations are marked as ground truth, as Label Studio marks imported ones; they "
@@ -69,10 +72,9 @@ def read(source: Source, request: Request) -> Iterator[dict[str, Any]]:
 def _events(records: Iterable[dict[str, Any]], source: Source, request: Request) -> Iterator[Event]:
     gold = _GroundTruth()
     sides = Sides(request, source.name)
-    nothing = _NothingMarked()
     for record in records:
         task = task_of(record, request.asked.get("task"))
-        compared = partial(_compared, sides=sides, data=mapping(record.get("data")))
+        about = _Record(record, sides, request)
         annotations = mappings(record.get("annotations") or record.get("completions"))
         done = [
             made for made in annotations if not (made.get("was_cancelled") or made.get("skipped"))
@@ -83,41 +85,60 @@ def _events(records: Iterable[dict[str, Any]], source: Source, request: Request)
             yield Dropped("tasks that nobody labelled")
         done.sort(key=_number)
         for made in done:
-            yield from nothing.watch(task, worker_of(made), made, compared)
+            worker, results = worker_of(made), mappings(made.get("result"))
+            yield from _labels(task, worker, made, about)
+            answered = frozenset(as_text(result.get("from_name")) or "" for result in results)
+            yield Finished(
+                task, worker, answered, _time(made), made.get("lead_time"), about.sizes,
+                is_empty=not results,
+            )  # fmt: skip
         gold.look_at(task, done)
         for made in mappings(record.get("predictions")):
             worker = model_worker(made.get("model_version"))
-            yield from _labels(task, worker, made, compared, MODEL)
-    yield from nothing.events()
+            yield from _labels(task, worker, made, about, MODEL)
+        yield from about.texts(task)
     yield from gold.events(request)
 
 
-class _NothingMarked:
-    """Annotations without spans: answers too, if the export has spans at all."""
+class _Record:
+    """What the answers to a task refer to: its data, the sizes of its images, its texts."""
 
-    def __init__(self) -> None:
-        self._seen: list[tuple[Any, Any, dict[str, Any], set[str]]] = []
-        self._questions: dict[str, None] = {}
+    def __init__(self, record: dict[str, Any], sides: Sides, request: Request) -> None:
+        self._data = mapping(record.get("data"))
+        self._sides = sides
+        self.request = request
+        self.sizes = sizes_of(results_of(record))
+        self._marked: dict[str, list[tuple[Any, Any, Any]]] = {}  # by control
 
-    def watch(
-        self, task: Any, worker: Any, made: dict[str, Any],
-        compared: Callable[[dict[str, Any]], Vote | Ranking | None],
-    ) -> Iterator[Event]:  # fmt: skip
-        """Yield the labels of an annotation, and remember where it marks spans."""
-        marked: set[str] = set()
-        for event in _labels(task, worker, made, compared):
-            if isinstance(event, LabelRecord) and event.form == SPANS:
-                marked.add(event.question)
-            yield event
-        self._questions |= dict.fromkeys(sorted(marked))
-        self._seen.append((task, worker, made, marked))
+    def compared(self, result: dict[str, Any]) -> Vote | Ranking | None:
+        """Return the comparison or ranking that a result stands for."""
+        value = mapping(result.get("value"))
+        if result.get("type") == "pairwise":
+            return self._sides.vote(value, self._data, as_text(result.get("to_name")) or "")
+        return ranking_of(value) if result.get("type") == "ranker" else None
 
-    def events(self) -> Iterator[Event]:
-        """Yield an empty answer for every annotation that marks nothing."""
-        for question in self._questions:
-            for task, worker, made, marked in self._seen:
-                if question not in marked:
-                    yield _marks(task, worker, made, question, ())
+    def marked(
+        self, name: str, type_of: str, values: list[dict[str, Any]]
+    ) -> tuple[Marks | Boxes, list[Dropped]]:
+        """Return the marks of a control, and remember the texts of spans."""
+        if type_of == TEXT_SPANS:
+            self._marked.setdefault(name, []).extend(map(place_of, values))
+        return marked(type_of, values, self.sizes.get(name), self.request)
+
+    def texts(self, task: Any) -> Iterator[TaskText]:
+        """Yield the text of the task, by the control that marks it."""
+        for name, places in self._marked.items():
+            text = find_text(self._data, places)
+            if text is not None:
+                yield TaskText(task, text, name)
+
+
+def results_of(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the results of all annotations and predictions of a task."""
+    made = (*mappings(record.get("annotations") or record.get("completions")),
+            *mappings(record.get("predictions")))  # fmt: skip
+    for one in made:
+        yield from mappings(one.get("result"))
 
 
 class _GroundTruth:
@@ -148,7 +169,7 @@ class _GroundTruth:
                 self._n_marked - len(chosen), self._n_annotations
             )
         for task, made in chosen:
-            for event in _labels(task, None, made, lambda result: None):
+            for event in _labels(task, None, made):
                 if isinstance(event, LabelRecord):
                     yield Gold(task, event.label, event.question)
 
@@ -185,7 +206,7 @@ def label_given(made: dict[str, Any], question: str) -> str | None:
     """
     if made.get("was_cancelled"):
         return None
-    for event in _labels(None, None, made, lambda result: None):
+    for event in _labels(None, None, made):
         if isinstance(event, LabelRecord) and event.question == question:
             return as_text(event.label)
     return None
@@ -196,34 +217,23 @@ def _region(result: dict[str, Any]) -> str | None:
     return as_text(result.get("id"))
 
 
-def _compared(result: dict[str, Any], sides: Sides, data: dict[str, Any]) -> Vote | Ranking | None:
-    """Return the comparison or ranking that a result stands for."""
-    value = mapping(result.get("value"))
-    if result.get("type") == "pairwise":
-        return sides.vote(value, data, as_text(result.get("to_name")) or "")
-    return ranking_of(value) if result.get("type") == "ranker" else None
-
-
 def _labels(
     task: Any,
     worker: Any,
     made: dict[str, Any],
-    compared: Callable[[dict[str, Any]], Vote | Ranking | None],
+    about: _Record | None = None,
     kind: str = HUMAN,
 ) -> Iterator[Event]:
     """Yield one label per control; results that mark a part of the task are dropped."""
     results = mappings(made.get("result"))
-    if not results:
-        yield Dropped("empty annotations")
     found: dict[str, list[dict[str, Any]]] = {}
     regions = {_region(result) for result in results if is_mark(str(result.get("type")))} - {None}
-    marks: dict[str, list[tuple[Any, Any, Any]]] = {}
+    marks: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for result in results:
         type_of, value = str(result.get("type")), mapping(result.get("value"))
-        if type_of == TEXT_SPANS and (span := span_of(value)) is not None:
-            marks.setdefault(as_text(result.get("from_name")) or "", []).append(span)
-        elif type_of == TEXT_SPANS:
-            yield Dropped(SEVERAL_TYPES)
+        name = as_text(result.get("from_name")) or ""
+        if is_read_mark(type_of, value):
+            marks.setdefault((name, type_of), []).append(value)
         elif type_of not in WHOLE:
             yield Dropped(left_out(type_of))
         elif is_placed(value) or _region(result) in regions:
@@ -231,34 +241,27 @@ def _labels(
         elif type_of == "ranker" and ranking_of(value) is None:
             yield Dropped(BUCKETS)
         else:
-            found.setdefault(as_text(result.get("from_name")) or "", []).append(result)
-    for name, spans in marks.items():
-        yield _marks(task, worker, made, name, spans, kind)
-    time = _time(made)
+            found.setdefault(name, []).append(result)
+    details = _time(made), made.get("lead_time")
+    for (name, type_of), values in marks.items():
+        if about is None:  # gold and live campaigns have no marks
+            break
+        drawn, lost = about.marked(name, type_of, values)
+        yield from lost
+        yield LabelRecord(
+            task, worker, None, name, *details, kind=kind, form=FORMS[type_of], compared=drawn
+        )
     for name, given in found.items():
         if len(given) > 1:
             yield Dropped(PER_REGION, len(given))
             continue
         type_of = given[0]["type"]
         yield LabelRecord(
-            task, worker, _value(type_of, mapping(given[0].get("value"))), name, time,
-            made.get("lead_time"), kind=kind, form=FORMS[type_of], compared=compared(given[0]),
+            task, worker, answer_of(type_of, mapping(given[0].get("value"))), name, *details,
+            kind=kind, form=FORMS[type_of],
+            compared=None if about is None else about.compared(given[0]),
         )  # fmt: skip
-
-
-def _marks(
-    task: Any, worker: Any, made: dict[str, Any], question: str, spans: Any, kind: str = HUMAN
-) -> LabelRecord:
-    """Return the spans of a control as one answer."""
-    return LabelRecord(
-        task, worker, None, question, _time(made), made.get("lead_time"), kind=kind, form=SPANS,
-        compared=Marks(spans),
-    )  # fmt: skip
 
 
 def _time(made: dict[str, Any]) -> Any:
     return made.get("updated_at") or made.get("created_at")  # an edit replaces what was there
-
-
-def _value(type_of: str, value: dict[str, Any]) -> Any:
-    return value.get("number") if type_of == "number" else label_of(type_of, value)

@@ -12,7 +12,10 @@ from wisecrowd.io.platforms.answer_forms import (
     PAIRWISE,
     RANKING,
     RATING,
+    RECTANGLES,
     SPANS,
+    TAXONOMY,
+    TEXT,
     Ranking,
 )
 from wisecrowd.io.platforms.label_records import mapping
@@ -21,21 +24,20 @@ from wisecrowd.io.untrusted import json_text
 
 # Controls that label the task as a whole, and where their value is.
 WHOLE = {"choices": "choices", "rating": "rating", "number": "number", "pairwise": "selected",
-          "taxonomy": "taxonomy", "ranker": "ranker"}  # fmt: skip
-FORMS = {"labels": SPANS, "choices": CHOICES, "taxonomy": CHOICES, "rating": RATING,
-         "number": NUMBER,
-         "pairwise": PAIRWISE, "ranker": RANKING}  # fmt: skip
+          "taxonomy": "taxonomy", "ranker": "ranker", "textarea": "text"}  # fmt: skip
+TEXT_SPANS, BOXED = "labels", "rectanglelabels"  # controls whose marks are read
+FORMS = {TEXT_SPANS: SPANS, BOXED: RECTANGLES, "choices": CHOICES, "taxonomy": TAXONOMY,
+         "rating": RATING, "number": NUMBER, "pairwise": PAIRWISE, "ranker": RANKING,
+         "textarea": TEXT}  # fmt: skip
 BUCKETS = "rankings in several buckets"
-TEXT_SPANS = "labels"  # the control that marks spans of a text
-SEVERAL_TYPES = "spans with several types"
+WITHOUT_TYPE = "marks without a label or outside of the image"
 PER_REGION = "labels per region, not of a whole task"
 # What else stands in a cell of a flat export: nothing, a text, or JSON of an unknown form.
 EMPTY, PLAIN, OTHER = "", "plain", "other"
 
-_TYPES = {key: name for name, key in WHOLE.items()}
+_TYPES = {key: name for name, key in WHOLE.items() if key != "text"}
 _PLACES = frozenset({"start", "end", "x", "y", "points", "rle", "ranges", "sequence", "vertices"})
 _UNREAD = {
-    "textarea": "free text (textarea), not a class",
     "datetime": "dates (datetime), not a class",
     "relation": "relations between regions",
     OTHER: "answers of an unknown form",
@@ -47,8 +49,8 @@ def left_out(type_of: str) -> str:
 
     Examples
     --------
-    >>> left_out("rectanglelabels"), left_out("datetime")
-    ('marks (rectanglelabels), not labels of a whole task', 'dates (datetime), not a class')
+    >>> left_out("polygonlabels"), left_out("datetime")
+    ('marks (polygonlabels), not labels of a whole task', 'dates (datetime), not a class')
     """
     return _UNREAD.get(type_of, f"marks ({type_of}), not labels of a whole task")
 
@@ -64,17 +66,32 @@ def is_placed(value: Mapping[str, Any]) -> bool:
 
 
 def label_of(type_of: str, value: Mapping[str, Any]) -> str | None:
-    """Return the class that a value stands for; a path in a taxonomy is written with slashes.
+    """Return the class or text that a value stands for; several choices are one class.
 
     Examples
     --------
     >>> label_of("taxonomy", {"taxonomy": [["animal", "cat"]]}), label_of("rating", {"rating": 3})
     ('animal / cat', '3')
     """
+    return as_text(answer_of(type_of, value))
+
+
+def answer_of(type_of: str, value: Mapping[str, Any]) -> Any:
+    """Return what a value says: a list of choices, a text or a number.
+
+    A path in a taxonomy is written with slashes. The lines of a text area are one text.
+
+    Examples
+    --------
+    >>> answer_of("taxonomy", {"taxonomy": [["animal", "cat"], ["plant"]]})
+    ['animal / cat', 'plant']
+    """
     found = value.get(WHOLE[type_of])
-    if isinstance(found, list):
-        found = [" / ".join(map(str, one)) if isinstance(one, list) else one for one in found]
-    return as_text(found)
+    if not isinstance(found, list):
+        return found
+    if type_of == "textarea":
+        return "\n".join(line for line in found if isinstance(line, str))
+    return [" / ".join(map(str, one)) if isinstance(one, list) else one for one in found]
 
 
 def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
@@ -94,38 +111,56 @@ def ranking_of(value: Mapping[str, Any]) -> Ranking | None:
 
 
 def span_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any] | None:
-    """Return start, end and type of a span; None if it has several types, or none.
+    """Return start, end and type of a span; several types are one, and without any it is None.
 
     Examples
     --------
     >>> span_of({"start": 0, "end": 8, "text": "Ada Lane", "labels": ["PER"]})
     (0, 8, 'PER')
     """
-    types = value.get(TEXT_SPANS)
-    if not isinstance(types, list) or len(types) != 1:
-        return None
-    return value.get("start"), value.get("end"), types[0]
+    kind = as_text(value.get(TEXT_SPANS))
+    return None if kind is None else (value.get("start"), value.get("end"), kind)
+
+
+def place_of(value: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    """Return start, end and text of a span."""
+    return value.get("start"), value.get("end"), value.get("text")
+
+
+def is_read_mark(type_of: str, value: Mapping[str, Any]) -> bool:
+    """Tell whether a mark is a span of a text or a rectangle.
+
+    Labels of sounds have a channel, those of boxes and other regions no start.
+    """
+    if type_of == TEXT_SPANS:
+        return "start" in value and "channel" not in value
+    return type_of == BOXED and {"x", "y", "width", "height"} <= value.keys()
 
 
 class Cell(NamedTuple):
     """What a cell of a flat export says.
 
     ``kind`` is a type of control, ``PER_REGION``, ``EMPTY``, ``PLAIN`` or ``OTHER``; ``value`` is
-    what the JSON export has in its place, ``n_results`` how many results it stands for, ``spans``
-    are those of a text.
+    what the JSON export has in its place, ``n_results`` how many results it stands for, ``marks``
+    are the values of spans or rectangles.
     """
 
     kind: str
     value: Mapping[str, Any] = MappingProxyType({})
     n_results: int = 1
-    spans: tuple[tuple[Any, Any, Any] | None, ...] = ()
+    marks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def label(self) -> str | None:
         """The class of the whole task, if the cell gives one."""
+        return as_text(self.answer)
+
+    @property
+    def answer(self) -> Any:
+        """What the cell says about the whole task: a list of choices, a text or a number."""
         if self.kind == PLAIN:
-            return label_of("choices", self.value)
-        return label_of(self.kind, self.value) if self.kind in WHOLE else None
+            return answer_of("choices", self.value)
+        return answer_of(self.kind, self.value) if self.kind in WHOLE else None
 
     @property
     def form(self) -> str:
@@ -160,8 +195,11 @@ def _of_objects(values: list[dict[str, Any]]) -> Cell:
     kind = kinds.pop() if len(kinds) == 1 else OTHER
     if kind in WHOLE and (len(values) > 1 or is_placed(values[0])):
         kind = PER_REGION
-    spans = tuple(map(span_of, values)) if kind == TEXT_SPANS else ()
-    return Cell(kind, values[0] if kind in WHOLE else {}, len(values), spans)
+    is_read = all(is_read_mark(kind, value) for value in values)
+    if kind in (TEXT_SPANS, BOXED) and not is_read:
+        kind = f"other {kind}"
+    marks = tuple(values) if kind in (TEXT_SPANS, BOXED) else ()
+    return Cell(kind, values[0] if kind in WHOLE else {}, len(values), marks)
 
 
 def _type_of(value: dict[str, Any]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,21 @@ from typing import Any
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.io.formats import AUTO, Request, format_of
-from wisecrowd.io.platforms.label_records import json_objects, mapping, mappings
-from wisecrowd.io.platforms.label_studio import task_of
-from wisecrowd.io.platforms.label_studio_controls import WHOLE, is_placed, label_of
+from wisecrowd.io.platforms.label_records import json_objects, mapping
+from wisecrowd.io.platforms.label_studio import results_of, task_of
+from wisecrowd.io.platforms.label_studio_controls import (
+    BOXED,
+    EMPTY,
+    FORMS,
+    TEXT_SPANS,
+    WHOLE,
+    answer_of,
+    is_placed,
+    is_read_mark,
+    label_of,
+)
+from wisecrowd.io.platforms.label_studio_marks import sizes_of
+from wisecrowd.io.platforms.label_studio_results import Control, Predicted, Size
 from wisecrowd.io.platforms.label_studio_rows import (
     Sheet,
     is_flat,
@@ -24,37 +35,10 @@ from wisecrowd.io.platforms.label_studio_rows import (
     sheet_of_records,
 )
 from wisecrowd.io.platforms.values import as_text, pick_question
-from wisecrowd.io.soft_labels import SoftLabels, plain_ids
+from wisecrowd.io.soft_labels import plain_ids
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.untrusted import json_text
 from wisecrowd.storage.atomic import atomic_write
-
-FROM_NAME, TO_NAME = "label", "text"
-
-
-@dataclass
-class Control:
-    """The question of a labelling interface, and how it writes each class.
-
-    Attributes
-    ----------
-    from_name, to_name, type : str
-        As in Label Studio's results: the control, what it labels, and its kind.
-    values : dict of label to object
-        What stands in ``value`` where a label was given.
-    """
-
-    from_name: str = FROM_NAME
-    to_name: str = TO_NAME
-    type: str = "choices"
-    values: dict[str, Any] = field(default_factory=dict)
-
-    def result(self, label: Any) -> dict[str, Any]:
-        """Return the part of a prediction that says the label."""
-        text = str(label)
-        value = self.values.get(text, {"choices": [text]})
-        parts = {"from_name": self.from_name, "to_name": self.to_name, "type": self.type}
-        return {**parts, "value": value}
 
 
 def write_predictions(
@@ -70,7 +54,10 @@ def write_predictions(
     format: str = AUTO,
     encoding: str = "utf-8",
 ) -> Path:
-    """Write the labels as Label Studio's predictions, with their confidence as score.
+    """Write the answers as Label Studio's predictions, with their confidence as score.
+
+    Classes and sets become choices or taxonomies, spans labels of a text, boxes rectangles in
+    percent of the image, texts text areas. Spans and boxes have a score of their own, too.
 
     Parameters
     ----------
@@ -112,27 +99,28 @@ def write_predictions(
     (7, 'wisecrowd/majority-vote', [{'from_name': 'label', 'to_name': 'text', 'type': 'choices',
                                      'value': {'choices': ['cat']}}])
     """
-    result, target = SoftLabels.of(fit), Path(path)
+    result, target = Predicted.of(fit), Path(path)
     sources = [] if source is None else _exports(source, format)
     _require_name(sources, to_name, encoding)
     request = Request({"task": task, "label": label}, encoding)
     flat = [one for one in sources if _is_flat(one, encoding)]
     sheets = [_sheet(one, request) for one in flat]
     nested = [one for one in sources if one not in flat]
-    control = _control(nested, sheets, sources, label, encoding)
-    control.from_name = from_name or control.from_name
+    control = _control(nested, sheets, sources, label, encoding, result.kind)
+    name = control.from_name
+    tasks = chain(_nested_tasks(nested, task, encoding, name), _flat_tasks(sheets, name))
+    control.from_name = from_name or name
     control.to_name = to_name or control.to_name
     if existing_tasks:  # this call refuses the names of a pair, "left,right", that exports have
         control.to_name = control.to_name.partition(",")[0]
-    tasks = chain(_nested_tasks(nested, task, encoding), _flat_tasks(sheets))
     version = f"wisecrowd/{result.method}"
     start = "[\n"
     with atomic_write(target) as file:
-        for record, row in _matched(result, tasks if sources else None, sources):
+        for record, size, row in _matched(result, tasks if sources else None, sources):
             made = {
                 "model_version": version,
-                "score": min(max(float(result.confidence[row]), 0.0), 1.0),
-                "result": [control.result(result.labels[row])],
+                "score": min(max(float(result.score[row]), 0.0), 1.0),
+                "result": result.results(row, control, size),
             }
             whole = {**record, "annotations": [], "predictions": [made]}
             written = {"task": _own_id(record), **made} if existing_tasks else whole
@@ -197,45 +185,71 @@ def _control(
     sources: list[Source],
     label: str | None,
     encoding: str,
+    kind: str,
 ) -> Control:
     """Return the question that was read, with the values that stand for its labels."""
     controls: dict[str, Control] = {}
     for record in _records(nested, encoding):
-        made = (*mappings(record.get("annotations") or record.get("completions")),
-                *mappings(record.get("predictions")))  # fmt: skip
-        for result in (result for one in made for result in mappings(one.get("result"))):
-            kind, value = str(result.get("type")), mapping(result.get("value"))
-            text = label_of(kind, value) if kind in WHOLE and not is_placed(value) else None
-            if text is None:
-                continue
-            name = as_text(result.get("from_name")) or ""
-            to_name = as_text(result.get("to_name")) or TO_NAME
-            found = controls.setdefault(name, Control(name, to_name, kind))
-            found.values.setdefault(text, {WHOLE[kind]: value[WHOLE[kind]]})
+        for result in results_of(record):
+            type_of, value = str(result.get("type")), mapping(result.get("value"))
+            if is_read_mark(type_of, value) or (
+                type_of in WHOLE and not is_placed(value) and label_of(type_of, value) is not None
+            ):
+                name = as_text(result.get("from_name")) or ""
+                to_name = as_text(result.get("to_name")) or "text"
+                found = controls.setdefault(name, Control(name, to_name, type_of))
+                _add_value(found, type_of, value)
     for sheet in sheets:
         name = sheet.pick(label, sources[0])
-        cells = [cell for cell in sheet.columns[name].cells if cell.label is not None]
-        kinds = {cell.kind for cell in cells} & WHOLE.keys()
-        found = controls.setdefault(name, Control(name, type=min(kinds, default="choices")))
+        cells = [cell for cell in sheet.columns[name].cells if cell.kind != EMPTY]
+        types = {cell.kind for cell in cells} & FORMS.keys()
+        type_of = min(types, default=Control.for_kind(kind).type)
+        found = controls.setdefault(name, Control(name, type=type_of))
         for cell in cells:
-            found.values.setdefault(str(cell.label), cell.value)
+            for mark in cell.marks:
+                _add_value(found, cell.kind, mark)
+            if cell.label is not None:
+                _add_value(found, type_of if cell.kind in WHOLE else "choices", cell.value)
     if not controls:
-        return Control()
+        return Control.for_kind(kind)
     return controls[pick_question(label, list(controls), sources[0])]
 
 
-Task = tuple[str, dict[str, Any]]  # the id that the labels go by; id and data in Label Studio
+def _add_value(control: Control, type_of: str, value: Mapping[str, Any]) -> None:
+    """Remember what stands for a class, and for each of several choices."""
+    if type_of in (TEXT_SPANS, BOXED) and isinstance(value.get(type_of), list):
+        control.members.setdefault(as_text(value[type_of]) or "", value[type_of])
+    key = WHOLE.get(type_of)
+    if key is None or key not in value or type_of == "textarea":
+        return
+    text = label_of(type_of, value)
+    if text is not None:
+        control.values.setdefault(text, {key: value[key]})
+    answer, given = answer_of(type_of, value), value[key]
+    if isinstance(answer, list):
+        for name, one in zip(map(as_text, answer), given, strict=True):
+            if name is not None:
+                control.members.setdefault(name, one)
 
 
-def _nested_tasks(sources: list[Source], task: str | None, encoding: str) -> Iterator[Task]:
+# The id that the labels go by; id and data in Label Studio; the size of the image.
+Task = tuple[str, dict[str, Any], Size]
+
+
+def _nested_tasks(
+    sources: list[Source], task: str | None, encoding: str, question: str
+) -> Iterator[Task]:
     for record in _records(sources, encoding):
-        known = {"id": record.get("id"), "data": mapping(record.get("data"))}
-        yield str(as_text(task_of(record, task))), known
+        data = mapping(record.get("data"))
+        own = [one for one in results_of(record) if as_text(one.get("from_name")) == question]
+        known = {"id": record.get("id"), "data": data}
+        yield str(as_text(task_of(record, task))), known, sizes_of(own).get(question)
 
 
-def _flat_tasks(sheets: list[Sheet]) -> Iterator[Task]:
+def _flat_tasks(sheets: list[Sheet], question: str) -> Iterator[Task]:
     for sheet in sheets:
         seen = set()
+        sizes = sheet.places(question)[1]
         names = list(dict.fromkeys(["id", sheet.tasks, *sheet.data.values()]))
         for batch in sheet.rows.select(names).to_batches(max_chunksize=1 << 12):
             for row in batch.to_pylist():
@@ -243,7 +257,9 @@ def _flat_tasks(sheets: list[Sheet]) -> Iterator[Task]:
                     continue
                 seen.add(row["id"])
                 data = {field: _field(row[name]) for field, name in sheet.data.items()}
-                yield row[sheet.tasks], {"id": _number(row["id"]), "data": data}
+                task = row[sheet.tasks]
+                known = {"id": _number(row["id"]), "data": data}
+                yield task, known, sizes.get(task)
 
 
 def _field(text: str) -> Any:
@@ -253,20 +269,20 @@ def _field(text: str) -> Any:
 
 
 def _matched(
-    result: SoftLabels, tasks: Iterable[Task] | None, sources: list[Source]
-) -> Iterator[tuple[dict[str, Any], int]]:
-    """Yield (id and data, row of the result) of every task, in the order of the export."""
+    result: Predicted, tasks: Iterable[Task] | None, sources: list[Source]
+) -> Iterator[tuple[dict[str, Any], Size, int]]:
+    """Yield (id and data, size, row of the result) of every task, in the order of the export."""
     ids = plain_ids(result.tasks)
     if tasks is None:
         for row, one in enumerate(ids):
-            yield {"id": _number(one), "data": {"task": one}}, row
+            yield {"id": _number(one), "data": {"task": one}}, None, row
         return
     rows = {str(one): row for row, one in enumerate(ids)}
     missing = dict.fromkeys(rows)
-    for name, known in tasks:
+    for name, known, size in tasks:
         if name in rows:
             missing.pop(name, None)
-            yield known, rows[name]
+            yield known, size, rows[name]
     if missing:
         raise DataError(
             f"{len(missing)} tasks are not in {sources[0].name}, first {next(iter(missing))!r}; "

@@ -15,14 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.kinds import NUMBERS, PAIRS, SEQUENCES
+from wisecrowd.core.kinds import NUMBERS, PAIRS
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.formats import Request
 from wisecrowd.io.inventory import listed
 from wisecrowd.io.platforms.answer_forms import (
     CHOICES,
+    MARKED,
+    RECTANGLES,
     SPANS,
-    Marks,
     Ranking,
     Vote,
     settle_kind,
@@ -30,29 +31,35 @@ from wisecrowd.io.platforms.answer_forms import (
 from wisecrowd.io.platforms.label_records import (
     Dropped,
     Event,
+    Finished,
     LabelRecord,
+    TaskText,
     batches,
     half_a_character,
 )
 from wisecrowd.io.platforms.label_studio_controls import (
+    BOXED,
     BUCKETS,
     EMPTY,
     OTHER,
     PER_REGION,
     PLAIN,
-    SEVERAL_TYPES,
     TEXT_SPANS,
     WHOLE,
     Cell,
     is_mark,
     left_out,
+    place_of,
     ranking_of,
     read_cell,
 )
+from wisecrowd.io.platforms.label_studio_marks import marked, sizes_of
 from wisecrowd.io.platforms.label_studio_sides import Sides
+from wisecrowd.io.platforms.several_choices import EMPTY_ANNOTATIONS
 from wisecrowd.io.platforms.sheets import finished, is_blank, read_sheet, require_names
 from wisecrowd.io.platforms.values import number_text, pick_question
 from wisecrowd.io.sources import Source
+from wisecrowd.io.span_texts import find_text
 
 _OWN = ("id", "annotator", "annotation_id", "created_at", "updated_at", "lead_time", "inner_id",
         "total_annotations", "agreement", "was_cancelled", "ground_truth")  # fmt: skip
@@ -81,7 +88,7 @@ class Column:
         shaped = kinds - {PLAIN, OTHER}
         if PER_REGION in shaped:  # a list of texts may also be the task's own
             return PER_REGION if self.differs or not self.repeats else DATA
-        unread = shaped - WHOLE.keys() - {TEXT_SPANS}
+        unread = shaped - WHOLE.keys() - {TEXT_SPANS, BOXED}
         if unread:
             return min(unread)
         if shaped or (self.differs and PLAIN in kinds):
@@ -163,6 +170,30 @@ class Sheet:
             if name not in self.columns or self.columns[name].role == DATA
         }
 
+    def places(self, name: str) -> tuple[dict[str, str], dict[str, tuple[float, float]]]:
+        """Return the texts and the sizes of the images that a control marks, by task."""
+        column, tasks = self.columns[name], self.table.column(self.tasks).to_pylist()
+        rows: dict[str, list[int]] = {}
+        sizes: dict[str, tuple[float, float]] = {}
+        for row, task in enumerate(tasks):
+            marks = column.cells[column.codes[row]].marks
+            if marks:
+                rows.setdefault(task, []).append(row)
+                for size in sizes_of(marks).values():
+                    sizes.setdefault(task, size)
+        texts: dict[str, str] = {}
+        if column.form == SPANS and self.data:
+            first = [found[0] for found in rows.values()]
+            fields = self.table.select(list(self.data.values())).take(first).to_pylist()
+            for (task, found), data in zip(rows.items(), fields, strict=True):
+                spans = [
+                    place_of(v) for row in found for v in column.cells[column.codes[row]].marks
+                ]
+                text = find_text(data, spans)
+                if text is not None:
+                    texts[task] = text
+        return texts, sizes
+
     def pick(self, asked: str | None, source: Source) -> str:
         """Return the question that is asked for, or the only one."""
         if asked is not None and asked in self.columns and self.columns[asked].role == DATA:
@@ -174,7 +205,7 @@ class Sheet:
         """Return those questions whose every answer may as well be that of a region."""
         regions = [
             column for column in self.columns.values()
-            if column.form == SPANS
+            if column.form in (SPANS, RECTANGLES)
             or (column.role not in (QUESTION, DATA, PER_REGION) and is_mark(column.role))
         ]  # fmt: skip
         if not regions:
@@ -284,9 +315,10 @@ def rows_of(sheet: Sheet, source: Source, request: Request) -> Iterator[dict[str
         for role, one in columns.items()
         if one in sheet.table.column_names
     })  # fmt: skip
-    if request.kind.name == SEQUENCES:
-        yield from batches(_marked(column, table), source, request)
+    if request.open_choices or request.kind.name in MARKED:
+        yield from batches(_with_blanks(sheet, column, table, request), source, request)
         return
+    inventory.drop(EMPTY_ANNOTATIONS, int(_empty(sheet).sum()))
     table = table.filter(pa.array(column.filled))
     codes = column.codes[column.filled]
     if request.kind.name == PAIRS:
@@ -305,17 +337,30 @@ def _label(cell: Cell, request: Request) -> str:
     return cell.label or ""
 
 
-def _marked(column: Column, table: Any) -> Iterator[Event]:
-    """Yield the spans of every annotation; an empty cell marks nothing."""
+def _with_blanks(sheet: Sheet, column: Column, table: Any, request: Request) -> Iterator[Event]:
+    """Yield the marks or choices of every annotation; an empty cell may be an answer too."""
+    empty = _empty(sheet)
+    texts, sizes = sheet.places(column.name)
     for row, made in enumerate(table.to_pylist()):
-        found = column.cells[column.codes[row]].spans
-        spans = [span for span in found if span is not None]
-        if len(spans) < len(found):
-            yield Dropped(SEVERAL_TYPES, len(found) - len(spans))
+        cell = column.cells[column.codes[row]]
+        task, details = made["task"], (made.get("timestamp"), made.get("duration"))
+        size = sizes.get(task)
+        if cell.kind == EMPTY:
+            known = {} if size is None else {column.name: size}
+            yield Finished(
+                task, made["worker"], frozenset(), *details, known, is_empty=bool(empty[row])
+            )
+            continue
+        drawn = None
+        if cell.marks:
+            drawn, lost = marked(cell.kind, cell.marks, size, request)
+            yield from lost
         yield LabelRecord(
-            made["task"], made["worker"], None, column.name, made.get("timestamp"),
-            made.get("duration"), form=SPANS, compared=Marks(spans),
+            task, made["worker"], cell.answer, column.name, *details, form=column.form,
+            compared=drawn,
         )  # fmt: skip
+    for task, text in texts.items():
+        yield TaskText(task, text, column.name)
 
 
 def _compared(
@@ -348,14 +393,20 @@ def _note_what_is_left_out(sheet: Sheet, request: Request) -> None:
     inventory = request.inventory
     controls = [column for column in sheet.columns.values() if column.role != DATA]
     inventory.drop("tasks that nobody labelled", sheet.n_unlabelled)
-    if controls:
-        answered = np.logical_or.reduce([column.filled for column in controls])
-        inventory.drop("empty annotations", int((~answered).sum()))
     for column in controls:
         if column.role == PER_REGION:
             inventory.drop(PER_REGION, column.n_results())
         elif column.role != QUESTION:
             inventory.drop(left_out(column.role), column.n_results())
+
+
+def _empty(sheet: Sheet) -> NDArray[np.bool_]:
+    """Return which annotations have no answer at all."""
+    filled = [column.filled for column in sheet.columns.values() if column.role != DATA]
+    if not filled:
+        return np.zeros(len(sheet.table), dtype=bool)
+    empty: NDArray[np.bool_] = ~np.logical_or.reduce(filled)
+    return empty
 
 
 def _picked(sheet: Sheet, source: Source, request: Request) -> str:
@@ -377,6 +428,8 @@ def _picked(sheet: Sheet, source: Source, request: Request) -> str:
             f"{listed(doubtful)} may label regions instead of whole tasks: only the JSON export of "
             "Label Studio tells"
         )
+    if asked is None and len(sheet.questions) > 1:  # which is refused
+        request.inventory.drop(EMPTY_ANNOTATIONS, int(_empty(sheet).sum()))
     return sheet.pick(asked, source)
 
 
