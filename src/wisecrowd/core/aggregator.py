@@ -61,6 +61,8 @@ class Tags:
         An integer weight is the same as repeating the annotation.
     online : bool
         ``update`` works: new answers join a fit without starting again.
+    shardable : bool
+        It fits a pack shard by shard (``wisecrowd.fit_pack``).
     pooled : bool
         Workers inform each other beyond the tasks they share, so workers of unrelated tasks matter.
     stochastic : bool
@@ -77,6 +79,7 @@ class Tags:
     stochastic: bool = False
     pooled: bool = False
     online: bool = False
+    shardable: bool = False
 
 
 class Aggregator(Estimator):

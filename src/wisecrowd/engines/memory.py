@@ -162,6 +162,8 @@ class MemoryShards:
     states of a model stay with their shards.
     """
 
+    keeps_states = True
+
     def __init__(self, shards: Sequence[Any]) -> None:
         self._shards = shards
 
@@ -203,6 +205,17 @@ class MemoryShards:
             return [run(shard, state) for shard, state in zip(self._shards, states, strict=True)]
         with ThreadPoolExecutor(min(threads, len(self._shards))) as executor:
             return list(executor.map(run, self._shards, states))
+
+
+def posterior_of(data: Any) -> tuple[Any, Any]:
+    """Return a posterior (n_tasks, n_classes) to fill, and the sink that fills it.
+
+    A pack has its own: its posterior is written by shards.
+    """
+    if hasattr(data, "parts"):
+        return data.parts, data.parts
+    probas = np.empty((data.n_tasks, data.n_classes))  # takes no memory until it is written
+    return probas, rows_into(probas)
 
 
 def rows_into(*arrays: NDArray[Any]) -> Sink:

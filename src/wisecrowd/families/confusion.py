@@ -21,7 +21,7 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink, rows_into
+from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of, rows_into
 from wisecrowd.families.worker_accuracy import accuracy_fitted
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
@@ -230,14 +230,13 @@ class ConfusionEM(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
+        probas, sink = posterior_of(labels)
         require_memory(
-            8 * (4 * J * K * K + 2 * labels.n_tasks * K),
+            8 * (4 * J * K * K + 2 * getattr(probas, "size", 0)),
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
         model, shards = self._model(problem), problem.cut(J * K * K)
-        probas = np.empty((labels.n_tasks, K))  # takes no memory until it is written
-        sink = rows_into(probas)
         best = self._climb(model, shards, problem, sink)
         if not best.answered:
             shards.collect(model, "answer", best.states, best.params, sink)
@@ -251,7 +250,7 @@ class ConfusionEM(Aggregator):
         trial = self.max_iter if self._trial is None or not several else self._trial
         trial = min(trial, self.max_iter)
         loop: dict[str, Any] = {"tol": self.tol, "accelerate": self.accelerate}
-        if not (model.hard or several):
+        if shards.keeps_states and not (model.hard or several):
             loop["sink"] = sink
 
         def attempt(number: int) -> LoopResult:
