@@ -255,3 +255,62 @@ def test_a_sample_is_a_part_of_the_labels(crowd_files):
     whole = wc.read(crowd_files / "rich.pack")
     assert every.labels_per_worker.tolist() == whole.labels_per_worker.tolist()
     assert replace(every, weight=None).class_totals.sum() == whole.n_annotations
+
+
+# --------------------------------------------------------------------------------------- patterns
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory):
+    """Three judges who label everything: packs with and without patterns."""
+    folder = tmp_path_factory.mktemp("judges")
+    rng = np.random.default_rng(3)
+    truth = rng.integers(3, size=1500)
+    right = rng.random((1500, 3)) < [0.9, 0.8, 0.6]
+    label = np.where(right, truth[:, None], rng.integers(3, size=(1500, 3))).ravel()
+    table = {
+        "task": np.repeat(np.arange(1500), 3),
+        "worker": np.tile(["gpt", "judge", "llm"], 1500).astype(object),
+        "label": np.array(list("abc"), dtype=object)[label],
+    }
+    write_table(folder / "all.parquet", table)
+    wc.pack(folder / "all.parquet", folder / "rows.pack", shards=2, patterns="always")
+    wc.pack(folder / "all.parquet", folder / "tasks.pack", shards=2, patterns="never")
+    return folder
+
+
+PATTERNED = [name for name in shardable_methods() if name != "glad"]
+
+
+@pytest.mark.parametrize("name", PATTERNED)
+def test_rows_of_equal_tasks_are_exact(name, judges, tmp_path):
+    method = get_method(name)()
+    changed = {"n_init": 1, "max_iter": 12}
+    method.set_params(**{k: v for k, v in changed.items() if k in method.get_params()})
+    rows = fit_pack(method, judges / "rows.pack", tmp_path / "rows")
+    tasks = fit_pack(method, judges / "tasks.pack", tmp_path / "tasks")
+    assert sum(shard.n_rows for shard in rows.pack.summary.shards) <= 2 * 27
+    np.testing.assert_allclose(rows.fit.history, tasks.fit.history, rtol=1e-12)
+    np.testing.assert_allclose(rows.fit.worker_accuracy, tasks.fit.worker_accuracy, rtol=1e-11)
+    np.testing.assert_allclose(
+        rows.fit.worker_accuracy_error, tasks.fit.worker_accuracy_error, rtol=1e-9
+    )
+    assert rows.n_ties == tasks.n_ties
+    one, other = table_of(tmp_path / "rows"), table_of(tmp_path / "tasks")
+    assert one["task"].tolist() == other["task"].tolist()
+    assert one["label"].tolist() == other["label"].tolist()
+    np.testing.assert_allclose(one["confidence"], other["confidence"], rtol=1e-11)
+
+
+def test_patterns_are_found_automatically(judges, tmp_path):
+    packed = wc.pack(judges / "all.parquet", tmp_path / "auto.pack", shards=1)
+    assert packed.summary.patterns
+    assert packed.summary.shards[0].n_rows == 27
+    labels, plain = wc.read(packed.path), wc.read(judges / "all.parquet")
+    np.testing.assert_array_equal(labels.label, plain.label)
+    np.testing.assert_array_equal(labels.worker, plain.worker)
+
+
+def test_glad_needs_single_tasks(judges):
+    with pytest.raises(ParameterError, match=r"glad .* --patterns never|patterns='never'"):
+        fit_pack(get_method("glad")(), judges / "rows.pack")

@@ -63,6 +63,8 @@ class Tags:
         ``update`` works: new answers join a fit without starting again.
     shardable : bool
         It fits a pack shard by shard (``wisecrowd.fit_pack``).
+    repeatable : bool
+        In a pack, tasks with the same labels may share a row.
     pooled : bool
         Workers inform each other beyond the tasks they share, so workers of unrelated tasks matter.
     stochastic : bool
@@ -80,6 +82,7 @@ class Tags:
     pooled: bool = False
     online: bool = False
     shardable: bool = False
+    repeatable: bool = True
 
 
 class Aggregator(Estimator):

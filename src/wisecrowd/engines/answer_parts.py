@@ -58,12 +58,12 @@ class AnswerParts:
     Parameters
     ----------
     plan : PartPlan
+    by_frequency : (n_classes,), optional
+        Classes by frequency, if the posteriors of a shard are to be sparse.
     """
 
-    by_frequency: None = None
-
-    def __init__(self, plan: PartPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: PartPlan, by_frequency: NDArray[np.intp] | None = None) -> None:
+        self.plan, self.by_frequency = plan, by_frequency
         self._sums: AnswerSums | None = None
 
     def __call__(self, tasks: slice, rows: Any) -> None:

@@ -15,7 +15,43 @@ from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, write_part
 from wisecrowd.engines.journal import Journal
 from wisecrowd.engines.packed_shard import PackedCrowd, load_shard
 from wisecrowd.engines.packs import Pack
-from wisecrowd.engines.value_files import digest_of_values
+from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
+
+
+class StatePlan(NamedTuple):
+    """Files with the states of shards: those before a pass, and those after it.
+
+    Attributes
+    ----------
+    folder : str
+    before : int or None
+        The pass whose states are used; None begins.
+    after : int
+        The pass that is run.
+    """
+
+    folder: str
+    before: int | None
+    after: int
+
+    def load(self, model: Any, shard: Any) -> Any:
+        """Return the state of a shard before the pass."""
+        if self.before is None:
+            return model.begin(shard)
+        return read_values(self._file(self.before, shard.number), package_of(model))
+
+    def save(self, shard: Any, state: Any) -> None:
+        """Keep the state of a shard after the pass."""
+        write_values(self._file(self.after, shard.number), state)
+
+    def _file(self, number: int, shard: int) -> Path:
+        return Path(self.folder) / f"state-{number:05d}-{shard:05d}"
+
+    def drop_older(self) -> None:
+        """Delete the states of passes before the previous one."""
+        for file in Path(self.folder).glob("state-*"):
+            if int(file.name.split("-")[1]) not in (self.before, self.after):
+                file.unlink(missing_ok=True)
 
 
 class Job(NamedTuple):
@@ -28,19 +64,24 @@ class Job(NamedTuple):
     params : Any
     parts : PartPlan or None
         Where answers go; None for steps that only return statistics.
+    states : StatePlan or None
+        Where the states of shards are, for models that keep them between passes.
     """
 
     model: Any
     step: str
     params: Any
     parts: PartPlan | None = None
+    states: StatePlan | None = None
 
 
 def run_shard(pack: Pack, number: int, job: Job) -> Any:
     """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
     shard = load_shard(pack, number)
-    state = job.model.begin(shard)
+    state = job.model.begin(shard) if job.states is None else job.states.load(job.model, shard)
     result, stats = getattr(job.model, job.step)(shard, state, job.params)
+    if job.states is not None:
+        job.states.save(shard, result)
     if job.parts is None:
         return stats
     return stats, write_part(pack, shard, result, job.parts)
@@ -76,13 +117,13 @@ class FilesEngine:
 
     Parameters
     ----------
-    journal : Journal, optional
+    journal : Journal
         Keeps the statistics of finished passes.
     run : callable
         Runs a job on all shards.
     """
 
-    journal: Journal | None = None
+    journal: Journal
     run: Runner = field(default=run_here)
 
     def cut(self, data: PackedCrowd, prior: Any, table_size: int) -> PackShards:
@@ -102,7 +143,11 @@ class PackShards:
         return len(self.pack.summary.shards)
 
     def begin(self, model: Any) -> list[Any]:
-        """Return no states: ``model.begin(shard)`` runs before every step."""
+        """Return no states: ``model.begin(shard)`` runs before every step.
+
+        The states of a model that declares ``stateful`` are files; these are the passes that made
+        them.
+        """
         return [None] * len(self)
 
     def map_reduce(
@@ -110,15 +155,19 @@ class PackShards:
     ) -> tuple[list[Any], Any]:
         """Run ``model.step(shard, state, params)`` on every shard; return the sum of statistics."""
         job, journal = Job(model, step, params), self.engine.journal
-        if journal is None:
-            return list(states), self.engine.run(self.pack, job)
-        number, key = journal.next_pass(), digest_of_values((self.pack.digest, job))
+        number, before, after = journal.next_pass(), states[0], list(states)
+        key = digest_of_values((self.pack.digest, job, before))
+        if getattr(model, "stateful", False):
+            job = job._replace(states=StatePlan(str(journal.folder), before, number))
+            after = [number] * len(self)
         found = journal.find(number, key, package_of(model))
         if found is not None:
-            return list(states), found.stats
+            return after, found.stats
         stats = self.engine.run(self.pack, job)
         journal.add(number, key, stats)
-        return list(states), stats
+        if job.states is not None:
+            job.states.drop_older()
+        return after, stats
 
     def collect(
         self, model: Any, step: str, states: Sequence[Any], params: Any, sink: AnswerParts

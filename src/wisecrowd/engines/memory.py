@@ -46,6 +46,8 @@ class Shard:
         The task prior; an index of None means row 0 for all tasks.
     work : int
         The size of the whole problem, so that all shards run the same kernels.
+    repeat : (n_tasks,), optional
+        Tasks that each row stands for, in packs where tasks with the same labels share a row.
     """
 
     tasks: slice
@@ -57,6 +59,7 @@ class Shard:
     prior_rows: NDArray[np.float64]
     prior_index: NDArray[np.int32] | None
     work: int
+    repeat: NDArray[np.float64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -216,6 +219,17 @@ def posterior_of(data: Any) -> tuple[Any, Any]:
         return data.parts, data.parts
     probas = np.empty((data.n_tasks, data.n_classes))  # takes no memory until it is written
     return probas, rows_into(probas)
+
+
+def posterior_and_more(data: Any) -> tuple[Any, Any, Any]:
+    """Return a posterior to fill, the sink for it and one more value per task, and these values.
+
+    Of a pack only the posterior is kept.
+    """
+    if hasattr(data, "parts"):
+        return data.parts, data.parts, None
+    probas, values = np.empty((data.n_tasks, data.n_classes)), np.empty(data.n_tasks)
+    return probas, rows_into(values, probas), values
 
 
 def rows_into(*arrays: NDArray[Any]) -> Sink:

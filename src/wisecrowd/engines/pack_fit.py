@@ -20,6 +20,8 @@ from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.answers import ClassAnswers
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.footprint import DENSE_LIMIT
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.parameter_checks import as_generator, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case, method_names
@@ -130,6 +132,11 @@ def fit_pack(
         )
     method._validate_parameters()
     opened = pack if isinstance(pack, Pack) else Pack(pack)
+    if opened.summary.patterns and not method.tags().repeatable:
+        raise ParameterError(
+            f"{name} has values of its own for every task, and tasks of {opened.path} with the "
+            f"same labels share a row; pack the labels with {option('patterns', 'never')}."
+        )
     if opened.summary.n_annotations == 0:
         raise DataError("There are no annotations to fit; pack files that have labels.")
     with ExitStack() as stack:
@@ -140,7 +147,8 @@ def fit_pack(
         if engine == "pool" or executor is not None:
             run = stack.enter_context(Pool(place, processes or get_threads(), executor))
         folder = None if output is None else stack.enter_context(_parts_folder(Path(output)))
-        parts = AnswerParts(PartPlan(None if folder is None else str(folder), soft))
+        plan = PartPlan(None if folder is None else str(folder), soft)
+        parts = AnswerParts(plan, _sparse_from(opened))
         crowd = PackedCrowd(opened, parts)
         prior = TaskPrior(np.zeros((1, crowd.n_classes)))
         rng = as_generator(getattr(method, "random_state", None))
@@ -149,6 +157,13 @@ def fit_pack(
         )
         fit = method._fit(problem)
         return PackFit(name, opened, fit, parts.sums.n_ties, journal.n_taken)
+
+
+def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:
+    """Return the classes by frequency if the posterior of a shard would be too large."""
+    most = max(shard.n_rows for shard in pack.summary.shards) * len(pack.classes)
+    totals = np.array(pack.summary.class_totals)
+    return None if most <= DENSE_LIMIT else np.argsort(-totals, kind="stable")
 
 
 @contextmanager

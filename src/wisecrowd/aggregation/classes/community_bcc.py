@@ -206,7 +206,7 @@ class CommunityBCC(VariationalConfusion):
             return super()._start(problem, None)
         membership = rng.dirichlet(np.ones(self.n_communities), problem.data.n_workers)
         start = super()._start(problem, rng)
-        return CommunityStart(start.given, start.noise, membership)
+        return CommunityStart(start.given, start.noise, membership=membership)
 
     def _first(
         self, model: WorkerConfusionModel, shards: MemoryShards, start: Start
