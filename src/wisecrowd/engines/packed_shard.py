@@ -17,6 +17,8 @@ from wisecrowd.engines.packs import Pack
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
 
+SMALL = 1 << 27  # bytes of a pack whose shards stay mapped while it is open
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
 
@@ -70,10 +72,11 @@ class PackedShard:
         """(n_annotations,): worker times classes plus label; mapped if all workers are local."""
         if len(self.local_workers) == self.n_workers:
             return self.local_cell
-        kind = np.int32 if self.n_workers * self.n_classes <= np.iinfo(np.int32).max else np.int64
-        first = self.local_workers.astype(kind) * self.n_classes
-        every = first[:, None] + np.arange(self.n_classes, dtype=kind)
-        return np.asarray(every.ravel()[self.local_cell])
+        first = self.local_workers.astype(np.int64) * self.n_classes
+        every = (first[:, None] + np.arange(self.n_classes)).ravel()
+        if self.n_workers * self.n_classes <= np.iinfo(np.int32).max:
+            return np.asarray(every.astype(np.int32)[self.local_cell])
+        return np.asarray(every[self.local_cell])
 
     @cached_property
     def worker(self) -> NDArray[np.int32]:
@@ -97,7 +100,19 @@ class PackedShard:
 
 
 def load_shard(pack: Pack, number: int) -> PackedShard:
-    """Return a shard with its arrays mapped into memory; compiled code may trust them."""
+    """Return a shard with its arrays mapped into memory; compiled code may trust them.
+
+    An open pack keeps the shards of a small pack, which saves opening their files at every pass.
+    """
+    if pack.n_bytes > SMALL:
+        return _loaded(pack, number)
+    if number not in pack.kept:
+        pack.kept[number] = _loaded(pack, number)
+    shard: PackedShard = pack.kept[number]
+    return shard
+
+
+def _loaded(pack: Pack, number: int) -> PackedShard:
     summary, info = pack.summary, pack.summary.shards[number]
     K = len(summary.classes)
     shard = PackedShard(

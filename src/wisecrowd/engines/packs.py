@@ -135,6 +135,7 @@ class Pack:
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = False) -> None:
         self.path = Path(path)
         self.summary = _read_summary(self.path)
+        self.kept: dict[int, Any] = {}  # shards that stay mapped
         for name, (size, digest) in self.files():
             _check_file(self.path / name, name, size, digest if verify else None)
 
@@ -145,13 +146,13 @@ class Pack:
             for name, facts in shard.files.items():
                 yield f"{SHARDS}/{shard.name}/{name}", facts
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 over the digests of all files: the same for the same labels."""
         lines = [f"{digest}  {name}\n" for name, (_, digest) in sorted(self.files())]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
-    @property
+    @cached_property
     def n_bytes(self) -> int:
         """Size of all files in bytes."""
         return sum(size for _, (size, _) in self.files())

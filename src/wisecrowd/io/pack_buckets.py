@@ -154,7 +154,7 @@ class Distributor:
         if "worker" not in piece:
             raise DataError(f"{source} has no column of workers; name it with "
                             f"{option('worker', 'COLUMN')}.")  # fmt: skip
-        columns = sorted(name for name in ("weight", "timestamp") if name in piece)
+        columns: list[str] = [name for name in ("timestamp", "weight") if name in piece]
         if self.coding.columns is None:
             self.coding.columns = columns
         if columns != self.coding.columns:

@@ -61,8 +61,8 @@ class Progress:
     def save(self) -> None:
         """Write what is finished; files that grow are described by their sizes."""
         workers = list(self.coding.workers.code_of)[self._n_written :]
-        with (self.buckets / _WORKERS).open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(worker) + "\n" for worker in workers)
+        with (self.buckets / _WORKERS).open("a", encoding="utf-8") as grown_file:
+            grown_file.writelines(json.dumps(worker) + "\n" for worker in workers)
         self._n_written += len(workers)
         grown = sorted(self.buckets.glob("*.arrow")) if not self.shards else []
         values = {

@@ -264,7 +264,7 @@ def _gold_of(plan: ShardPlan, tasks: Any) -> NDArray[np.int32] | None:
         return None
     ids, codes = plan.gold
     place = pc.index_in(tasks, value_set=ids).fill_null(-1).to_numpy()
-    return np.append(codes, np.int32(-1))[place]
+    return np.asarray(np.append(codes, np.int32(-1))[place])
 
 
 def _write_arrays(

@@ -15,6 +15,7 @@ from wisecrowd._version import __version__
 from wisecrowd.core.duplicates import DUPLICATES, are_many, several_labels
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.kinds import LABELS, get_kind
 from wisecrowd.core.memory_check import readable_bytes
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
@@ -114,7 +115,7 @@ def pack(
     >>> packed.summary.n_annotations, packed.summary.classes, len(packed.summary.shards)
     (3, ['cat', 'dog'], 16)
     """
-    options = {
+    options: dict[str, Any] = {
         "shards": shards, "patterns": patterns, "duplicates": duplicates, "type": type,
         "classes": None if classes is None else list(classes),
         "abstain": [abstain] if isinstance(abstain, str) else list(abstain),
@@ -342,6 +343,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
 
     folder, parts = progress.folder, progress.shards
     notes = [*progress.notes, *_notes_on_repeats(parts, options), *_notes_on_absent(progress)]
+    notes += warn_of_lookalikes(np.empty(0, object), plan.workers, plan.classes)
     if gold is not None and sum(part.n_gold for part in parts) < len(gold):
         raise DataError(
             f"{len(gold) - sum(part.n_gold for part in parts)} tasks of the gold have no row in "

@@ -59,7 +59,7 @@ def find_patterns(indptr: NDArray[np.int64], cell: Ints) -> Patterns:
 def _differs(indptr: NDArray[np.int64], cell: Ints, leader: Ints) -> NDArray[np.bool_]:
     """Return (n_tasks,): whether a task differs from its leader."""
     size = np.diff(indptr)
-    differs = size != size[leader]
+    differs = np.asarray(size != size[leader])
     shift = np.repeat(np.where(differs, 0, indptr[leader] - indptr[:-1]), size)
     other = cell[np.arange(len(cell)) + shift] != cell
     task = np.repeat(np.arange(len(size)), size)
