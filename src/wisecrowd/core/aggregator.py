@@ -182,8 +182,8 @@ class Aggregator(Estimator):
             require_memory(
                 self.memory_needed(labels),
                 f"{type(self).__name__} with {', '.join(sizes)} would",
-                "use one-coin or majority-vote, which need a few bytes per annotation, fewer tasks, "
-                + for_reader("or fit_pack", "or wisecrowd pack and --engine files"),
+                "use one-coin or majority-vote, which need a few bytes per annotation, fewer "
+                "tasks, or " + for_reader("fit_pack", "wisecrowd pack and --engine files"),
             )
         prior = kind.prior(task_prior, gold, labels)
         problem = self._problem(labels, prior, kind.start(init, labels))

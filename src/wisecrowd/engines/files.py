@@ -38,7 +38,8 @@ class StatePlan(NamedTuple):
         """Return the state of a shard before the pass."""
         if self.before is None:
             return model.begin(shard)
-        return read_values(self._file(self.before, shard.number), package_of(model))
+        file = self._file(self.before, shard.number)
+        return read_values(file, package_of(model), verify=True)
 
     def save(self, shard: Any, state: Any) -> None:
         """Keep the state of a shard after the pass."""

@@ -46,11 +46,17 @@ class Journal:
         return self._next
 
     def find(self, number: int, key: str, package: str) -> Entry | None:
-        """Return a finished pass, or None; one with another key means another fit."""
+        """Return a finished pass, or None; one with another key means another fit.
+
+        A pass whose file is damaged, as after a power failure, is not finished.
+        """
         file = self.folder / _ENTRY.format(number)
         if not file.exists():
             return None
-        entry = read_values(file, package)
+        try:
+            entry = read_values(file, package, verify=True)
+        except DataError:
+            return None
         if not isinstance(entry, Entry) or entry.key != key:
             raise DataError(
                 f"{self.folder} belongs to another fit: method, parameters or pack differ; start "

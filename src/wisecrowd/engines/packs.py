@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.storage.arrays import map_array
 
 FORMAT = 1
 HASH = "fnv1a64-mixed"
@@ -43,7 +44,6 @@ LEAST_SHARDS = 16
 SHARD_SIZE = 1 << 24  # annotations per shard, from which the number of shards follows
 TASKS = "tasks.parquet"
 INTEGER, TEXT = "integer", "text"
-_SMALL = 1 << 16  # bytes of a file that is read as a whole; an empty array cannot be mapped
 
 Files = Mapping[str, tuple[int, str]]  # name of a file -> bytes, SHA-256
 
@@ -304,12 +304,9 @@ def facts_of(path: Path) -> tuple[int, str]:
 def read_array(path: Path) -> NDArray[Any]:
     """Return an ``.npy`` file mapped into memory; arrays may be changed, the file never is."""
     try:
-        small = path.stat().st_size < _SMALL
-        loaded = np.load(path, mmap_mode=None if small else "c", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        return map_array(path)
+    except (OSError, DataError) as error:
         raise DataError(f"{path} is damaged ({error}); copy the pack again.") from error
-    array: NDArray[Any] = loaded.view(np.ndarray)
-    return array
 
 
 def write_array(path: Path, array: NDArray[Any]) -> None:

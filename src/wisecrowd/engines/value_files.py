@@ -11,15 +11,15 @@ import dataclasses
 import hashlib
 import importlib
 import json
-from collections.abc import Iterator
+import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.storage.atomic import clear_write_errors
 from wisecrowd.storage.state_codec import StateDecoder, StateEncoder
 
 _ALIGNED = 64  # bytes
@@ -70,39 +70,51 @@ def _fields_of(value: object) -> list[str] | None:
     return None
 
 
-def _pieces(value: object) -> Iterator[bytes | memoryview]:
-    """Yield the content of a file of values."""
+def _encoded(value: object) -> tuple[bytes, list[NDArray[Any]]]:
+    """Return the line of JSON and the arrays of a file of values."""
     encoder = _Encoder()
     body = encoder.encode(value, "value")
-    places, start = {}, 0
+    places, start, digest = {}, 0, hashlib.sha256()
     arrays = {name: np.ascontiguousarray(array) for name, array in encoder.arrays.items()}
     for name, array in arrays.items():
         places[name] = [start, array.dtype.str, list(array.shape)]
         start += -(-array.nbytes // _ALIGNED) * _ALIGNED
-    head = json.dumps({"value": body, "arrays": places}, allow_nan=False).encode()
-    head += b" " * (-(len(head) + 1) % _ALIGNED) + b"\n"
-    yield head
-    for array in arrays.values():
-        yield array.reshape(-1).view(np.uint8).data
-        yield b"\0" * (-array.nbytes % _ALIGNED)
+        for piece in _padded(array):
+            digest.update(piece)
+    facts = {"value": body, "arrays": places, "sha256": digest.hexdigest()}
+    head = json.dumps(facts, allow_nan=False).encode()
+    return head + b" " * (-(len(head) + 1) % _ALIGNED) + b"\n", list(arrays.values())
+
+
+def _padded(array: NDArray[Any]) -> tuple[memoryview, bytes]:
+    return array.reshape(-1).view(np.uint8).data, b"\0" * (-array.nbytes % _ALIGNED)
 
 
 def digest_of_values(value: object) -> str:
-    """Return the SHA-256 of the file that values would make."""
-    digest = hashlib.sha256()
-    for piece in _pieces(value):
-        digest.update(piece)
-    return digest.hexdigest()
+    """Return a digest that the same values have, and no others."""
+    return hashlib.sha256(_encoded(value)[0]).hexdigest()
 
 
 def write_values(path: Path, value: object) -> None:
-    """Write values to a file that appears when it is complete."""
-    with atomic_write(path, "wb") as file:
-        for piece in _pieces(value):
-            file.write(piece)
+    """Write values to a file that appears when it is complete.
+
+    The file is not forced to the disk, which would cost more than a pass over a small pack. After
+    a power failure its digest shows whether it is complete.
+    """
+    head, arrays = _encoded(value)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with clear_write_errors(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(head)
+                for array in arrays:
+                    file.writelines(_padded(array))
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
-def read_values(path: Path, package: str = _PACKAGE) -> Any:
+def read_values(path: Path, package: str = _PACKAGE, *, verify: bool = False) -> Any:
     """Return the values of a file; their arrays are mapped and may be changed in memory.
 
     Parameters
@@ -110,12 +122,16 @@ def read_values(path: Path, package: str = _PACKAGE) -> Any:
     path : Path
     package : str
         A package besides wisecrowd whose classes may occur.
+    verify : bool
+        Compare the digest of the arrays.
     """
     try:
         with path.open("rb") as file:
             line = file.readline()
             size = path.stat().st_size
-        head = json.loads(line)
+            head = json.loads(line)
+            if verify and hashlib.file_digest(file, "sha256").hexdigest() != head["sha256"]:
+                raise DataError("its digest differs")
         places = head["arrays"]
 
         def load(name: str) -> NDArray[Any]:
@@ -132,13 +148,3 @@ def read_values(path: Path, package: str = _PACKAGE) -> Any:
         return _Decoder(load, package).decode(head["value"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ImportError) as error:
         raise DataError(f"{path} is damaged ({error}); remove it and start again.") from error
-
-
-def require_values(value: object) -> None:
-    """Refuse a model that cannot be written, such as one with a user's own object in it."""
-    try:
-        _Encoder().encode(value, "model")
-    except ParameterError as error:
-        raise ParameterError(
-            f"This model cannot be sent to shards: {error} Choose a prior of wisecrowd."
-        ) from None

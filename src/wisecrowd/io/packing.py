@@ -32,6 +32,7 @@ from wisecrowd.engines.packs import (
     PackSummary,
     ShardInfo,
     facts_of,
+    read_array,
     shards_for,
     summary_text,
     write_array,
@@ -353,7 +354,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
     write_ids(folder / WORKERS, pa.array(plan.workers, kind))
     totals = np.zeros(len(plan.workers))
     for number in range(len(parts)):
-        totals += np.load(progress.buckets / _TOTALS.format(number), allow_pickle=False)
+        totals += read_array(progress.buckets / _TOTALS.format(number))
     write_array(folder / WORKER_TOTALS, totals)
     sizes = [size for part in parts for size in part.labels_per_task]
     class_totals = np.sum([part.class_totals for part in parts], axis=0)
