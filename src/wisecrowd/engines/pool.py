@@ -110,56 +110,55 @@ class Pool:
             file.unlink(missing_ok=True)
 
     def _run(self, pack: Pack, file: Path, package: str) -> Any:
+        """Run a job on all blocks.
+
+        After a death, blocks run one at a time, so that the next death is that of a known shard.
+        """
         n_shards = len(pack.summary.shards)
         size = min(self.block, n_shards)
-        waiting = set(range(0, n_shards, size))
-        tree, deaths = SumTree(n_shards), Counter[int]()
+        waiting = list(range(0, n_shards, size))
+        tree, deaths, alone = SumTree(n_shards), Counter[int](), False
         while waiting:
             running: dict[Future[Any], int] = {}
             try:
-                for first in sorted(waiting):
+                for first in waiting[:1] if alone else list(waiting):
                     task = (str(pack.path), pack.digest, first, size, str(file), package)
                     running[self._executor().submit(run_task, *task)] = first
                 unfinished = set(running)
                 while unfinished:
                     done, unfinished = wait(unfinished, return_when=FIRST_COMPLETED)
                     for future in done:
-                        result = future.result()
-                        tree.put(running[future], size, result)
-                        waiting.discard(running[future])
+                        tree.put(running[future], size, future.result())
+                        waiting.remove(running[future])
             except BrokenExecutor:
-                self._after_death(pack, running, waiting, size, deaths)
+                if self._given is not None:
+                    raise DataError(
+                        "The executor broke while it processed shards; start the fit again with "
+                        "resume."
+                    ) from None
+                self._close()
+                if alone:
+                    deaths[waiting[0]] += 1
+                    _give_up(pack, waiting[0], deaths)
+                alone = True
             except BaseException:
                 for future in running:
                     future.cancel()
                 raise
         return tree.total
 
-    def _after_death(
-        self,
-        pack: Pack,
-        running: dict[Future[Any], int],
-        waiting: set[int],
-        size: int,
-        deaths: Counter[int],
-    ) -> None:
-        """Replace the processes; give up on a shard with which several died."""
-        if self._given is not None:
-            raise DataError(
-                "The executor broke while it processed shards; start the fit again with resume."
-            )
-        self._close()
-        suspects = sorted(waiting)[: self.processes] if running else sorted(waiting)[:1]
-        deaths.update(suspects)
-        for first in suspects:
-            if deaths[first] >= MOST_DEATHS:
-                info = pack.summary.shards[first]
-                stored = sum(size for size, _ in info.files.values())
-                raise DataError(
-                    f"A process died {MOST_DEATHS} times on shard {info.name} of {pack.path} "
-                    f"({info.n_annotations} labels, {readable_bytes(stored)}), probably for lack "
-                    "of memory; use fewer processes, or pack the labels into more shards."
-                )
+
+def _give_up(pack: Pack, first: int, deaths: Counter[int]) -> None:
+    """Raise an error if processes died too often on a shard; the first death was among others."""
+    if deaths[first] + 1 < MOST_DEATHS:
+        return
+    info = pack.summary.shards[first]
+    stored = sum(size for size, _ in info.files.values())
+    raise DataError(
+        f"A process died {MOST_DEATHS} times on shard {info.name} of {pack.path} "
+        f"({info.n_annotations} labels, {readable_bytes(stored)}), probably for lack of memory; "
+        "use fewer processes, or pack the labels into more shards."
+    )
 
 
 class SumTree:
