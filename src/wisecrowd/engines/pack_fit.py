@@ -10,7 +10,7 @@ from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_besid
 from wisecrowd.engines.journal import Journal
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.engines.packs import Pack
-from wisecrowd.engines.pool import Pool
+from wisecrowd.engines.pool import Pool, remove_jobs
 from wisecrowd.engines.threads import get_threads
 from wisecrowd.storage.atomic import atomic_directory
 
@@ -169,13 +169,13 @@ def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:
 @contextmanager
 def _scratch(output: Any, scratch: Any) -> Iterator[Path]:
     """Give a folder for progress; it is removed at the end, and kept after an interruption."""
-    if scratch is not None:
-        place = Path(scratch)
-    elif output is not None:
-        place = scratch_beside(Path(output))
-    else:
-        place = Path(mkdtemp(prefix="wisecrowd-"))
+    if scratch is None and output is None:  # nothing to continue
+        with TemporaryDirectory(prefix="wisecrowd-") as folder:
+            yield Path(folder)
+        return
+    place = scratch_beside(Path(output)) if scratch is None else Path(scratch)
     place.mkdir(parents=True, exist_ok=True)
+    remove_jobs(place)
     yield place
     shutil.rmtree(place / "passes", ignore_errors=True)
     if not any(place.iterdir()):

@@ -45,6 +45,12 @@ def run_task(pack: str, digest: str, first: int, size: int, job: str, package: s
     return run_block(opened, first, size, read_values(Path(job), package))
 
 
+def remove_jobs(scratch: Path) -> None:
+    """Remove the files of jobs that a killed run left."""
+    for file in scratch.glob(f"{_JOB}-*"):
+        file.unlink(missing_ok=True)
+
+
 def _prepare() -> None:
     """Prepare a new process: parallel processes use one thread each."""
     set_threads(1)
