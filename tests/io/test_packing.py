@@ -14,7 +14,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.engines.packs import Pack, is_pack, shards_for
-from wisecrowd.io import pack_buckets, pack_progress, packing
+from wisecrowd.io import pack_buckets, pack_progress, packing, tables
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.tables import write_table
 
@@ -187,6 +187,7 @@ def phases(monkeypatch):
         return lambda patch: patch.setattr(owner, name, interrupted)
 
     yield after(1, pack_buckets, "hash_ids")  # in the middle of the first file
+    yield after(4, pack_buckets, "hash_ids")  # in the middle of the second file
     yield after(1, pack_buckets.Distributor, "add")  # between two files
     yield after(4, packing, "write_shard")  # between two shards
     yield after(9, packing, "write_array")  # before a shard is recorded
@@ -194,22 +195,35 @@ def phases(monkeypatch):
     yield after(0, packing, "summary_text")  # before the last rename
 
 
+def in_small_batches(sources, format, request):
+    """Read files in batches of 20 rows."""
+    for file, size, batch in tables.read_batches(sources, format, request):
+        columns = {name: pa.chunked_array(chunks) for name, chunks in batch.items()}
+        n = len(columns["task"])
+        for start in range(0, n, 20):
+            part = {name: column.slice(start, 20) for name, column in columns.items()}
+            chunks = {name: [column.combine_chunks()] for name, column in part.items()}
+            yield file, size - n + min(start + 20, n), chunks
+
+
 def test_a_killed_run_continues_to_the_same_digests(tmp_path, monkeypatch):
     columns = crowd_columns()
     for number, rows in enumerate(np.split(np.arange(len(columns["task"])), [80])):
         write_table(tmp_path / f"{number}.csv", rows_of(columns, rows))
     files = [tmp_path / "0.csv", tmp_path / "1.csv"]
-    digest = wc.pack(files, tmp_path / "whole.pack", **OPTIONS).digest
+    options = {**OPTIONS, "duplicates": "keep"}  # a row that is read twice would count twice
+    digest = wc.pack(files, tmp_path / "whole.pack", **options).digest
     monkeypatch.setattr(pack_buckets, "ROWS", 30)
+    monkeypatch.setattr(pack_buckets, "read_batches", in_small_batches)
     for number, interrupt in enumerate(phases(monkeypatch)):
         target = tmp_path / f"{number}.pack"
         with monkeypatch.context() as patch:
             interrupt(patch)
             with pytest.raises(KeyboardInterrupt):
-                wc.pack(files, target, **OPTIONS)
+                wc.pack(files, target, **options)
         with pytest.raises(DataError, match=r"packing was not finished; run wisecrowd pack again"):
             wc.read(target)
-        assert wc.pack(files, target, **OPTIONS).digest == digest, number
+        assert wc.pack(files, target, **options).digest == digest, number
 
 
 def test_a_run_continues_after_its_last_finished_file(tmp_path, monkeypatch):
