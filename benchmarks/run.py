@@ -22,7 +22,7 @@ NAMES = (
     "belief_propagation", "calibration", "inference", "inference_bcc", "audit", "real_data",
     "moments", "report", "dependence", "copies", "learning_population", "deep", "fit_memory",
     "epochs", "outside_kernels", "hierarchical", "unlabelled", "corrupted_features", "robustness",
-    "fairness", "learner_auto",
+    "fairness", "learner_auto", "packs",
 )  # fmt: skip
 GROUPS = {
     "trust": (

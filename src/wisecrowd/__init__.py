@@ -32,10 +32,12 @@ if TYPE_CHECKING:
     from wisecrowd.core.registry import methods as methods
     from wisecrowd.core.sequences import CrowdSequences as CrowdSequences
     from wisecrowd.core.sets import CrowdSets as CrowdSets
+    from wisecrowd.engines.pack_fit import fit_pack as fit_pack
     from wisecrowd.engines.threads import set_threads as set_threads
     from wisecrowd.inference import priors as priors
     from wisecrowd.io.feature_files import read_features as read_features
     from wisecrowd.io.limits import limits as limits
+    from wisecrowd.io.packing import pack as pack
     from wisecrowd.io.platforms.label_studio_predictions import (
         write_predictions as write_predictions,
     )
@@ -57,9 +59,11 @@ _NAMES = {
     "CrowdSets": "wisecrowd.core.sets:CrowdSets",
     "aggregate": "wisecrowd.api:aggregate",
     "compare": "wisecrowd.comparing:compare",
+    "fit_pack": "wisecrowd.engines.pack_fit:fit_pack",
     "limits": "wisecrowd.io.limits:limits",
     "load": "wisecrowd.api:load",
     "methods": "wisecrowd.core.registry:methods",
+    "pack": "wisecrowd.io.packing:pack",
     "priors": "wisecrowd.inference.priors:",
     "pseudonymize": "wisecrowd.io.pseudonyms:pseudonymize",
     "read": "wisecrowd.io.tables:read",

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,9 @@ def test_flat_log_prior_changes_nothing():
 
 
 def drawn(seed, given=None, **known):
-    start = random_start(given, 3, 3, np.random.default_rng(seed))
+    start = random_start(
+        given, SimpleNamespace(n_tasks=3, n_classes=3), np.random.default_rng(seed)
+    )
     return start.posterior(the_shard(**known), 3)
 
 

@@ -14,6 +14,7 @@ from wisecrowd.cli.graph_reading import GraphReading
 from wisecrowd.cli.group_options import FairOptions
 from wisecrowd.cli.option_groups import command
 from wisecrowd.cli.options import Reading, Running
+from wisecrowd.cli.pack_options import PackOptions
 from wisecrowd.cli.preference_export import PreferenceExport
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class AggregateOptions:
     gold_columns: options.GoldColumns = None
     groups: FairOptions
     reading: Reading
+    packed: PackOptions
     as_json: options.Json = False
     raw_csv: options.RawCsv = False
     running: Running
@@ -67,9 +69,13 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     """Estimate the label of every task and the accuracy of every worker.
 
     The result has one row per task: task, label, confidence, tie, n_labels.
+
+    A pack may be fitted shard by shard (--engine files, or pool for several processes). The output
+    is then a folder with one parquet file per shard, or one table if -o has its suffix.
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels
+    from wisecrowd.cli.pack_options import pack_gold
     from wisecrowd.cli.parameters import configured_method, named_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
@@ -77,6 +83,11 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
 
+    if asked.packed.by_shards(files, asked.output):
+        from wisecrowd.cli.aggregate_pack import aggregate_pack
+
+        aggregate_pack(context, files[0], asked)
+        return
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, asked.reading)
     asked.groups.check()
     known_files = [*([gold.path] if gold else []), *asked.groups.sources()]
@@ -101,7 +112,7 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         model = asked.graph.applied(model, chosen, labels, notes)
         method = kebab_case(type(model).__name__)
         _check_kind_of_options(model, method, asked)
-        known = read_gold(gold, notes)
+        known = read_gold(gold, notes) or pack_gold(files)
         on_gold = asked.calibrate and model.takes == NUMBERS  # gold of a fit has no error to show
         with working(f"fitting {method}", notes):
             model.fit(labels, gold=None if on_gold else known)

@@ -17,6 +17,7 @@ from wisecrowd.cli.label_studio import pull, push, watch
 from wisecrowd.cli.loop import loop
 from wisecrowd.cli.methods import methods
 from wisecrowd.cli.next_queries import next_queries
+from wisecrowd.cli.pack import pack
 from wisecrowd.cli.predict import predict
 from wisecrowd.cli.replay import replay
 from wisecrowd.cli.report import report
@@ -26,7 +27,7 @@ from wisecrowd.cli.versions import versions
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
-    predict, next_queries, replay, loop, versions,
+    predict, next_queries, replay, loop, pack, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

@@ -40,9 +40,11 @@ def source_files(paths: list[str]) -> list[str]:
 
     Standard input and other pipes are left out, because they can be read only once.
     """
+    from wisecrowd.engines.packs import SUMMARY, is_pack
     from wisecrowd.io.sources import find_sources
 
     found = [source.path for source in find_sources(paths) if source.path is not None]
+    found = [path / SUMMARY if is_pack(path) else path for path in found]  # it has all digests
     files = [
         file for path in found for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
     ]

@@ -61,6 +61,10 @@ class Tags:
         An integer weight is the same as repeating the annotation.
     online : bool
         ``update`` works: new answers join a fit without starting again.
+    shardable : bool
+        It fits a pack shard by shard (``wisecrowd.fit_pack``).
+    repeatable : bool
+        In a pack, tasks with the same labels may share a row.
     pooled : bool
         Workers inform each other beyond the tasks they share, so workers of unrelated tasks matter.
     stochastic : bool
@@ -77,6 +81,8 @@ class Tags:
     stochastic: bool = False
     pooled: bool = False
     online: bool = False
+    shardable: bool = False
+    repeatable: bool = True
 
 
 class Aggregator(Estimator):
@@ -176,8 +182,8 @@ class Aggregator(Estimator):
             require_memory(
                 self.memory_needed(labels),
                 f"{type(self).__name__} with {', '.join(sizes)} would",
-                "use one-coin or majority-vote, which need a few bytes per annotation, or fewer "
-                "tasks",
+                "use one-coin or majority-vote, which need a few bytes per annotation, fewer "
+                "tasks, or " + for_reader("fit_pack", "wisecrowd pack and --engine files"),
             )
         prior = kind.prior(task_prior, gold, labels)
         problem = self._problem(labels, prior, kind.start(init, labels))

@@ -96,7 +96,7 @@ class _Table:
     def resolve(self, policy: str) -> tuple[NDArray[np.int64] | None, str | None]:
         """Return the sorted positions to keep, in order (None for all), and a note."""
         task, worker = self.ordered.task, self.ordered.worker
-        same = (task[1:] == task[:-1]) & (worker[1:] == worker[:-1])
+        same = repeated_pairs(task, worker)
         if not same.any():
             return None, None
         repeated = np.flatnonzero(np.append(same, False) | np.append(False, same))
@@ -146,18 +146,11 @@ class _Table:
         """Refuse many pairs with different labels, because their meaning is not declared."""
         label = self.ordered.label
         differs = np.flatnonzero(same & (label[1:] != label[:-1]))
-        pair = np.cumsum(~same)
-        n_pairs, n_different = len(label) - int(same.sum()), len(np.unique(pair[differs]))
-        if n_different < MANY_PAIRS or n_different <= MANY_SHARE * n_pairs:
+        n_pairs, n_different = len(label) - int(same.sum()), different_pairs(same, label)
+        if not are_many(n_different, n_pairs):
             return
         first = np.sort(self.rows(differs[0] + np.arange(2)))
-        raise DataError(
-            f"{n_different} of {n_pairs} (task, worker) pairs have different labels, first in "
-            f"{self.places.rows(first)}; say what they mean: {option('duplicates', 'last')} if a "
-            f"later label corrects an earlier one, {option('duplicates', 'keep')} if each is a "
-            "judgement of its own; several labels per task are not supported as sets, so ask one "
-            "question per class: make task and class together the task, and yes or no the label."
-        )
+        raise several_labels(n_different, n_pairs, f", first in {self.places.rows(first)}")
 
     def _refuse_several_questions(self, repeated: NDArray[np.int64]) -> None:
         if "question" not in self.extra:
@@ -173,6 +166,33 @@ class _Table:
                 f"{questions[at + 1]!r} ({self.places.rows(self.rows(repeated[at : at + 2]))}); "
                 "keep the rows of one question, or make task and question together the task."
             )
+
+
+def repeated_pairs(task: Codes, worker: Codes) -> NDArray[np.bool_]:
+    """Return (n - 1,): whether an annotation has the task and worker of the one before it."""
+    return np.asarray((task[1:] == task[:-1]) & (worker[1:] == worker[:-1]))
+
+
+def different_pairs(same: NDArray[np.bool_], label: Codes) -> int:
+    """Return how many repeated pairs have different labels."""
+    differs = np.flatnonzero(same & (label[1:] != label[:-1]))
+    return len(np.unique(np.cumsum(~same)[differs]))
+
+
+def are_many(n_different: int, n_pairs: int) -> bool:
+    """Return whether pairs with different labels are more than occasional corrections."""
+    return n_different >= MANY_PAIRS and n_different > MANY_SHARE * n_pairs
+
+
+def several_labels(n_different: int, n_pairs: int, where: str) -> DataError:
+    """Return the error for many pairs with different labels."""
+    return DataError(
+        f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}; say what "
+        f"they mean: {option('duplicates', 'last')} if a later label corrects an earlier one, "
+        f"{option('duplicates', 'keep')} if each is a judgement of its own; several labels per "
+        "task are not supported as sets, so ask one question per class: make task and class "
+        "together the task, and yes or no the label."
+    )
 
 
 def _sortable(values: NDArray[Any]) -> NDArray[Any]:

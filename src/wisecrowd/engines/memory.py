@@ -46,6 +46,8 @@ class Shard:
         The task prior; an index of None means row 0 for all tasks.
     work : int
         The size of the whole problem, so that all shards run the same kernels.
+    repeat : (n_tasks,), optional
+        Tasks that each row stands for, in packs where tasks with the same labels share a row.
     """
 
     tasks: slice
@@ -57,6 +59,7 @@ class Shard:
     prior_rows: NDArray[np.float64]
     prior_index: NDArray[np.int32] | None
     work: int
+    repeat: NDArray[np.float64] | None = None
 
     @property
     def n_tasks(self) -> int:
@@ -162,6 +165,8 @@ class MemoryShards:
     states of a model stay with their shards.
     """
 
+    keeps_states = True
+
     def __init__(self, shards: Sequence[Any]) -> None:
         self._shards = shards
 
@@ -203,6 +208,28 @@ class MemoryShards:
             return [run(shard, state) for shard, state in zip(self._shards, states, strict=True)]
         with ThreadPoolExecutor(min(threads, len(self._shards))) as executor:
             return list(executor.map(run, self._shards, states))
+
+
+def posterior_of(data: Any) -> tuple[Any, Any]:
+    """Return a posterior (n_tasks, n_classes) to fill, and the sink that fills it.
+
+    A pack has its own: its posterior is written by shards.
+    """
+    if hasattr(data, "parts"):
+        return data.parts, data.parts
+    probas = np.empty((data.n_tasks, data.n_classes))  # takes no memory until it is written
+    return probas, rows_into(probas)
+
+
+def posterior_and_more(data: Any) -> tuple[Any, Any, Any]:
+    """Return a posterior to fill, the sink for it and one more value per task, and these values.
+
+    Of a pack only the posterior is kept.
+    """
+    if hasattr(data, "parts"):
+        return data.parts, data.parts, None
+    probas, values = np.empty((data.n_tasks, data.n_classes)), np.empty(data.n_tasks)
+    return probas, rows_into(values, probas), values
 
 
 def rows_into(*arrays: NDArray[Any]) -> Sink:

@@ -21,7 +21,8 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink, rows_into
+from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of, rows_into
+from wisecrowd.families.repeated_rows import confusion_statistics, posterior_counts
 from wisecrowd.families.worker_accuracy import accuracy_fitted
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
@@ -94,6 +95,9 @@ class WorkerConfusionModel:
         """Return the expected counts of a starting posterior."""
         counts = np.zeros((self.n_workers * self.n_classes, self.n_classes))
         mass = np.zeros(self.n_classes)
+        if shard.repeat is not None:
+            q = start.posterior(shard, self.n_classes)
+            return state, ConfusionStats(*posterior_counts(shard, q, len(counts)), 0.0)
         kernels = shard.kernels("confusion")
         if start.is_vote and not shard.prior_rows.any():
             kernels.add_vote_counts(
@@ -119,6 +123,10 @@ class WorkerConfusionModel:
         return probas, self._pass(shard, params, probas)
 
     def _pass(self, shard: Shard, params: ConfusionParams, probas: Floats | None) -> ConfusionStats:
+        if shard.repeat is not None and probas is None:
+            return ConfusionStats(
+                *confusion_statistics(shard, params.table, params.log_class, self.hard)
+            )
         counts, mass = np.zeros_like(params.table), np.zeros_like(params.log_class)
         value = shard.kernels("confusion").confusion_step(
             shard.indptr, shard.cell, shard.weight, params.table, params.log_class,
@@ -230,14 +238,13 @@ class ConfusionEM(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
+        probas, sink = posterior_of(labels)
         require_memory(
-            8 * (4 * J * K * K + 2 * labels.n_tasks * K),
+            8 * (4 * J * K * K + 2 * getattr(probas, "size", 0)),
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
         model, shards = self._model(problem), problem.cut(J * K * K)
-        probas = np.empty((labels.n_tasks, K))  # takes no memory until it is written
-        sink = rows_into(probas)
         best = self._climb(model, shards, problem, sink)
         if not best.answered:
             shards.collect(model, "answer", best.states, best.params, sink)
@@ -251,7 +258,7 @@ class ConfusionEM(Aggregator):
         trial = self.max_iter if self._trial is None or not several else self._trial
         trial = min(trial, self.max_iter)
         loop: dict[str, Any] = {"tol": self.tol, "accelerate": self.accelerate}
-        if not (model.hard or several):
+        if shards.keeps_states and not (model.hard or several):
             loop["sink"] = sink
 
         def attempt(number: int) -> LoopResult:
@@ -268,7 +275,7 @@ class ConfusionEM(Aggregator):
         """Return the given start or the soft vote; with ``rng``, a random start."""
         if rng is None:
             return Start(problem.start)
-        return random_start(problem.start, problem.data.n_tasks, problem.data.n_classes, rng)
+        return random_start(problem.start, problem.data, rng)
 
     def _first(
         self, model: WorkerConfusionModel, shards: MemoryShards, start: Start

@@ -21,11 +21,12 @@ from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.engines.memory import Shard
 from wisecrowd.families.one_coin_em import given_start
+from wisecrowd.families.repeated_rows import each_annotation, sum_over_workers
 from wisecrowd.families.sparse_posterior import (
-    PosteriorMatrix,
     SparsePosterior,
     accuracy_error,
     begin_posterior,
+    posterior_matrix,
     posterior_rows,
     row_totals,
     share_of,
@@ -93,13 +94,24 @@ class VoteModel:
     ) -> tuple[VoteState, VoteStats]:
         """Vote, and return the weight of each worker's winning labels."""
         agreement, labels = np.zeros_like(params.weight), state.posterior
+        votes, weight = shard.task_labels, params.weight
+        if shard.repeat is not None:
+            votes, weight = each_annotation(shard), weight[shard.worker]
+            agreement = np.zeros(len(weight))
         priors = NormalisedPriors(self.no_class, shard.prior_rows, shard.prior_index, state.totals)
         output = VoteOutput(agreement, labels.probas, labels.rest)
         shard.kernels("sparse_posterior").vote_step(
-            shard.task_labels, labels.pairs, params.weight, priors, output,
-            self.smoothing, params.hard,
-        )  # fmt: skip
+            votes, labels.pairs, weight, priors, output, self.smoothing, params.hard
+        )
+        if shard.repeat is not None:
+            agreement = sum_over_workers(shard, agreement, len(params.weight))
         return state, VoteStats(agreement)
+
+    def last_step(
+        self, shard: Shard, state: VoteState, params: VoteParams
+    ) -> tuple[Any, VoteStats]:
+        """Vote again, where the shares of the last round were not kept, and return them."""
+        return self.answer(shard, self.local_step(shard, state, params)[0], None)
 
     def answer(self, shard: Shard, state: VoteState, params: None) -> tuple[Any, VoteStats]:
         """Return the shares (n, K) of the last round."""
@@ -120,12 +132,13 @@ class Votes:
 
     def __init__(self, problem: Problem, smoothing: float = 0.0) -> None:
         labels = problem.data
-        self._probas = PosteriorMatrix(labels)
+        self._probas = posterior_matrix(labels)
         self._model = VoteModel(
             labels.n_workers, np.zeros(labels.n_classes), smoothing, self._probas.by_frequency
         )
         self._shards = problem.cut(labels.n_workers)
         self._states = self._shards.begin(self._model)
+        self._last: Any = None  # parameters of the last round
         self.total = worker_weights(labels)  # (J,) total weight of each worker's labels
         self.n_classes = labels.n_classes
 
@@ -143,12 +156,14 @@ class Votes:
 
     def _run(self, step: str, params: Any) -> Floats:
         stats: VoteStats
+        self._last = params
         self._states, stats = self._shards.map_reduce(self._model, step, self._states, params)
         return stats.agreement
 
     def posterior(self) -> Any:
         """Return the (n_tasks, n_classes) shares of the last round, dense or sparse."""
-        self._shards.collect(self._model, "answer", self._states, None, self._probas.store)
+        step, params = ("answer", None) if self._shards.keeps_states else ("last_step", self._last)
+        self._shards.collect(self._model, step, self._states, params, self._probas.store)
         return self._probas.matrix()
 
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.checks.data_checks import subsample_tasks
+from wisecrowd.checks.data_checks import ENOUGH, subsample_tasks
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.footprint import MOST_VOTES
 from wisecrowd.core.labels import CrowdLabels
@@ -24,14 +24,17 @@ from wisecrowd.core.result import TIE, Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.votes import vote_table
 from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.families.incremental import Arrival, contributions, run_passes, stream_of
+from wisecrowd.families.repeated_rows import coin_statistics, vote_statistics
 from wisecrowd.families.sparse_posterior import (
     PosteriorMatrix,
     SparsePosterior,
     accuracy_error,
     begin_posterior,
     mass_outside,
+    posterior_matrix,
     posterior_rows,
     row_totals,
     worker_weights,
@@ -108,6 +111,9 @@ class OneCoinModel:
         if start.given is not None:
             given = given_start(shard, state.posterior, start.given, len(self.weights))
             return state, CoinStats(*given, 0.0)
+        if shard.repeat is not None:
+            votes = vote_statistics(shard, state.posterior, len(self.weights), self.n_classes)
+            return state, CoinStats(*votes, 0.0)
         correct, mass, no_class = np.zeros_like(self.weights), *np.zeros((2, self.n_classes))
         totals = row_totals(shard.prior_rows, no_class)
         priors = NormalisedPriors(no_class, shard.prior_rows, shard.prior_index, totals)
@@ -124,6 +130,11 @@ class OneCoinModel:
         self, shard: Shard, state: CoinState, params: CoinParams
     ) -> tuple[CoinState, CoinStats]:
         """Run the E-step of one shard and return its expected correct labels."""
+        if shard.repeat is not None:
+            totals = self._totals(shard, state, params)
+            priors = NormalisedPriors(params.log_class, shard.prior_rows, shard.prior_index, totals)
+            found = coin_statistics(shard, state.posterior, params.log_odds, priors)
+            return state, CoinStats(*found)
         labels, totals = state.posterior, self._totals(shard, state, params)
         correct = np.zeros_like(params.log_odds)
         mass = np.zeros_like(params.log_class) if self.fixed_class is None else None
@@ -244,7 +255,7 @@ class OneCoinEM(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         labels, K = problem.data, problem.data.n_classes
-        probas = PosteriorMatrix(labels)
+        probas = posterior_matrix(labels)
         fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         model, best, shards = self._climb(problem, fixed, probas)
         if fixed is None and isinstance(self.class_prior, str) and self.class_prior == "auto":
@@ -395,12 +406,16 @@ class OneCoinEM(Aggregator):
         return probas.matrix(), model.log_likelihood(stats, params)
 
 
-def shares_of_vote_if_drifted(labels: CrowdLabels, params: CoinParams) -> Floats | None:
+def shares_of_vote_if_drifted(
+    labels: CrowdLabels | PackedCrowd, params: CoinParams
+) -> Floats | None:
     """Return the class shares (K,) of the vote if the fit contradicts them, else None.
 
     Estimated class frequencies absorb errors that one accuracy per worker cannot explain. With
     these frequencies and accuracies the vote would then have other shares than it has.
     """
+    if isinstance(labels, PackedCrowd):
+        labels = labels.sample(ENOUGH)
     labels, K = subsample_tasks(labels), labels.n_classes
     if K == 1 or labels.n_tasks * K > MOST_VOTES:
         return None

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.memory import Shard
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.kernels.sparse_posterior.reference import LabelPairs
 
 Floats = NDArray[np.float64]
@@ -134,6 +135,11 @@ class PosteriorMatrix:
         return coo_array((values, (task, label)), shape=self._shape).tocsr()
 
 
+def posterior_matrix(labels: CrowdLabels | PackedCrowd) -> Any:
+    """Return the matrix that the posteriors of shards go to; that of a pack is its files."""
+    return labels.parts if isinstance(labels, PackedCrowd) else PosteriorMatrix(labels)
+
+
 def posterior_rows(
     shard: Shard,
     state: SparsePosterior,
@@ -209,8 +215,10 @@ def _best_outside(
 # ------------------------------------------------------------------------------ worker accuracy
 
 
-def worker_weights(labels: CrowdLabels) -> Floats:
+def worker_weights(labels: CrowdLabels | PackedCrowd) -> Floats:
     """Return the (n_workers,) total weight of each worker's labels."""
+    if isinstance(labels, PackedCrowd):
+        return labels.worker_totals
     if labels.weight is None:
         return labels.labels_per_worker.astype(np.float64)
     weights = np.bincount(labels.worker, weights=labels.weight, minlength=labels.n_workers)

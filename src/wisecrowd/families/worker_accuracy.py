@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.engines.answer_parts import AnswerParts
 
 Floats = NDArray[np.float64]
 TINY = 1e-300  # keeps divisors above zero
@@ -28,7 +29,11 @@ def accuracy_of(confusion: Floats, class_prior: Floats, per_class: Floats) -> tu
 
 
 def accuracy_fitted(
-    labels: CrowdLabels, probas: Floats, confusion: Floats, class_prior: Floats, counts: Floats
+    labels: CrowdLabels,
+    probas: Floats | AnswerParts,
+    confusion: Floats,
+    class_prior: Floats,
+    counts: Floats,
 ) -> tuple[Floats, Floats]:
     r"""Return the worker accuracy and its standard error, for latent classes.
 
@@ -44,7 +49,7 @@ def accuracy_fitted(
     Parameters
     ----------
     labels : CrowdLabels
-    probas : (n_tasks, n_classes) posterior
+    probas : (n_tasks, n_classes) posterior, or the answers of a pack
     confusion : (n_workers, n_classes, n_classes)
     class_prior : (n_classes,)
     counts : (n_workers, n_classes, n_classes)
@@ -60,7 +65,10 @@ def accuracy_fitted(
     right = np.einsum("jkk->j", counts) / total
     expected = (per_class * np.diagonal(confusion, axis1=1, axis2=2)).sum(axis=1) / total
     spread = np.maximum(expected * (1 - expected), TINY)
-    unsure = _unsure_labels(labels, probas) / total
+    unsure = (
+        probas.sums.unsure if isinstance(probas, AnswerParts) else _unsure_labels(labels, probas)
+    )
+    unsure = unsure / total
     known = np.clip(1 - unsure / spread, 0.0, 1.0)
     accuracy, error = accuracy_of(confusion, class_prior, per_class * known[:, None])
     return accuracy, np.hypot(error, right - expected)

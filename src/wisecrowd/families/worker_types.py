@@ -120,7 +120,7 @@ class WorkerTypes(VariationalConfusion):
             return super()._start(problem, None)
         changes = self._random_types(problem, rng)
         start = super()._start(problem, rng)
-        return TypesStart(start.given, start.noise, changes)
+        return TypesStart(start.given, start.noise, changes=changes)
 
     def _random_types(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         """Return the fields of the model at which a random start differs."""

@@ -14,6 +14,7 @@ from wisecrowd.core.parameter_checks import LARGEST_NUMBER, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.core.votes import LEAST_SHARED, labelled_by_several
+from wisecrowd.engines.packed_shard import PackedCrowd
 
 Floats = NDArray[np.float64]
 
@@ -82,7 +83,7 @@ def with_class_prior(problem: Problem, choice: Any) -> Problem:
     return replace(problem, prior=replace(prior, rows=prior.rows + fixed, given=True))
 
 
-def frequencies_identified(labels: CrowdLabels, prior: TaskPrior) -> bool:
+def frequencies_identified(labels: CrowdLabels | PackedCrowd, prior: TaskPrior) -> bool:
     """Return whether enough tasks are shared to tell class frequencies from worker errors.
 
     A single label is explained equally well by a frequent class and by a frequent error, so tasks
@@ -94,6 +95,9 @@ def frequencies_identified(labels: CrowdLabels, prior: TaskPrior) -> bool:
     >>> frequencies_identified(single, TaskPrior(np.zeros((1, 2))))
     False
     """
+    if isinstance(labels, PackedCrowd):
+        sums = labels.pack.summary
+        return sums.n_telling >= LEAST_SHARED * sums.n_labelled
     telling = int(np.count_nonzero(tasks_that_tell(labels, prior)))
     return telling >= LEAST_SHARED * int(np.count_nonzero(labels.labels_per_task))
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.engines.memory import Shard
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.kernels.posteriors import log_normalise, soft_votes
 
 Floats = NDArray[np.float64]
@@ -23,15 +25,18 @@ class Start:
         The user's posterior; by default the soft vote.
     noise : (n_tasks, n_classes) or None
         A random posterior that is mixed in with weight one half, for restarts.
+    noise_seed : int or None
+        The seed of such a posterior where shards draw their own rows, as those of packs do.
     """
 
     given: Floats | None = None
     noise: Floats | None = None
+    noise_seed: int | None = None
 
     @property
     def is_vote(self) -> bool:
         """Whether this is the soft vote."""
-        return self.given is None and self.noise is None
+        return self.given is None and self.noise is None and self.noise_seed is None
 
     def posterior(self, shard: Shard, n_classes: int) -> Floats:
         """Return the (n, K) posterior of a shard's tasks; gold tasks get their class."""
@@ -39,15 +44,24 @@ class Start:
             q = vote_posterior(shard, n_classes)
         else:
             q = condition(self.given[shard.tasks], shard)
-        if self.noise is None:
-            return q
-        return condition(0.5 * q + 0.5 * self.noise[shard.tasks], shard)
+        noise = self._noise_of(shard, n_classes)
+        return q if noise is None else condition(0.5 * q + 0.5 * noise, shard)
+
+    def _noise_of(self, shard: Any, n_classes: int) -> Floats | None:
+        if self.noise_seed is not None:
+            rng = np.random.default_rng([self.noise_seed, shard.number])
+            return rng.dirichlet(np.ones(n_classes), size=shard.n_tasks)
+        return None if self.noise is None else self.noise[shard.tasks]
 
 
-def random_start(
-    given: Floats | None, n_tasks: int, n_classes: int, rng: np.random.Generator
-) -> Start:
-    """Mix the given start, or the soft vote, with a random posterior, half each."""
+def random_start(given: Floats | None, data: Any, rng: np.random.Generator) -> Start:
+    """Mix the given start, or the soft vote, with a random posterior, half each.
+
+    ``data`` has the number of tasks and classes; shards of a pack draw their own rows.
+    """
+    n_tasks, n_classes = data.n_tasks, data.n_classes
+    if isinstance(data, PackedCrowd):
+        return Start(noise_seed=int(rng.integers(2**62)))
     return Start(given, rng.dirichlet(np.ones(n_classes), size=n_tasks))
 
 

@@ -13,15 +13,19 @@ from wisecrowd.core.class_evidence import SUPPORTED, look_of
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.memory_check import readable_bytes
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.outcomes import LEFT, TIE
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.regions import CrowdRegions
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.engines.packs import Pack
 from wisecrowd.io.formats import AUTO, Request, name_of
 from wisecrowd.io.inventory import MODEL, NoLabelsError, SeveralQuestionsError
 from wisecrowd.io.layout import Layout
+from wisecrowd.io.packed_labels import pack_among
 from wisecrowd.io.platforms.answer_forms import UnknownItemsError
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
@@ -132,6 +136,9 @@ def inspect(
     >>> seen.format, seen.n_tasks, seen.n_workers, seen.classes
     ('peerannot', 2, 2, {'0': 1, '1': 2})
     """
+    packed = pack_among(path)
+    if packed is not None:
+        return _of_pack(packed)
     sources = find_sources(path)
     layout = Layout.of(header, columns, wide, worker_columns)
     names = [name_of(source, format, layout) for source in sources]
@@ -170,6 +177,39 @@ def inspect(
         )  # fmt: skip
     doubts = _doubted_kind(data, request) if type is None and not said else ()
     return _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
+
+
+def _of_pack(path: PathLike) -> Inspection:
+    """Describe a pack by its summary, without reading the labels."""
+    pack = Pack(path)
+    summary, n_classes = pack.summary, len(pack.classes)
+    kind = ORDERED if summary.ordered else LABELS
+    question = Question(
+        "label", summary.n_annotations, summary.n_tasks, summary.n_workers, n_classes, type=kind
+    )
+    fewest, most = summary.labels_per_task
+    rows = sum(shard.n_rows for shard in summary.shards)
+    shared = f"; tasks with the same labels share {rows} rows" if summary.patterns else ""
+    described = f"{len(summary.shards)} shards, {readable_bytes(pack.n_bytes)}{shared}"
+    return Inspection(
+        (str(path),),
+        "pack",
+        columns={},
+        questions=(question,),
+        n_labels=summary.n_annotations,
+        n_tasks=summary.n_tasks,
+        n_workers=summary.n_workers,
+        n_classes=n_classes,
+        labels_per_task=(fewest, most),
+        type=kind,
+        classes={
+            str(name): round(total)
+            for name, total in zip(pack.classes.tolist(), summary.class_totals, strict=True)
+        },
+        n_gold=summary.n_gold,
+        dropped={},
+        remarks=(described, *summary.notes),
+    )
 
 
 def _described(

@@ -133,7 +133,10 @@ def require_size(name: str, decoded: int, stored: int, small: int | None = None)
     if decoded > allowed.bytes:
         raise DataError(
             f"{name} holds {readable_bytes(decoded)} or more when decoded, over the limit of "
-            f"{readable_bytes(allowed.bytes)}; {raising('bytes', decoded)}."
+            f"{readable_bytes(allowed.bytes)}; {raising('bytes', decoded)}, or pack it: "
+            + for_reader(
+                "wisecrowd.pack(path, 'crowd.pack').", "wisecrowd pack FILE -o crowd.pack."
+            )
         )
     if decoded > (SMALL if small is None else small) and decoded > allowed.ratio * stored:
         times = -(-decoded // max(stored, 1))

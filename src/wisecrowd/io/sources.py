@@ -27,7 +27,7 @@ _STDIN = 0
 _GZIP_MAGIC = b"\x1f\x8b"
 SMALL_TEXT = 64 << 20  # below this many unpacked bytes no ratio is suspicious
 # A folder is an export of its own where it holds one of these.
-EXPORT_FOLDERS = ("annotations/worker-response", "dataset_info.json")
+EXPORT_FOLDERS = ("annotations/worker-response", "dataset_info.json", "pack.json", "progress.json")
 
 
 @dataclass(frozen=True)

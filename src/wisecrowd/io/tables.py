@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
 from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
+from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.set_text import texts_of_lists
@@ -23,6 +24,7 @@ from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
 from wisecrowd.io.limits import require_rows
+from wisecrowd.io.packed_labels import labels_of_pack, pack_among, refuse_options
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.row_names import renumbered, row_names_of
 from wisecrowd.io.selection import Selection, keep_rows, nobody_left
@@ -31,9 +33,6 @@ from wisecrowd.io.span_texts import with_texts
 from wisecrowd.io.writing import write_table as write_table
 
 _SAMPLE = 1000  # rows that are looked at where the names of the columns tell too little
-
-if TYPE_CHECKING:
-    from wisecrowd.core.labels import CrowdLabels
 
 
 def read(
@@ -66,7 +65,7 @@ def read(
     ----------
     path : path, glob pattern, "-" or a list of them
         One or several files, gzip or not; ``-`` is standard input. Several files must have the
-        same columns.
+        same columns. A pack is read alone, without further options.
     format : str
         "csv", "tsv", "jsonl" or "parquet" for a table with one row per annotation, "wide" for a
         table with one row per task, or a platform such as "label-studio" or "mturk"; "auto" goes by
@@ -136,6 +135,16 @@ def read(
      ("columns recognised: task = 'item'",))
     """
     given = {name: column for name, column in others.items() if column is not None}
+    packed = pack_among(path)
+    if packed is not None:
+        chosen = {"task": task, "worker": worker, "label": label, "classes": classes,
+                  "tasks": tasks, "workers": workers, "abstain": abstain or None,
+                  "duplicates": None if duplicates == "auto" else duplicates, "columns": columns,
+                  "format": None if format == AUTO else format, "wide": wide or None,
+                  "worker_columns": worker_columns, "kinds": kinds,
+                  "exclude_workers": exclude_workers or None, **given}  # fmt: skip
+        refuse_options({name: value for name, value in chosen.items() if value is not None})
+        return CrowdLabels.coerce(labels_of_pack(packed, keep_order=keep_order), type=type)
     sides = {"left", "right"} & set(given)
     kind = get_kind(type or (PAIRS if sides else default_type or LABELS))
     _refuse_sides(given, sides, kind)
@@ -235,7 +244,7 @@ def _collect(
     ids: dict[str, IdColumn] = {}
     others: dict[str, list[Any]] = {}
     ends = np.zeros(len(sources), dtype=np.int64)
-    for file, size, batch in _batches(sources, format, request):
+    for file, size, batch in read_batches(sources, format, request):
         ends[file:] = size
         for role, chunks in batch.items():
             if role in request.id_roles:
@@ -249,7 +258,7 @@ def _collect(
     return values | {role: _chunked(chunks) for role, chunks in others.items()}, ends
 
 
-def _batches(
+def read_batches(
     sources: list[Source], format: str, request: Request
 ) -> Iterator[tuple[int, int, dict[str, list[Any]]]]:
     """Yield (number of the file, rows so far, chunks of each column), within the limit on rows."""
@@ -326,7 +335,7 @@ def read_frame(
 
     request = Request({}, encoding, narrow=narrow, lists=lists)
     parts: dict[str, list[Any]] = {}
-    for _, _, batch in _batches(find_sources(path), format, request):
+    for _, _, batch in read_batches(find_sources(path), format, request):
         for name, chunks in batch.items():
             parts.setdefault(name, []).extend(chunks)
     empty = pa.array([], pa.string())

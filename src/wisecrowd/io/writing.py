@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -81,6 +81,44 @@ def write_table(
             pq.write_table(pa.table(arrays, metadata=metadata), file)
 
 
+def write_in_parts(
+    path: PathLike, parts: Iterable[Mapping[str, Any]], *, neutralise_formulas: bool = True
+) -> int:
+    """Write tables with the same columns as one table, one after the other; return its rows.
+
+    Parameters
+    ----------
+    path : path
+        The suffix tells the format, as for :func:`write_table`.
+    parts : iterable of mappings of name to (n,) array
+        Only one of them is in memory at a time.
+    neutralise_formulas : bool
+        See :func:`write_table`.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    kind, n_rows, writer = _format(path, AUTO), 0, None
+    with _target(path) as file:
+        for number, part in enumerate(parts):
+            arrays = {name: as_column(values) for name, values in part.items()}
+            n_rows += len(next(iter(arrays.values())))
+            if kind in ("csv", "tsv"):
+                if neutralise_formulas:
+                    arrays = {name: neutralised(array) for name, array in arrays.items()}
+                separator = "," if kind == "csv" else "\t"
+                _write_delimited(file, arrays, separator, header=number == 0)
+            elif kind == "jsonl":
+                _write_jsonl(file, arrays)
+            else:
+                table = pa.table(arrays)
+                writer = writer or pq.ParquetWriter(file, table.schema)
+                writer.write_table(table)
+        if writer is not None:
+            writer.close()
+    return n_rows
+
+
 def _format(path: PathLike, format: str) -> str:
     if format == AUTO:
         if str(path) == STANDARD_INPUT:
@@ -133,14 +171,17 @@ def as_column(values: Any) -> Any:
 # ------------------------------------------------------------------------------------------ csv
 
 
-def _write_delimited(file: BinaryIO, columns: Mapping[str, Any], separator: str) -> None:
+def _write_delimited(
+    file: BinaryIO, columns: Mapping[str, Any], separator: str, *, header: bool = True
+) -> None:
     """Write csv; Arrow writes tables that need no quotes, because it would quote every value."""
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.csv as pcsv
 
-    header = _quoted(pa.array(list(columns)), separator, alone=False)
-    file.write(separator.join(header.to_pylist()).encode() + b"\n")
+    if header:
+        names = _quoted(pa.array(list(columns)), separator, alone=False)
+        file.write(separator.join(names.to_pylist()).encode() + b"\n")
     if len(columns) > 1 and all(_needs_no_quotes(array, separator) for array in columns.values()):
         options = pcsv.WriteOptions(
             include_header=False, batch_size=_ROWS, delimiter=separator, quoting_style="none"

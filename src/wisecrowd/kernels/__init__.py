@@ -27,6 +27,8 @@ KERNELS = {
     ("glad", "reference"): "wisecrowd.kernels.glad.reference",
     ("hierarchical", "fast"): "wisecrowd.kernels.hierarchical.fast",
     ("hierarchical", "reference"): "wisecrowd.kernels.hierarchical.reference",
+    ("id_hash", "fast"): "wisecrowd.kernels.id_hash.fast",
+    ("id_hash", "reference"): "wisecrowd.kernels.id_hash.reference",
     ("incremental", "fast"): "wisecrowd.kernels.incremental.fast",
     ("incremental", "reference"): "wisecrowd.kernels.incremental.reference",
     ("noise_levels", "fast"): "wisecrowd.kernels.noise_levels.fast",

@@ -193,7 +193,7 @@ def _write_file(path: Path, *, binary: bool) -> Iterator[IO[Any]]:
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
             file = _open(temporary, "x", binary)
         try:
-            with _clear_room_errors(path):
+            with clear_room_errors(path):
                 yield file
             with clear_write_errors(path):
                 file.close()
@@ -252,7 +252,7 @@ def atomic_directory(
             _check_replaceable(shown, target, is_own_entry)
             temporary.mkdir()
         # What is written into the directory is complete at once; the directory itself may wait.
-        with with_settings(outputs=None), _clear_room_errors(shown):
+        with with_settings(outputs=None), clear_room_errors(shown):
             yield temporary
         with clear_write_errors(shown):
             for entry in temporary.rglob("*"):
@@ -282,7 +282,7 @@ def clear_write_errors(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _clear_room_errors(path: Path) -> Iterator[None]:
+def clear_room_errors(path: Path) -> Iterator[None]:
     """Translate what can only come from writing; the caller's code may read other files as well."""
     try:
         yield

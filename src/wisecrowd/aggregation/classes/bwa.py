@@ -280,7 +280,7 @@ class BWA(Aggregator):
         def attempt(number: int) -> LoopResult:
             start = Start(problem.start)
             if number > 0:
-                start = random_start(problem.start, labels.n_tasks, K, problem.rng)
+                start = random_start(problem.start, labels, problem.rng)
             states, params = first_params(model, shards, start)[::-1]
             return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
 

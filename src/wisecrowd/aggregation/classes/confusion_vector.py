@@ -133,7 +133,7 @@ class ConfusionVector(ConfusionEM):
         "class_accuracy_": SavedArray("J K", "probability"),
     }
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.0, task=15.1, cell=10.5, confusion=54.0)
 

@@ -70,7 +70,7 @@ class DawidSkene(IncrementalConfusionEM):
     random_state: Any = 0
 
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.0, task=13.6, cell=10.8, confusion=94.9)
 

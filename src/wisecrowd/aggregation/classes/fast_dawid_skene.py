@@ -83,7 +83,7 @@ class FastDawidSkene(ConfusionEM):
     random_state: Any = 0
 
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.0, task=17.8, cell=7.83, confusion=58.9)
 

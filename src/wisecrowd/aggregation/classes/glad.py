@@ -30,8 +30,9 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
+from wisecrowd.engines.memory import MemoryShards, Shard, posterior_and_more, rows_into
 from wisecrowd.families.confusion import Evidence
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
 from wisecrowd.inference.label_law import AbilityLaw
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate, squarem
@@ -112,6 +113,7 @@ class GLADModel:
     n_workers: int
     n_classes: int
     fixed_class: Floats | None
+    stateful: ClassVar[bool] = True  # the easiness of tasks moves from pass to pass
 
     def begin(self, shard: Shard) -> GLADState:
         """Return tasks of mean easiness."""
@@ -340,7 +342,14 @@ class GLAD(Aggregator):
         "difficulty_": SavedArray("N", "positive"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, likelihood=True, online=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True,
+        inductive=True,
+        likelihood=True,
+        online=True,
+        shardable=True,
+        repeatable=False,
+    )
     footprint = Footprint(label=31.8, cell=17.0)
 
     def _validate_parameters(self) -> None:
@@ -359,8 +368,9 @@ class GLAD(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
+        probas, sink, log_easiness = posterior_and_more(labels)
         require_memory(
-            8 * 6 * labels.n_tasks * K,
+            8 * 6 * getattr(probas, "size", 0),
             f"GLAD with {labels.n_tasks} tasks and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
@@ -370,7 +380,7 @@ class GLAD(Aggregator):
 
         def attempt(number: int) -> LoopResult:
             if number > 0:
-                start = random_start(problem.start, labels.n_tasks, K, problem.rng)
+                start = random_start(problem.start, labels, problem.rng)
                 params, states = first_params(model, shards, start)
             elif problem.start is not None:
                 params, states = first_params(model, shards, Start(problem.start))
@@ -382,25 +392,23 @@ class GLAD(Aggregator):
             )  # fmt: skip
 
         best = best_of(attempt, self.n_init)
-        log_easiness, probas = np.empty(labels.n_tasks), np.empty((labels.n_tasks, K))
-        stats = shards.collect(
-            model, "answer", best.states, best.params, rows_into(log_easiness, probas)
-        )
+        stats = shards.collect(model, "answer", best.states, best.params, sink)
         history = (*best.history[:-1], model.objective(stats, best.params))
         best = replace(best, stats=stats, history=history)
         return self._result(labels, best, log_easiness, probas)
 
     def _result(
-        self, labels: CrowdLabels, best: LoopResult, log_easiness: Floats, probas: Floats
+        self, labels: CrowdLabels, best: LoopResult, log_easiness: Floats | None, probas: Any
     ) -> Fit:
         params: GLADParams = best.params
         stats: GLADStats = best.stats
-        total = np.bincount(labels.worker, labels.weight, minlength=labels.n_workers)
+        total = worker_weights(labels)
         typical = _sigmoid(params.ability * np.exp(self._priors()[1].mean))
         accuracy = np.where(total > 0, stats.sums[:, 2] / np.where(total > 0, total, 1), typical)
         # Never claim certainty, and use at most 1/4 when there are no labels.
         spread = np.maximum(accuracy * (1 - accuracy), 1 / (total + 4))
         class_prior = np.exp(params.log_class)
+        of_tasks = {} if log_easiness is None else {"difficulty": np.exp(-log_easiness)}
         return Fit(
             probas,
             accuracy,
@@ -409,7 +417,7 @@ class GLAD(Aggregator):
             n_iter=best.n_iter,
             converged=best.converged,
             history=best.history,
-            extra={"ability": params.ability, "difficulty": np.exp(-log_easiness)},
+            extra={"ability": params.ability} | of_tasks,
         )
 
     # --------------------------------------------------------------------------------- predict

@@ -166,7 +166,7 @@ class MACE(ConfusionEM):
         "habit_posterior_": SavedArray("J K", "positive", optional=lambda fit: fit.method == "em"),
     }
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.0, task=15.0, cell=10.5, confusion=53.9)
     _trial = 50

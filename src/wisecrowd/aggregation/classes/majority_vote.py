@@ -71,7 +71,7 @@ class MajorityVote(Aggregator):
 
     smoothing: float = 0.0
 
-    promises: ClassVar[Tags] = Tags(inductive=True, online=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, online=True, shardable=True)
     footprint = Footprint(label=21.6, task=34.8, dense=10.4)
 
     def memory_needed(self, labels: Any) -> int:

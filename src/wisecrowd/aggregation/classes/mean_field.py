@@ -170,7 +170,7 @@ class MeanField(ConfusionEM):
         "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
     }
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=12.0, task=14.0, cell=11.0, confusion=290.0)
 

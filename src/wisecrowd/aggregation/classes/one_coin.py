@@ -92,6 +92,6 @@ class OneCoin(OneCoinEM):
     random_state: Any = 0
 
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.8, task=16.3, dense=11.6)

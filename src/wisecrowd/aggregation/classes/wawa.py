@@ -69,7 +69,7 @@ class Wawa(IterativeVote):
     max_iter: int = 1
     tol: float = 0.0
 
-    promises: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, shardable=True)
     footprint = Footprint(label=21.5, task=10.9, dense=10.9)
     one_round = True
 

@@ -96,7 +96,7 @@ class ZenCrowd(OneCoinEM):
     random_state: Any = 0
 
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, likelihood=True, confusion=True, online=True
+        monotone=True, inductive=True, likelihood=True, confusion=True, online=True, shardable=True
     )
     footprint = Footprint(label=14.3, task=15.6, dense=11.5)
     class_prior = "uniform"

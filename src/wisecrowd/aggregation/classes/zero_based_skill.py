@@ -78,7 +78,7 @@ class ZeroBasedSkill(IterativeVote):
     reduce_every: int = 20
     reduce_factor: float = 0.5
 
-    promises: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, shardable=True)
     footprint = Footprint(label=21.4, task=11.5, dense=10.8)
 
     def _validate_parameters(self) -> None:

@@ -1,0 +1,163 @@
+"""Answers of a pack: one parquet file per shard, and sums over its annotations."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.result import choose_labels, confidence_of, dense_rows
+from wisecrowd.engines.packs import Pack
+
+if TYPE_CHECKING:
+    from wisecrowd.engines.packed_shard import PackedShard
+
+Floats = NDArray[np.float64]
+
+
+class AnswerSums(NamedTuple):
+    """Additive sums over the answers of shards.
+
+    Attributes
+    ----------
+    unsure : (n_workers,)
+        Sum of r (1 - r) over each worker's labels; r is the probability that a label is right.
+    n_ties : int
+    """
+
+    unsure: Floats
+    n_ties: int
+
+
+@dataclass(frozen=True)
+class PartPlan:
+    """What the parts of a pack's answers hold.
+
+    Attributes
+    ----------
+    folder : str or None
+        Where the parts go; None writes none.
+    soft : bool
+        Whether they have a column ``p_CLASS`` for every class.
+    """
+
+    folder: str | None = None
+    soft: bool = False
+
+
+class AnswerParts:
+    """The posterior of a pack: files instead of an array, and sums.
+
+    It stands where methods use the posterior of labels in memory.
+
+    Parameters
+    ----------
+    plan : PartPlan
+    by_frequency : (n_classes,), optional
+        Classes by frequency, if the posteriors of a shard are to be sparse.
+    """
+
+    def __init__(self, plan: PartPlan, by_frequency: NDArray[np.intp] | None = None) -> None:
+        self.plan, self.by_frequency = plan, by_frequency
+        self._sums: AnswerSums | None = None
+
+    def __call__(self, tasks: slice, rows: Any) -> None:
+        """Refuse rows in memory: engines of packs write them where they are made."""
+        raise TypeError("Answers of a pack are written by its engine.")
+
+    @property
+    def sums(self) -> AnswerSums:
+        """The sums of the last pass."""
+        if self._sums is None:
+            raise DataError("The answers of the pack have not been written yet.")
+        return self._sums
+
+    def take(self, sums: AnswerSums) -> None:
+        """Keep the sums over all shards."""
+        self._sums = sums
+
+    @property
+    def store(self) -> AnswerParts:
+        """The sink: itself."""
+        return self
+
+    def matrix(self) -> AnswerParts:
+        """Return the posterior: itself."""
+        return self
+
+
+def part_name(number: int) -> str:
+    """Return the name of the part of a shard."""
+    return f"part-{number:05d}.parquet"
+
+
+def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> AnswerSums:
+    """Write the answers of a shard, if asked for, and return its sums."""
+    probas = _posterior(rows, shard)
+    codes, ties = choose_labels(probas, np.array(pack.summary.class_totals))
+    confidence = confidence_of(probas, codes)
+    pattern = pack.array(shard.number, "pattern")
+    if plan.folder is not None:
+        _write(pack, shard, pattern, (codes, confidence, ties, probas), plan)
+    tied = ties if shard.repeat is None else ties * shard.repeat
+    return AnswerSums(_unsure(shard, probas), int(tied.sum()))
+
+
+def _posterior(rows: Any, shard: PackedShard) -> Any:
+    """Return the posterior (n, K) among the results of a step, dense or sparse."""
+    if not isinstance(rows, tuple):
+        return rows
+    if len(rows) == 2:  # other results of tasks come first
+        return rows[1]
+    from scipy.sparse import coo_array
+
+    task, label, values = rows
+    shape = shard.n_tasks, shard.n_classes
+    return coo_array((values, (task, label)), shape=shape).tocsr()
+
+
+def _unsure(shard: PackedShard, probas: Any) -> Floats:
+    task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
+    r = np.asarray(probas[task, shard.label], dtype=np.float64).ravel()
+    r = r * (1 - r)
+    if shard.weight is not None:
+        r *= shard.weight
+    if shard.repeat is not None:
+        r *= shard.repeat[task]
+    return np.bincount(shard.worker, r, shard.n_workers).astype(np.float64)
+
+
+def _write(
+    pack: Pack,
+    shard: PackedShard,
+    pattern: NDArray[np.int32] | None,
+    answers: tuple[NDArray[np.int32], Floats, NDArray[np.bool_], Any],
+    plan: PartPlan,
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    codes, confidence, ties, probas = answers
+    columns: dict[str, Any] = {
+        "label": pa.array(pack.classes).take(pa.array(codes)),
+        "confidence": pa.array(confidence),
+        "tie": pa.array(ties),
+        "n_labels": pa.array(np.diff(shard.indptr)),
+    }
+    if plan.soft:
+        table = dense_rows(probas)
+        columns |= {f"p_{name}": table[:, k] for k, name in enumerate(pack.classes.tolist())}
+    rows = pa.table(columns)
+    if pattern is not None:
+        rows = rows.take(pa.array(pattern))
+    rows = rows.add_column(0, "task", pack.tasks(shard.number))
+    assert plan.folder is not None
+    place = Path(plan.folder) / part_name(shard.number)
+    temporary = place.with_name(f".{place.name}.{os.getpid()}.tmp")
+    pq.write_table(rows, temporary, compression="zstd")
+    os.replace(temporary, place)

@@ -1,0 +1,189 @@
+"""Engine that reads a pack, one shard at a time, and what engines of packs share.
+
+Statistics are added along a binary tree over the shards. A block of shards is a subtree, so a fit
+has the same bits wherever and in whatever blocks its shards are processed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, write_part
+from wisecrowd.engines.journal import Journal
+from wisecrowd.engines.packed_shard import PackedCrowd, load_shard
+from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
+
+
+class StatePlan(NamedTuple):
+    """Files with the states of shards: those before a pass, and those after it.
+
+    Attributes
+    ----------
+    folder : str
+    before : int or None
+        The pass whose states are used; None begins.
+    after : int
+        The pass that is run.
+    """
+
+    folder: str
+    before: int | None
+    after: int
+
+    def load(self, model: Any, shard: Any) -> Any:
+        """Return the state of a shard before the pass."""
+        if self.before is None:
+            return model.begin(shard)
+        file = self._file(self.before, shard.number)
+        return read_values(file, package_of(model), verify=True)
+
+    def save(self, shard: Any, state: Any) -> None:
+        """Keep the state of a shard after the pass."""
+        write_values(self._file(self.after, shard.number), state)
+
+    def _file(self, number: int, shard: int) -> Path:
+        return Path(self.folder) / f"state-{number:05d}-{shard:05d}"
+
+    def drop_older(self) -> None:
+        """Delete the states of passes before the previous one."""
+        for file in Path(self.folder).glob("state-*"):
+            if int(file.name.split("-")[1]) not in (self.before, self.after):
+                file.unlink(missing_ok=True)
+
+
+class Job(NamedTuple):
+    """A step to run on shards: ``model.step(shard, state, params)``.
+
+    Attributes
+    ----------
+    model : Any
+    step : str
+    params : Any
+    parts : PartPlan or None
+        Where answers go; None for steps that only return statistics.
+    states : StatePlan or None
+        Where the states of shards are, for models that keep them between passes.
+    """
+
+    model: Any
+    step: str
+    params: Any
+    parts: PartPlan | None = None
+    states: StatePlan | None = None
+
+
+def run_shard(pack: Pack, number: int, job: Job) -> Any:
+    """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
+    shard = load_shard(pack, number)
+    state = job.model.begin(shard) if job.states is None else job.states.load(job.model, shard)
+    result, stats = getattr(job.model, job.step)(shard, state, job.params)
+    if job.states is not None:
+        job.states.save(shard, result)
+    if job.parts is None:
+        return stats
+    return stats, write_part(pack, shard, result, job.parts)
+
+
+def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
+    """Return the sum of a step's statistics over an aligned block of shards."""
+    if size == 1:
+        return run_shard(pack, first, job)
+    half = size // 2
+    return add(run_block(pack, first, half, job), run_block(pack, first + half, half, job))
+
+
+def add(left: Any, right: Any) -> Any:
+    """Return the sum of two statistics: numbers, arrays, or tuples of these."""
+    if not isinstance(left, tuple):
+        return left + right
+    parts = [add(a, b) for a, b in zip(left, right, strict=True)]
+    return left._make(parts) if hasattr(left, "_make") else tuple(parts)
+
+
+Runner = Callable[[Pack, Job], Any]
+
+
+def run_here(pack: Pack, job: Job) -> Any:
+    """Run a job on all shards in this process, one after the other."""
+    return run_block(pack, 0, len(pack.summary.shards), job)
+
+
+@dataclass(frozen=True)
+class FilesEngine:
+    """Engine that reads a pack, one shard at a time.
+
+    Parameters
+    ----------
+    journal : Journal
+        Keeps the statistics of finished passes.
+    run : callable
+        Runs a job on all shards.
+    """
+
+    journal: Journal
+    run: Runner = field(default=run_here)
+
+    def cut(self, data: PackedCrowd, prior: Any, table_size: int) -> PackShards:
+        """Return the shards of the pack."""
+        return PackShards(data.pack, self)
+
+
+class PackShards:
+    """Shards of a pack: run a model's steps on all of them."""
+
+    keeps_states = False
+
+    def __init__(self, pack: Pack, engine: FilesEngine) -> None:
+        self.pack, self.engine = pack, engine
+
+    def __len__(self) -> int:
+        return len(self.pack.summary.shards)
+
+    def begin(self, model: Any) -> list[Any]:
+        """Return no states: ``model.begin(shard)`` runs before every step.
+
+        The states of a model that declares ``stateful`` are files; these are the passes that made
+        them.
+        """
+        return [None] * len(self)
+
+    def map_reduce(
+        self, model: Any, step: str, states: Sequence[Any], params: Any
+    ) -> tuple[list[Any], Any]:
+        """Run ``model.step(shard, state, params)`` on every shard; return the sum of statistics."""
+        job, journal = Job(model, step, params), self.engine.journal
+        number, before, after = journal.next_pass(), states[0], list(states)
+        key = digest_of_values((self.pack.digest, job, before))
+        if getattr(model, "stateful", False):
+            job = job._replace(states=StatePlan(str(journal.folder), before, number))
+            after = [number] * len(self)
+        found = journal.find(number, key, package_of(model))
+        if found is not None:
+            return after, found.stats
+        stats = self.engine.run(self.pack, job)
+        journal.add(number, key, stats)
+        if job.states is not None:
+            job.states.drop_older()
+        return after, stats
+
+    def collect(
+        self, model: Any, step: str, states: Sequence[Any], params: Any, sink: AnswerParts
+    ) -> Any:
+        """Run a step whose rows are answers; they are written where they are computed."""
+        stats, sums = self.engine.run(self.pack, Job(model, step, params, sink.plan))
+        sink.take(sums)
+        return stats
+
+
+def package_of(model: Any) -> str:
+    """Return the package that a model's class comes from."""
+    return type(model).__module__.split(".")[0]
+
+
+def scratch_beside(output: Path) -> Path:
+    """Return the folder in which a fit with an output keeps its progress."""
+    return output.with_name(output.name + ".scratch")

@@ -1,0 +1,280 @@
+"""A shard of a pack in the form that models take, and the pack as the data of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.engines.answer_parts import AnswerParts
+from wisecrowd.engines.packs import Pack
+from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.arguments import TaskLabels
+
+SMALL = 1 << 27  # bytes of a pack whose shards stay mapped while it is open
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedShard:
+    """A shard of a pack; it has the attributes of :class:`~wisecrowd.engines.memory.Shard`.
+
+    Rows are tasks or, where tasks with the same labels share a row, patterns of labels.
+
+    Attributes
+    ----------
+    number : int
+    tasks : slice
+        The range of rows among those of all shards.
+    indptr, weight, prior_rows, prior_index, work
+        As in memory.
+    local_cell : (n_annotations,)
+        Local worker times classes plus label.
+    local_workers : (n_local,) int32
+    n_workers, n_classes : int
+    repeat : (n_rows,) float64, optional
+        Tasks that share a row.
+    """
+
+    number: int
+    tasks: slice
+    indptr: NDArray[np.int64]
+    local_cell: Ints
+    local_workers: NDArray[np.int32]
+    weight: Floats | None
+    prior_rows: Floats
+    prior_index: NDArray[np.int32] | None
+    work: int
+    n_workers: int
+    n_classes: int
+    repeat: Floats | None
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of rows in the shard."""
+        return len(self.indptr) - 1
+
+    @property
+    def labelled(self) -> NDArray[np.bool_]:
+        """(n_rows,): whether a row has annotations."""
+        return np.diff(self.indptr) > 0
+
+    @cached_property
+    def cell(self) -> Ints:
+        """(n_annotations,): worker times classes plus label; mapped if all workers are local."""
+        if len(self.local_workers) == self.n_workers:
+            return self.local_cell
+        first = self.local_workers.astype(np.int64) * self.n_classes
+        every = (first[:, None] + np.arange(self.n_classes)).ravel()
+        if self.n_workers * self.n_classes <= np.iinfo(np.int32).max:
+            return np.asarray(every.astype(np.int32)[self.local_cell])
+        return np.asarray(every[self.local_cell])
+
+    @cached_property
+    def worker(self) -> NDArray[np.int32]:
+        """(n_annotations,): the worker of each annotation."""
+        return np.asarray(np.repeat(self.local_workers, self.n_classes)[self.local_cell])
+
+    @cached_property
+    def label(self) -> NDArray[np.int32]:
+        """(n_annotations,): the class of each annotation."""
+        every = np.arange(self.n_classes, dtype=np.int32)
+        return np.asarray(np.tile(every, len(self.local_workers))[self.local_cell])
+
+    @property
+    def task_labels(self) -> TaskLabels:
+        """The annotations in the form that kernels take."""
+        return TaskLabels(self.indptr, self.worker, self.label, self.weight)
+
+    def kernels(self, family: str) -> ModuleType:
+        """Return a family's kernels, which are compiled if the whole problem is large."""
+        return kernels_for(family, self.work)
+
+
+def load_shard(pack: Pack, number: int) -> PackedShard:
+    """Return a shard with its arrays mapped into memory; compiled code may trust them.
+
+    An open pack keeps the shards of a small pack, which saves opening their files at every pass.
+    """
+    if pack.n_bytes > SMALL:
+        return _loaded(pack, number)
+    if number not in pack.kept:
+        pack.kept[number] = _loaded(pack, number)
+    shard: PackedShard = pack.kept[number]
+    return shard
+
+
+def _loaded(pack: Pack, number: int) -> PackedShard:
+    summary, info = pack.summary, pack.summary.shards[number]
+    K = len(summary.classes)
+    shard = PackedShard(
+        number,
+        slice(
+            sum(one.n_rows for one in summary.shards[:number]),
+            sum(one.n_rows for one in summary.shards[: number + 1]),
+        ),
+        pack.required(number, "indptr"),
+        pack.required(number, "cell"),
+        pack.required(number, "workers"),
+        pack.array(number, "weight"),
+        *_prior_of(pack.array(number, "gold"), K),
+        summary.n_annotations,
+        summary.n_workers,
+        K,
+        pack.array(number, "repeat"),
+    )
+    _check_shard(shard, f"shard {info.name} of {pack.path}", info.n_rows)
+    return shard
+
+
+def _prior_of(
+    gold: NDArray[np.int32] | None, n_classes: int
+) -> tuple[Floats, NDArray[np.int32] | None]:
+    """Return prior rows and their index: certain classes where they are known."""
+    nothing = np.zeros((1, n_classes))
+    if gold is None or not (gold >= 0).any():
+        return nothing, None
+    if gold.max() >= n_classes:
+        raise DataError("Gold of the pack names a class that it does not have; pack it again.")
+    classes, place = np.unique(gold[gold >= 0], return_inverse=True)
+    index = np.zeros(len(gold), dtype=np.int32)
+    index[gold >= 0] = place + 1
+    certain = np.full((len(classes), n_classes), -np.inf)
+    certain[np.arange(len(classes)), classes] = 0.0
+    return np.vstack([nothing, certain]), index
+
+
+def _check_shard(shard: PackedShard, name: str, n_rows: int) -> None:
+    """Refuse indices out of range, which compiled code would follow anywhere."""
+    indptr, cell, workers = shard.indptr, shard.local_cell, shard.local_workers
+    sizes = {
+        "indptr.npy": indptr.dtype == np.int64 and len(indptr) == n_rows + 1,
+        "cell.npy": cell.dtype in (np.int32, np.int64) and cell.ndim == 1,
+        "workers.npy": workers.dtype == np.int32 and workers.ndim == 1,
+        "weight.npy": shard.weight is None or shard.weight.shape == cell.shape,
+        "repeat.npy": shard.repeat is None or shard.repeat.shape == (n_rows,),
+        "gold.npy": shard.prior_index is None or len(shard.prior_index) == n_rows,
+    }
+    good = {**sizes}
+    if all(sizes.values()):
+        good["indptr.npy"] = bool(
+            indptr[0] == 0 and indptr[-1] == len(cell) and (indptr[1:] >= indptr[:-1]).all()
+        )
+        most = len(workers) * shard.n_classes
+        good["cell.npy"] = not len(cell) or bool(cell.min() >= 0 and cell.max() < most)
+        good["workers.npy"] = not len(workers) or bool(
+            workers.min() >= 0 and workers.max() < shard.n_workers
+        )
+    for file, fine in good.items():
+        if not fine:
+            raise DataError(f"{file} of {name} is damaged; copy the pack again.")
+
+
+@dataclass(frozen=True, eq=False)
+class PackedCrowd:
+    """A pack as the data of a problem: sizes and sums, but no annotations.
+
+    Attributes
+    ----------
+    pack : Pack
+    parts : AnswerParts
+        Where the answers go.
+    """
+
+    pack: Pack
+    parts: AnswerParts
+    weight: None = field(default=None, init=False)
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks."""
+        return self.pack.summary.n_tasks
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return self.pack.summary.n_workers
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.pack.summary.classes)
+
+    @property
+    def n_annotations(self) -> int:
+        """Number of annotations."""
+        return self.pack.summary.n_annotations
+
+    @property
+    def workers(self) -> NDArray[Any]:
+        """(n_workers,) ids."""
+        return self.pack.workers
+
+    @property
+    def classes(self) -> NDArray[Any]:
+        """(n_classes,) classes."""
+        return self.pack.classes
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the classes are ordered."""
+        return self.pack.summary.ordered
+
+    @property
+    def worker_totals(self) -> Floats:
+        """(n_workers,) total weight of each worker's labels."""
+        return np.array(self.pack.worker_totals)
+
+    @property
+    def class_totals(self) -> Floats:
+        """(n_classes,) total weight of the labels of each class."""
+        return np.array(self.pack.summary.class_totals)
+
+    def sample(self, most: int) -> CrowdLabels:
+        """Return the labels of the first tasks, which are in the order of a hash: a random sample.
+
+        Tasks have their positions as ids; about ``most`` annotations are returned.
+        """
+        indptrs, workers, labels, weights, size = [np.zeros(1, np.int64)], [], [], [], 0
+        for number in range(len(self.pack.summary.shards)):
+            shard = load_shard(self.pack, number)
+            rows = _sample_rows(shard, most - size)
+            counts = np.diff(shard.indptr)[rows]
+            start = np.cumsum(counts) - counts
+            place = np.repeat(shard.indptr[:-1][rows] - start, counts) + np.arange(counts.sum())
+            workers.append(shard.worker[place])
+            labels.append(shard.label[place])
+            if shard.weight is not None:
+                weights.append(shard.weight[place])
+            indptrs.append(indptrs[-1][-1] + np.cumsum(counts))
+            size += int(counts.sum())
+            if size >= most:
+                break
+        indptr = np.concatenate([indptrs[0], *indptrs[1:]])
+        n = len(indptr) - 1
+        return CrowdLabels(
+            np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr)),
+            np.concatenate(workers),
+            np.concatenate(labels),
+            np.arange(n),
+            self.workers,
+            self.classes,
+            weight=np.concatenate(weights) if weights else None,
+        )
+
+
+def _sample_rows(shard: PackedShard, most: int) -> NDArray[np.int64]:
+    """Return rows with about ``most`` annotations, each as often as tasks share it."""
+    if shard.repeat is None:
+        n = int(np.searchsorted(shard.indptr, max(most, 1)))
+        return np.arange(min(n, shard.n_tasks))
+    share = min(1.0, most / max(float((np.diff(shard.indptr) * shard.repeat).sum()), 1.0))
+    return np.repeat(np.arange(shard.n_tasks), np.ceil(share * shard.repeat).astype(int))

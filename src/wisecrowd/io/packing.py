@@ -1,0 +1,400 @@
+"""Packing: annotations of any files as a pack, in two passes and bounded memory."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd._version import __version__
+from wisecrowd.core.duplicates import DUPLICATES, are_many, several_labels
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
+from wisecrowd.core.kinds import LABELS, get_kind
+from wisecrowd.core.memory_check import readable_bytes
+from wisecrowd.core.messages.descriptions import describe_ids, suggestion
+from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
+from wisecrowd.core.validation import distinct_ids
+from wisecrowd.engines.packs import (
+    PROGRESS,
+    SUMMARY,
+    TEXT,
+    WORKER_TOTALS,
+    WORKERS,
+    Pack,
+    PackSummary,
+    ShardInfo,
+    facts_of,
+    read_array,
+    shards_for,
+    summary_text,
+    write_array,
+    write_ids,
+)
+from wisecrowd.io.formats import AUTO, Request
+from wisecrowd.io.layout import Layout
+from wisecrowd.io.limits import limits
+from wisecrowd.io.pack_buckets import Distributor
+from wisecrowd.io.pack_progress import Progress, begin
+from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
+from wisecrowd.io.selection import Selection
+from wisecrowd.io.sources import PathLike, Source, find_sources
+from wisecrowd.storage.atomic import atomic_write, clear_room_errors
+
+BUCKET_ROWS = 1 << 21  # rows of a bucket, estimated before reading
+MOST_BUCKETS, LEAST_BUCKETS = 256, 16
+MOST_SHARDS = 1 << 14
+BYTES_PER_ROW = 40  # disk space of buckets and pack together
+_TEXT_ROW = 20  # bytes of a row of text, to estimate the rows of a file
+PATTERNS = {"auto": None, "always": True, "never": False}
+_TOTALS = "totals-{}.npy"
+
+
+def pack(
+    path: PathLike | Iterable[PathLike],
+    output: PathLike,
+    format: str = AUTO,
+    *,
+    shards: int | str = "auto",
+    patterns: str = "auto",
+    classes: Any = None,
+    abstain: Any = (),
+    duplicates: str = "auto",
+    type: str | None = None,
+    gold: Mapping[Any, Any] | None = None,
+    encoding: str = "utf-8",
+    header: bool = True,
+    columns: Any = None,
+    wide: bool = False,
+    worker_columns: Any = None,
+    kinds: str | Iterable[str] | None = None,
+    exclude_workers: str | Iterable[str] = (),
+    verify: bool = False,
+    report: Callable[[str], None] = lambda text: None,
+    **names: str | None,
+) -> Pack:
+    r"""Write annotations of any readable files as a pack: a folder that engines read by shards.
+
+    Memory does not grow with the number of annotations, only with that of the workers. The content
+    depends neither on the order of rows nor on how they are split into files, unless repeated
+    labels without timestamps are resolved by their order. An interrupted run continues when it is
+    started again with the same files and options.
+
+    Parameters
+    ----------
+    path, format, classes, abstain, duplicates, type, encoding, header, columns, wide, \
+    worker_columns, kinds, exclude_workers
+        As for ``wisecrowd.read``; ``type`` is "labels" or "ordered".
+    output : path
+        The folder to write.
+    shards : "auto" or int
+        Number of shards, a power of two; by default one for 2^24 rows, and at least 16.
+    patterns : {"auto", "always", "never"}
+        Whether tasks with the same labels share one row; "auto" looks at a sample of tasks.
+    gold : mapping of task to class, optional
+        Known classes.
+    verify : bool
+        Compare the digests of all files at the end.
+    report : callable
+        Receives the name of each step.
+    **names : str
+        Names of the columns task, worker, label, weight and timestamp.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("task,worker,label\n1,ann,cat\n1,bob,dog\n2,ann,cat\n")
+    >>> packed = pack(folder / "a.csv", folder / "crowd.pack")
+    >>> packed.summary.n_annotations, packed.summary.classes, len(packed.summary.shards)
+    (3, ['cat', 'dog'], 16)
+    """
+    options: dict[str, Any] = {
+        "shards": shards, "patterns": patterns, "duplicates": duplicates, "type": type,
+        "classes": None if classes is None else list(classes),
+        "abstain": [abstain] if isinstance(abstain, str) else list(abstain),
+        "n_gold": len(gold or {}), "format": format, "header": header,
+        "kinds": None if kinds is None else list(kinds),
+        "exclude_workers": list(exclude_workers),
+        "columns": {name: column for name, column in names.items() if column is not None},
+    }  # fmt: skip
+    _check_options(options)
+    kind = get_kind(type or LABELS)
+    request = Request(
+        kind.container.asked_columns(
+            {**dict.fromkeys(("task", "worker", "label")), **options["columns"]}
+        ),
+        encoding,
+        layout=Layout.of(header, columns, wide, worker_columns),
+        selection=Selection.of(kinds, exclude_workers),
+        kind=kind,
+        undeclared=type is None and classes is None and not (wide or worker_columns),
+    )
+    sources, folder = find_sources(path), Path(output)
+    with limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
+        progress = _begin(sources, folder, options)
+        _distribute(progress, sources, request, format, options, report)
+        plan = _plan(progress, options, gold)
+        _write_shards(progress, plan, PATTERNS[patterns], report)
+        _finish(progress, plan, options, gold)
+    if verify:
+        report("verifying")
+    return Pack(folder, verify=verify)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    shards = options["shards"]
+    if options["patterns"] not in PATTERNS:
+        raise ParameterError(
+            f"patterns is {options['patterns']!r}; choose one of {', '.join(PATTERNS)}."
+        )
+    if options["type"] not in (None, LABELS, ORDERED):
+        raise ParameterError(
+            f"type is {options['type']!r}, and a pack holds classes; give {option('type', LABELS)} "
+            "or leave it out."
+        )
+    if options["duplicates"] not in DUPLICATES:
+        raise ParameterError(
+            f"duplicates is {options['duplicates']!r}; choose one of {', '.join(DUPLICATES)}."
+        )
+    if shards != "auto" and not (
+        isinstance(shards, int) and 1 <= shards <= MOST_SHARDS and shards & (shards - 1) == 0
+    ):
+        raise ParameterError(
+            f"shards is {shards!r}; give auto or a power of two up to {MOST_SHARDS}."
+        )
+    for name in options["columns"]:
+        if name not in ("task", "worker", "label", "weight", "timestamp"):
+            raise ParameterError(f"A pack has no column {name!r}; leave it out.")
+
+
+# ------------------------------------------------------------------------------------- first pass
+
+
+def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Progress:
+    files = [_facts(source) for source in sources]
+    n_rows = sum(_estimated_rows(source) for source in sources)
+    wanted = -(-n_rows // BUCKET_ROWS)
+    n_buckets = min(MOST_BUCKETS, max(LEAST_BUCKETS, 1 << max(0, wanted - 1).bit_length()))
+    progress = begin(folder, {"files": files, "options": options}, n_buckets)
+    if not progress.shards:
+        _require_disk(folder, n_rows * BYTES_PER_ROW)
+    return progress
+
+
+def _facts(source: Source) -> list[Any]:
+    """Return name, size and time of a file, by which an interrupted run recognises it."""
+    if source.path is None or not source.path.is_file():
+        return [source.name, None, None]
+    facts = source.path.stat()
+    return [source.name, facts.st_size, facts.st_mtime_ns]
+
+
+def _estimated_rows(source: Source) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if source.path is None or not source.path.is_file():
+        return BUCKET_ROWS
+    if source.suffix in (".parquet", ".pq"):
+        try:
+            return int(pq.ParquetFile(source.path).metadata.num_rows)
+        except (pa.ArrowException, OSError):
+            return 0  # reading it says what is wrong
+    return source.path.stat().st_size // _TEXT_ROW
+
+
+def _require_disk(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if needed > free:
+        raise DataError(
+            f"Packing needs about {readable_bytes(needed)} of disk space, and {folder} has "
+            f"{readable_bytes(free)}; free some space or choose another place."
+        )
+
+
+def _distribute(
+    progress: Progress,
+    sources: list[Source],
+    request: Request,
+    format: str,
+    options: dict[str, Any],
+    report: Callable[[str], None],
+) -> None:
+    """Read the files that are not finished."""
+    done = {one["name"] for one in progress.inputs}
+    waiting = [source for source in sources if source.name not in done]
+    if not waiting:
+        return
+    request.notes.extend(progress.notes)
+    declared = options["type"] is not None or options["classes"] is not None
+    distributor = Distributor(
+        progress.buckets, progress.n_buckets, request, format, tuple(options["abstain"]), declared,
+        progress.coding,
+    )  # fmt: skip
+    for source in waiting:
+        report(f"reading {source.name}")
+        distributor.add(source)
+        size, digest = (None, None)
+        if source.path is not None and source.path.is_file():
+            size, digest = facts_of(source.path)
+        progress.inputs.append({"name": source.name, "bytes": size, "sha256": digest})
+        progress.notes = [*request.inventory.sentences(), *request.notes]
+        progress.save()
+    if progress.coding.n_rows == progress.coding.n_abstentions:
+        raise DataError("There are no annotations: the files have no rows with a label.")
+
+
+# ------------------------------------------------------------------------------------ second pass
+
+
+def _plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardPlan:
+    """Return final codes of workers and labels, and the number of shards."""
+    coding = progress.coding
+    workers, worker_code = _sorted_codes(list(coding.workers.code_of), "worker")
+    classes, label_code = _classes(list(coding.labels.code_of), options)
+    asked = options["shards"]
+    columns = {"weight": "float64", "timestamp": coding.time_type or "float64"}
+    return ShardPlan(
+        folder=progress.folder,
+        buckets=progress.buckets,
+        n_buckets=progress.n_buckets,
+        n_shards=shards_for(coding.n_rows) if asked == "auto" else int(asked),
+        worker_code=worker_code,
+        label_code=label_code,
+        workers=workers,
+        classes=classes,
+        duplicates=options["duplicates"],
+        check_classes=options["type"] is None and options["classes"] is None,
+        gold=None if gold is None else _gold(gold, classes, coding.task_type),
+        task_type=coding.task_type or TEXT,
+        columns={name: columns[name] for name in coding.columns or []},
+    )
+
+
+def _sorted_codes(values: list[Any], role: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    encoded: Encoded = encode(values, role)
+    if len(encoded.codes) and encoded.codes.min() < 0:
+        raise DataError(f"A {role} id consists of white space; fill it in or remove the row.")
+    return encoded.vocabulary, np.append(encoded.codes, np.int32(-1))
+
+
+def _classes(values: list[Any], options: dict[str, Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    away = set(map(str, options["abstain"])) | {""}
+    used = [value for value in values if str(value) not in away]
+    if options["classes"] is not None:
+        vocabulary = distinct_ids(options["classes"], "classes")
+        codes = lookup(used, vocabulary)
+        if (codes < 0).any():
+            value = used[int(np.argmax(codes < 0))]
+            raise DataError(
+                f"Label {value!r}{suggestion(value, vocabulary)} is not among the declared classes "
+                f"({describe_ids(vocabulary)}); correct it, or add it to classes."
+            )
+    else:
+        vocabulary, codes = encode(used, "label").vocabulary, encode(used, "label").codes
+        if options["type"] == ORDERED:
+            codes, vocabulary = in_numeric_order(codes, vocabulary)
+    code_of = dict(zip(used, codes.tolist(), strict=True))
+    return vocabulary, np.array([*(code_of.get(v, -1) for v in values), -1], dtype=np.int32)
+
+
+def _gold(gold: Mapping[Any, Any], classes: NDArray[Any], task_type: str | None) -> Any:
+    import pyarrow as pa
+
+    codes = lookup(list(gold.values()), classes)
+    if (codes < 0).any():
+        task, value = list(gold.items())[int(np.argmax(codes < 0))]
+        raise DataError(
+            f"Gold gives task {task!r} the class {value!r}{suggestion(value, classes)}, which is "
+            f"not among the classes ({describe_ids(classes)}); correct it."
+        )
+    try:
+        kind = pa.large_string() if task_type == TEXT else pa.int64()
+        return pa.array(list(gold), kind), codes
+    except (pa.ArrowException, TypeError, ValueError):
+        raise DataError(
+            f"The tasks of the gold are not {task_type} ids, as those of the labels are; convert "
+            "them."
+        ) from None
+
+
+def _write_shards(
+    progress: Progress, plan: ShardPlan, patterns: bool | None, report: Callable[[str], None]
+) -> None:
+    if not progress.shards:
+        progress.patterns = patterns
+    for number in range(len(progress.shards), plan.n_shards):
+        sums, progress.patterns, totals = write_shard(plan, number, progress.patterns, report)
+        write_array(progress.buckets / _TOTALS.format(number), totals)
+        progress.shards.append(sums)
+        progress.save()
+
+
+def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: Any) -> None:
+    """Write what depends on all shards, ``pack.json`` last, and remove the buckets."""
+    import pyarrow as pa
+
+    folder, parts = progress.folder, progress.shards
+    notes = [*progress.notes, *_notes_on_repeats(parts, options), *_notes_on_absent(progress)]
+    notes += warn_of_lookalikes(np.empty(0, object), plan.workers, plan.classes)
+    if gold is not None and sum(part.n_gold for part in parts) < len(gold):
+        raise DataError(
+            f"{len(gold) - sum(part.n_gold for part in parts)} tasks of the gold have no row in "
+            "the labels; remove them from the gold or add the tasks."
+        )
+    kind = pa.large_string() if progress.coding.worker_type == TEXT else pa.int64()
+    write_ids(folder / WORKERS, pa.array(plan.workers, kind))
+    totals = np.zeros(len(plan.workers))
+    for number in range(len(parts)):
+        totals += read_array(progress.buckets / _TOTALS.format(number))
+    write_array(folder / WORKER_TOTALS, totals)
+    sizes = [size for part in parts for size in part.labels_per_task]
+    class_totals = np.sum([part.class_totals for part in parts], axis=0)
+    summary = PackSummary(
+        n_tasks=sum(part.info["n_tasks"] for part in parts),
+        n_workers=len(plan.workers),
+        n_annotations=sum(part.info["n_annotations"] for part in parts),
+        classes=plan.classes.tolist(),
+        ordered=options["type"] == ORDERED,
+        task_type=plan.task_type,
+        worker_type=progress.coding.worker_type or TEXT,
+        n_labelled=sum(part.n_labelled for part in parts),
+        n_telling=sum(part.n_telling for part in parts),
+        n_gold=sum(part.n_gold for part in parts),
+        class_totals=class_totals.tolist(),
+        labels_per_task=[min(sizes), max(sizes)],
+        patterns=bool(progress.patterns),
+        shards=[ShardInfo(**part.info) for part in parts],
+        files={name: facts_of(folder / name) for name in (WORKERS, WORKER_TOTALS)},
+        options=options,
+        notes=notes,
+        inputs=progress.inputs,
+        wisecrowd=__version__,
+    )
+    with atomic_write(folder / SUMMARY) as file:
+        file.write(summary_text(summary))
+    os.unlink(folder / PROGRESS)
+    shutil.rmtree(progress.buckets, ignore_errors=True)
+
+
+def _notes_on_repeats(parts: list[ShardSums], options: dict[str, Any]) -> list[str]:
+    pairs, different = sum(p.n_pairs for p in parts), sum(p.n_different for p in parts)
+    dropped = sum(p.n_dropped for p in parts)
+    if options["duplicates"] == "auto" and are_many(different, pairs):
+        raise several_labels(different, pairs, "")
+    if not dropped:
+        return []
+    return [f"{dropped} annotations repeat a (task, worker) pair: the last one counts"]
+
+
+def _notes_on_absent(progress: Progress) -> list[str]:
+    count = progress.coding.n_abstentions
+    return [f"{count} abstentions count as no label"] if count else []

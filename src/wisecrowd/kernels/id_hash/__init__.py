@@ -1,0 +1,1 @@
+"""Hashes of ids, which decide the shard of a task in a pack."""

@@ -1,0 +1,321 @@
+"""Fits to packs: the same bits by files and pool, those in memory up to rounding."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.dataset as ds
+import pytest
+
+import wisecrowd as wc
+from wisecrowd.aggregation import DawidSkene
+from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.registry import get_method
+from wisecrowd.engines import files, pool
+from wisecrowd.engines.files import Job, run_block
+from wisecrowd.engines.pack_fit import fit_pack, shardable_methods
+from wisecrowd.engines.packs import Pack
+from wisecrowd.io.tables import write_table
+
+N_SHARDS = 4
+
+
+def table_of(folder):
+    """Return the answers of all parts as arrays by name, sorted by task."""
+    table = ds.dataset(folder).to_table().sort_by("task")
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def crowd_table(seed=0, n_tasks=60, n_workers=7, n_classes=3, per_task=4):
+    """Return a long table of a crowd with good and bad workers, as columns."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(n_classes, size=n_tasks)
+    task = np.repeat(np.arange(n_tasks), per_task)
+    worker = np.concatenate([rng.permutation(n_workers)[:per_task] for _ in range(n_tasks)])
+    right = rng.random(len(task)) < np.linspace(0.4, 0.95, n_workers)[worker]
+    label = np.where(right, truth[task], rng.integers(n_classes, size=len(task)))
+    return {
+        "task": np.array([f"t{i:03d}" for i in task], dtype=object),
+        "worker": np.array([f"w{j}" for j in worker], dtype=object),
+        "label": np.array(list("abc"), dtype=object)[label],
+    }
+
+
+@pytest.fixture(scope="module")
+def crowd_files(tmp_path_factory):
+    """A folder with a pack, a pack with weights and gold, and their labels in memory."""
+    folder = tmp_path_factory.mktemp("packs")
+    table = crowd_table()
+    write_table(folder / "plain.csv", table)
+    wc.pack(folder / "plain.csv", folder / "plain.pack", shards=N_SHARDS)
+    weight = np.random.default_rng(1).choice([0.5, 1.0, 2.0], size=len(table["task"]))
+    write_table(folder / "rich.csv", {**table, "weight": weight})
+    gold = {"t000": "a", "t007": "b"}
+    wc.pack(folder / "rich.csv", folder / "rich.pack", weight="weight", gold=gold, shards=N_SHARDS)
+    return folder
+
+
+def agrees(found, model, folder):
+    """Assert that a fit to a pack is that of a method in memory."""
+    table = table_of(folder)
+    order = np.argsort(model.tasks_.astype(str))
+    assert table["task"].tolist() == model.tasks_[order].tolist()
+    assert table["label"].tolist() == model.labels_[order].tolist()
+    np.testing.assert_allclose(table["confidence"], model.confidence_[order], atol=1e-9)
+    assert table["tie"].tolist() == model.ties_[order].tolist()
+    assert table["n_labels"].tolist() == model.labels_per_task_[order].tolist()
+    np.testing.assert_allclose(found.fit.worker_accuracy, model.worker_accuracy_, atol=1e-9)
+    np.testing.assert_allclose(
+        found.fit.worker_accuracy_error, model.worker_accuracy_error_, atol=1e-9
+    )
+    assert found.n_ties == model.ties_.sum()
+
+
+@pytest.mark.parametrize("name", shardable_methods())
+def test_every_shardable_method_agrees_with_memory(name, crowd_files, tmp_path):
+    method = get_method(name)()
+    params = method.get_params()
+    method.set_params(**{"n_init": 1} if "n_init" in params else {})
+    found = fit_pack(method, crowd_files / "rich.pack", tmp_path / "answers")
+    labels = wc.read(crowd_files / "rich.csv", weight="weight")
+    assert not method.__sklearn_is_fitted__()
+    agrees(found, method.fit(labels, gold={"t000": "a", "t007": "b"}), tmp_path / "answers")
+
+
+def test_without_weights_and_gold(crowd_files, tmp_path):
+    found = fit_pack(DawidSkene(), crowd_files / "plain.pack", tmp_path / "answers", soft=True)
+    model = DawidSkene().fit(wc.read(crowd_files / "plain.pack"))
+    agrees(found, model, tmp_path / "answers")
+    np.testing.assert_allclose(found.fit.confusion, model.confusion_, atol=1e-9)
+    np.testing.assert_allclose(found.fit.history, model.history_, rtol=1e-12)
+    table = table_of(tmp_path / "answers")
+    np.testing.assert_allclose(table["p_b"], model.probas_[:, 1], atol=1e-9)
+    workers = found.worker_columns()
+    assert workers["n_labels"].tolist() == model.labels_per_worker_.tolist()
+
+
+def test_blocks_and_executors_do_not_change_a_bit(crowd_files, tmp_path):
+    pack = crowd_files / "plain.pack"
+    here = fit_pack(DawidSkene(), pack, tmp_path / "files")
+    with ThreadPoolExecutor(3) as executor:
+        there = fit_pack(DawidSkene(), pack, tmp_path / "threads", executor=executor)
+    assert there.fit.history == here.fit.history
+    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    answers, others = table_of(tmp_path / "files"), table_of(tmp_path / "threads")
+    for name, values in answers.items():
+        np.testing.assert_array_equal(values, others[name])
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+def test_blocks_are_subtrees(block, crowd_files, tmp_path):
+    opened = Pack(crowd_files / "plain.pack")
+    job = Job(_Sum(), "local_step", 1.0)
+    whole = run_block(opened, 0, N_SHARDS, job)
+    one_by_one = [run_block(opened, number, 1, job)[0] for number in range(N_SHARDS)]
+    assert whole[0] != sum(one_by_one)  # the order of additions matters here
+    with ThreadPoolExecutor(1) as executor, pool.Pool(tmp_path, 1, executor, block) as run:
+        assert run(opened, job) == whole
+
+
+class _Sum(tuple):
+    """A model whose statistics depend on the order of additions."""
+
+    _fields = ()
+
+    def __new__(cls):
+        return super().__new__(cls)
+
+    def begin(self, shard):
+        return None
+
+    def local_step(self, shard, state, params):
+        return state, (params * [1.0, 1e16, -1e16, 1.0][shard.number],)
+
+
+def test_processes_give_the_same_bits_and_are_replaced(crowd_files, tmp_path, monkeypatch):
+    pack = crowd_files / "plain.pack"
+    method = DawidSkene(max_iter=3)
+    here = fit_pack(method, pack, tmp_path / "files")
+    monkeypatch.setenv("WISECROWD_TEST_DIES", str(tmp_path / "died"))
+    monkeypatch.setattr(pool, "run_task", dying_task)
+    there = fit_pack(method, pack, tmp_path / "pool", engine="pool", processes=2)
+    assert (tmp_path / "died").exists()
+    assert there.fit.history == here.fit.history
+    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+
+
+def dying_task(*task):
+    """Run a task in another process, but die in the middle of it the first time."""
+    import os
+    from pathlib import Path
+
+    from wisecrowd.engines.pool import run_task
+
+    mark = Path(os.environ["WISECROWD_TEST_DIES"])
+    if task[2] == 3 and not mark.exists():
+        mark.touch()
+        os._exit(1)
+    return run_task(*task)
+
+
+class _Breaking(ThreadPoolExecutor):
+    """An executor that breaks on every task, as if its processes died."""
+
+    def submit(self, *task):
+        from concurrent.futures import Future
+        from concurrent.futures.process import BrokenProcessPool
+
+        future = Future()
+        future.set_exception(BrokenProcessPool("died"))
+        return future
+
+
+def test_three_deaths_name_the_shard(crowd_files, tmp_path, monkeypatch):
+    monkeypatch.setattr(pool, "ProcessPoolExecutor", lambda *a, **k: _Breaking(1))
+    with pytest.raises(DataError, match=r"died 3 times on shard 0000 .* labels, .* fewer proc"):
+        fit_pack(DawidSkene(), crowd_files / "plain.pack", tmp_path / "a", engine="pool")
+    assert not (tmp_path / "a").exists()
+    with pytest.raises(DataError, match="executor broke"):
+        fit_pack(DawidSkene(), crowd_files / "plain.pack", executor=_Breaking(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "n_passes"), [("dawid-skene", 0), ("dawid-skene", 3), ("glad", 2)]
+)
+def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monkeypatch):
+    pack, output = crowd_files / "plain.pack", tmp_path / "answers"
+    method = get_method(name)(max_iter=6)
+    whole = fit_pack(method, pack, tmp_path / "whole")
+    calls = []
+
+    def interrupted(pack, number, job):
+        calls.append(number)
+        if len(calls) > N_SHARDS * n_passes + 2:
+            raise KeyboardInterrupt
+        return original(pack, number, job)
+
+    original = files.run_shard
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "run_shard", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_pack(method, pack, output)
+    assert not output.exists()
+    found = fit_pack(method, pack, output, resume=True)
+    assert found.n_resumed == n_passes
+    assert found.fit.history == whole.fit.history
+    np.testing.assert_array_equal(found.fit.worker_accuracy, whole.fit.worker_accuracy)
+    assert not (tmp_path / "answers.scratch").exists()
+    answers, others = table_of(output), table_of(tmp_path / "whole")
+    np.testing.assert_array_equal(answers["confidence"], others["confidence"])
+
+
+def test_resuming_another_fit_is_refused(crowd_files, tmp_path, monkeypatch):
+    pack, output = crowd_files / "plain.pack", tmp_path / "answers"
+    with monkeypatch.context() as patch:
+        patch.setattr(files.PackShards, "collect", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            fit_pack(DawidSkene(), pack, output)
+    with pytest.raises(DataError, match="belongs to another fit"):
+        fit_pack(DawidSkene(prior=None), pack, output, resume=True)
+    assert fit_pack(DawidSkene(prior=None), pack, output).n_resumed == 0
+
+
+def _interrupt(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_other_methods_name_those_that_can(crowd_files):
+    with pytest.raises(ParameterError, match=r"ebcc needs all labels .* dawid-skene"):
+        fit_pack(get_method("ebcc")(), crowd_files / "plain.pack")
+
+
+def test_damaged_indices_never_reach_compiled_code(crowd_files, tmp_path):
+    import shutil
+
+    from wisecrowd.engines.packed_shard import load_shard
+
+    pack = Pack(shutil.copytree(crowd_files / "plain.pack", tmp_path / "copy"))
+    number = max(range(N_SHARDS), key=lambda n: pack.summary.shards[n].n_annotations)
+    file = pack.path / "shards" / f"{number:04d}" / "cell.npy"
+    cell = np.load(file)
+    cell[-1] = 10**6
+    np.save(file, cell)
+    with pytest.raises(DataError, match=rf"cell.npy of shard {number:04d} .* damaged"):
+        load_shard(pack, number)
+    with pytest.raises(DataError, match=r"does not have its SHA-256"):
+        Pack(pack.path, verify=True)
+
+
+def test_a_sample_is_a_part_of_the_labels(crowd_files):
+    from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
+    from wisecrowd.engines.packed_shard import PackedCrowd
+
+    crowd = PackedCrowd(Pack(crowd_files / "rich.pack"), AnswerParts(PartPlan()))
+    some, every = crowd.sample(50), crowd.sample(10**6)
+    assert 50 <= some.n_annotations < 60
+    assert every.n_annotations == crowd.n_annotations
+    assert every.weight is not None
+    whole = wc.read(crowd_files / "rich.pack")
+    assert every.labels_per_worker.tolist() == whole.labels_per_worker.tolist()
+    assert replace(every, weight=None).class_totals.sum() == whole.n_annotations
+
+
+# --------------------------------------------------------------------------------------- patterns
+
+
+@pytest.fixture(scope="module")
+def judges(tmp_path_factory):
+    """Three judges who label everything: packs with and without patterns."""
+    folder = tmp_path_factory.mktemp("judges")
+    rng = np.random.default_rng(3)
+    truth = rng.integers(3, size=1500)
+    right = rng.random((1500, 3)) < [0.9, 0.8, 0.6]
+    label = np.where(right, truth[:, None], rng.integers(3, size=(1500, 3))).ravel()
+    table = {
+        "task": np.repeat(np.arange(1500), 3),
+        "worker": np.tile(["gpt", "judge", "llm"], 1500).astype(object),
+        "label": np.array(list("abc"), dtype=object)[label],
+    }
+    write_table(folder / "all.parquet", table)
+    wc.pack(folder / "all.parquet", folder / "rows.pack", shards=2, patterns="always")
+    wc.pack(folder / "all.parquet", folder / "tasks.pack", shards=2, patterns="never")
+    return folder
+
+
+PATTERNED = [name for name in shardable_methods() if name != "glad"]
+
+
+@pytest.mark.parametrize("name", PATTERNED)
+def test_rows_of_equal_tasks_are_exact(name, judges, tmp_path):
+    method = get_method(name)()
+    changed = {"n_init": 1, "max_iter": 12}
+    method.set_params(**{k: v for k, v in changed.items() if k in method.get_params()})
+    rows = fit_pack(method, judges / "rows.pack", tmp_path / "rows")
+    tasks = fit_pack(method, judges / "tasks.pack", tmp_path / "tasks")
+    assert sum(shard.n_rows for shard in rows.pack.summary.shards) <= 2 * 27
+    np.testing.assert_allclose(rows.fit.history, tasks.fit.history, rtol=1e-12)
+    np.testing.assert_allclose(rows.fit.worker_accuracy, tasks.fit.worker_accuracy, rtol=1e-11)
+    np.testing.assert_allclose(
+        rows.fit.worker_accuracy_error, tasks.fit.worker_accuracy_error, rtol=1e-9
+    )
+    assert rows.n_ties == tasks.n_ties
+    one, other = table_of(tmp_path / "rows"), table_of(tmp_path / "tasks")
+    assert one["task"].tolist() == other["task"].tolist()
+    assert one["label"].tolist() == other["label"].tolist()
+    np.testing.assert_allclose(one["confidence"], other["confidence"], rtol=1e-11)
+
+
+def test_patterns_are_found_automatically(judges, tmp_path):
+    packed = wc.pack(judges / "all.parquet", tmp_path / "auto.pack", shards=1)
+    assert packed.summary.patterns
+    assert packed.summary.shards[0].n_rows == 27
+    labels, plain = wc.read(packed.path), wc.read(judges / "all.parquet")
+    np.testing.assert_array_equal(labels.label, plain.label)
+    np.testing.assert_array_equal(labels.worker, plain.worker)
+
+
+def test_glad_needs_single_tasks(judges):
+    with pytest.raises(ParameterError, match=r"glad .* --patterns never|patterns='never'"):
+        fit_pack(get_method("glad")(), judges / "rows.pack")
