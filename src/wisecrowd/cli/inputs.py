@@ -246,9 +246,8 @@ def read_answers(file: KnownFile, data: Annotations, notes: Notes) -> Any:
         return true_boxes_of(file.path, data, notes)
     if isinstance(data, CrowdLabels):
         return read_truth(file, data.tasks, notes)
-    known = dict(zip(*file.pairs(notes, kind_of(data).name), strict=True))
+    known = dict(zip(*file.about(data).pairs(notes, kind_of(data).name), strict=True))
     return scorer_of(data).match(known, data)
-    return scorer_of(data).match(dict(zip(*file.about(data).pairs(notes), strict=True)), data)
 
 
 def read_result(path: str, task: str | None, label: str | None, notes: Notes) -> Result:

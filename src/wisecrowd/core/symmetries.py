@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.masks import CrowdMasks
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
@@ -188,6 +189,17 @@ def _moved_masks(
     return np.concatenate(found), np.cumsum([0, *map(len, found)])
 
 
+def _move_masks(data: CrowdMasks, move: Callable[[Any], Any]) -> CrowdMasks:
+    sizes = data.height[data.task], data.width[data.task]
+    mask, pointer = _moved_masks(data.mask, data.pointer, *sizes, move)
+    size = np.array([move(np.empty((h, w))).shape for h, w in
+                     zip(data.height.tolist(), data.width.tolist(), strict=True)])  # fmt: skip
+    return replace(
+        data, mask=mask.astype(np.int32), pointer=pointer,
+        task_columns={HEIGHT: size[:, 0].copy(), WIDTH: size[:, 1].copy()},
+    )  # fmt: skip
+
+
 def _images_moved(learned: Mapping[str, Any], move: Callable[[Any], Any]) -> dict[str, Any]:
     pointer = np.append(0, np.cumsum(learned["n_runs_"]))
     sizes = learned["height_"], learned["width_"]
@@ -199,7 +211,7 @@ def _images_moved(learned: Mapping[str, Any], move: Callable[[Any], Any]) -> dic
 def _image_symmetry(name: str, move: Callable[[Any], Any]) -> Symmetry:
     return Symmetry(
         name=name,
-        change=lambda data: _move_images(data, move),
+        change=lambda data: _move_masks(data, move),
         expected=lambda learned: _images_moved(learned, move),
     )
 
