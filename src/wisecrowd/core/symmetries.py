@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.masks import CrowdMasks
+from wisecrowd.core.masks import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.rankings import CrowdRankings
