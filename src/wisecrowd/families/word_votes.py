@@ -27,6 +27,7 @@ TIE = 1e-9  # votes closer than this share of all votes are equal
 DECIMALS = 9  # of distances that are compared
 CELLS = 4  # cells of a table of edit costs that take the time of one annotation
 NOTHING = -1  # the choice of no word in a slot
+MOST_COUNTED = 3.0  # typical answers that one answer counts for in probabilities
 
 
 class Choice(NamedTuple):
@@ -34,14 +35,15 @@ class Choice(NamedTuple):
 
     Attributes
     ----------
-    word : (n_slots,) int64
-        Code of the word in each slot, or NOTHING.
+    entry, word : (n_slots,) int64
+        Entry and code of the word in each slot, or NOTHING.
     vote : (n_slots,) float64
         Votes for it.
     squares : (n_slots,) float64
         Sum of the squared votes for all words of the slot and for nothing.
     """
 
+    entry: Ints
     word: Ints
     vote: Floats
     squares: Floats
@@ -164,7 +166,7 @@ class WordVotes:
         own = none.copy()
         own[some] = vote[entry[some]]
         squares = np.bincount(self.entry_slot, vote**2, len(entry)) + none**2
-        return Choice(word, own, squares)
+        return Choice(entry, word, own, squares)
 
     def elected(self, weight: Floats) -> Choice:
         """Return the words with the most votes; ties go to a word, the longest, the first."""
@@ -229,11 +231,14 @@ class WordVotes:
             Weight of a typical answer.
         doubt : float
             The odds :math:`\kappa` against a single typical answer. With :math:`v_c` the votes for
-            word :math:`c` in typical answers, a word is right with probability
-            :math:`v_c^2 / (\sum_d v_d^2 + \kappa)`.
+            word :math:`c` in typical answers, at most three for each answer, a word is right with
+            probability :math:`v_c^2 / (\sum_d v_d^2 + \kappa)`.
         """
         scale = unit**2 * doubt
-        probability = choice.vote**2 / np.maximum(choice.squares + scale, 1e-300)
+        weight = np.minimum(weight, MOST_COUNTED * unit * self.data.weights)
+        vote, none = self.votes(weight)
+        chosen = self._choice(choice.entry, vote, none)
+        probability = chosen.vote**2 / np.maximum(chosen.squares + scale, 1e-300)
         kept = choice.word != NOTHING
         n_words = np.bincount(self.slot_task[kept], minlength=self.data.n_tasks)
         n_slots = np.bincount(self.slot_task, minlength=self.data.n_tasks)

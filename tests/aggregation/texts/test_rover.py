@@ -113,6 +113,20 @@ def test_weights_listen_to_the_good_workers():
     assert weighted.worker_weight_[:2].min() > 2 * weighted.worker_weight_[2:].max()
 
 
+def test_three_excellent_workers_in_a_poor_crowd_are_not_certain():
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(30):
+        for j in range(9):
+            text = (
+                f"the words of text {i}" if j < 3 else " ".join(map(str, rng.integers(0, 999, 5)))
+            )
+            rows.append((i, j, text))
+    fitted = Rover().fit(tuple(map(list, zip(*rows, strict=True))))
+    assert fitted.texts_.tolist() == [f"the words of text {i}" for i in range(30)]
+    assert fitted.word_confidence_.max() < 0.9995
+
+
 def test_bad_parameters():
     for options in ({"rounds": -1}, {"pseudo_words": 0}, {"unit": "line"}, {"normalise": 3}):
         with pytest.raises(ParameterError):

@@ -68,10 +68,10 @@ class Rover(TextMethod):
     alphabet. Tasks of more than ten workers compare each of them with the text of all.
 
     The probability of a word is :math:`v^2 / (\sum v^2 + \kappa)` with the votes :math:`v` for each
-    word of the slot, in typical answers, and :math:`\kappa = \bar\varepsilon / (1 -
-    \bar\varepsilon)`, at least 0.05. It grows more slowly than with independent errors, because
-    hard words are hard for everybody. ``python -m benchmarks.run texts`` prints what is claimed and
-    what is right.
+    word of the slot, in typical answers, at most three for each answer. Here :math:`\kappa =
+    \bar\varepsilon / (1 - \bar\varepsilon)`, at least 0.05. It grows more slowly than with
+    independent errors, because hard words are hard for everybody. ``python -m benchmarks.run
+    texts`` prints what is claimed and what is right.
 
     References
     ----------
