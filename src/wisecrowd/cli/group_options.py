@@ -132,8 +132,8 @@ def group_scores(
     found = {}
     for name, column in columns.items():
         groups = as_groups(column, name)
-        texts = [np.array([str(one) for one in values], object) for values in (truth, said)]
-        found[name] = by_group(*texts, groups, positive=positive)
+        true, given = (np.array([str(one) for one in each], object) for each in (truth, said))
+        found[name] = by_group(true, given, groups, positive=positive)
         for note in found[name].notes:
             notes(f"{name}: {note[0].lower()}{note[1:]}")
     return found
