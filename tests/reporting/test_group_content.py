@@ -10,11 +10,12 @@ import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.fairness import by_group, with_task_attributes
+from wisecrowd.fairness import by_group, with_task_attributes, with_worker_attributes
 from wisecrowd.reporting.group_content import RATES, groups_of_tasks, tasks_behind
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.study import study_crowd
 from wisecrowd.reporting.summary import summary_of
+from wisecrowd.reporting.worker_group_content import groups_of_workers
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -137,3 +138,39 @@ def test_numbers_have_no_groups():
     data = CrowdNumbers.from_arrays(["t"], ["w"], [1.5])
     with pytest.raises(ParameterError, match="no audit part 'group-gaps'"):
         study_answers(data, options={"group-gaps": {}})
+
+
+@pytest.fixture(scope="module")
+def attributed():
+    """Twelve careful workers, twelve who label Rome yes, and two of a third team."""
+    rng = np.random.default_rng(1)
+    city, truth = rng.integers(2, size=(2, 80))
+    task, worker = np.divmod(np.arange(80 * 26), 26)
+    p = np.where(truth[task] == 1, 0.9, 0.1)
+    p = np.where((worker >= 12) & (worker < 24) & (city[task] == 1), 0.8, p)
+    label = (rng.random(len(task)) < p).astype(int)
+    labels = CrowdLabels.from_arrays(task, worker, label)
+    names = np.array(["Oslo", "Rome"])[city].tolist()
+    labels = with_task_attributes(labels, {"task": range(80), "city": names})
+    teams = {"worker": range(26), "team": ["a"] * 12 + ["b"] * 12 + ["c"] * 2, "one": ["x"] * 26}
+    labels = with_worker_attributes(labels, teams)
+    return study_crowd(labels, method="majority-vote", truth=dict(enumerate(truth.tolist())))
+
+
+def test_groups_of_workers(attributed):
+    found = groups_of_workers(attributed)
+    team, one = found["attributes"]
+    a, b, c = team["rows"]
+    labels, known = attributed.labels, attributed.known
+    mine = labels.worker < 12
+    accuracy = np.mean(labels.label[mine] == known[labels.task[mine]])
+    assert a["cells"][0]["value"] == pytest.approx(accuracy, abs=1e-3)
+    assert found["gaps"] == [{"attribute": "city", "high": "Rome", "low": "Oslo"}]
+    assert b["cells"][1]["low"] > a["cells"][1]["high"]
+    assert b["cells"][1]["low"] < b["cells"][1]["value"] < b["cells"][1]["high"]
+    assert (c["n_workers"], c["cells"]) == (None, None)
+    assert "one group only" in one["reason"]
+    page = render(summary_of(attributed))
+    section = re.search(r'<section id="worker_groups".*?</section>', page, re.DOTALL).group()
+    assert "12, too few" in section
+    assert "one group only" in section

@@ -54,6 +54,7 @@ CLASSES = ReportPlan(
         "tasks": f"{_SAME}.tasks:tasks",
         "classes": f"{_SAME}.tasks:confused_classes",
         "groups": f"{_SAME}.group_content:groups_of_tasks",
+        "worker_groups": f"{_SAME}.worker_group_content:groups_of_workers",
         "network": f"{_SAME}.network:network",
         "methods": f"{_SAME}.method_comparison:methods_compared",
         "calibration": f"{_SAME}.method_comparison:calibration",
@@ -65,7 +66,7 @@ CLASSES = ReportPlan(
     calls=f"{_SAME}.verdict:CALLS",
     worker_findings=f"{_SAME}.verdict:WORKER_FINDINGS",
     methods=("majority-vote", "wawa", "one-coin", "dawid-skene", "glad"),
-    optional=("groups",),
+    optional=("groups", "worker_groups"),
 )
 ORDERED = ReportPlan(
     study=f"{_SAME}.study:study_crowd",

@@ -101,6 +101,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "tasks": ("Tasks people disagree about", _tasks),
     "classes": ("Confused classes", _nothing),
     "groups": ("Groups of tasks", _nothing),
+    "worker_groups": ("Groups of workers", _nothing),
     "network": ("Agreement network and suspected collusion", _network),
     "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),
