@@ -87,6 +87,7 @@ bench: $(BENCH_VENV)/.installed-bench ## measure speed and accuracy, beside crow
 replays: $(BENCH_VENV)/.installed-bench ## run the papers' experiments again (replays/README.md)
 	$(BENCH_VENV)/bin/python -m replays.feature_free all
 	$(BENCH_VENV)/bin/python -m replays.tutorial all
+	$(BENCH_VENV)/bin/python -m replays.fairness all
 	$(BENCH_VENV)/bin/python -m replays.likelihood_family all
 	$(BENCH_VENV)/bin/python -m replays.with_features all
 

@@ -1,4 +1,4 @@
-"""Tables of the tutorial that need no network: spammers, dependent annotators, fairness.
+"""Tables of the tutorial that need no network: spammers and dependent annotators.
 
 The tutorial names data sets and results, not the trained annotators nor how they were grouped. Here
 annotators on Shuttle and CoverType are small classifiers of three and four kinds, the number of
@@ -8,7 +8,6 @@ groups that the tutorial gives; members of a kind learn from halves of the same 
 from __future__ import annotations
 
 import argparse
-import csv
 import time
 from itertools import product
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from benchmarks.accuracy.dependence import codes_of, right
 
 import wisecrowd as wc
-from replays.material import Job, Scores, add, crowd_set, folder, quiet, report
+from replays.material import Job, Scores, add, folder, quiet, report
 from wisecrowd.audit import prune
 from wisecrowd.families.worker_groups import groups_of
 
@@ -145,51 +144,9 @@ def bluebird(job: Job) -> None:
     report("tutorial bluebird: groups", scores)
 
 
-# -------------------------------------------------------------------------------------- fairness
-
-
-def fairness(job: Job) -> None:
-    """Classifiers of recidivism on single labels and on aggregated ones: accuracy and parity."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    X, labels, truth, X_test, z_test = crowd_set("compas_dressel_race")
-    with (folder("compas_dressel_race") / "task_attributes_test.csv").open(newline="") as file:
-        race = np.array([row["race"] for row in csv.DictReader(file)])
-    black, white = race == "2", race == "1"
-    aggregated = {
-        name: quiet(method, *data).labels_
-        for name, method, data in (
-            ("majority vote", wc.aggregation.MajorityVote(), (labels,)),
-            ("Dawid-Skene", wc.aggregation.DawidSkene(), (labels,)),
-            ("learning from crowds", wc.learning.Raykar(), (X, labels)),
-        )
-    }
-    scores: Scores = {}
-    for seed in job.seeds:
-        rng = np.random.default_rng(seed)
-        first = np.full(len(X), -1)
-        order = rng.permutation(labels.n_annotations)
-        first[labels.task[order]] = labels.classes[labels.label[order]]
-        targets = {"truth": truth, "one random label": first, **aggregated}
-        for target, given in targets.items():
-            for name, model in (
-                ("forest", RandomForestClassifier(100, random_state=seed)),
-                ("logistic", make_pipeline(StandardScaler(), LogisticRegression())),
-            ):
-                said = model.fit(X, given).predict(X_test)
-                add(scores, target, f"{name}, accuracy", np.mean(said == z_test))
-                gap = np.mean(said[black]) - np.mean(said[white])
-                add(scores, target, f"{name}, parity (black - white)", gap)
-    report("tutorial fairness: recidivism, 6214 test defendants", scores)
-
-
 EXPERIMENTS = {
     "spammers": (spammers, 1),
     "bluebird": (bluebird, 1),
-    "fairness": (fairness, 5),
     "classifiers": (classifiers, 3),
 }
 

@@ -27,15 +27,15 @@ def crowd_with_groups(seed=0, biased=(), n_tasks=400, n_workers=12, base=(0.5, 0
 def test_workers_who_judge_groups_differently_are_found():
     labels, _ = crowd_with_groups(biased=(3, 7))
     found = find_group_gaps(labels)
-    finding = next(one for one in found.findings() if one.id == "biased-workers")
-    assert finding.affected == ("3", "7")
+    finding = next(one for one in found.findings() if one.id == "group-bias")
+    assert finding.affected == (3, 7)
     assert found.workers["group"][found.workers["worker"] == 3].tolist() == ["Rome"]
 
 
 def test_clean_crowds_are_left_alone():
     for seed in range(5):
         labels, _ = crowd_with_groups(seed)
-        assert not [one for one in find_group_gaps(labels).findings() if one.id == "biased-workers"]
+        assert not [one for one in find_group_gaps(labels).findings() if one.id == "group-bias"]
 
 
 def test_a_gap_without_gold_is_no_accusation():

@@ -62,6 +62,20 @@ def test_audit_names_the_gap(cli, folder):
     assert "group-gap" in found
 
 
+def test_report_shows_the_groups(cli, folder):
+    page = folder / "report.html"
+    command = ["report", folder / "answers.csv", "-m", "majority-vote", *groups(folder), "-o", page]
+    code, out, _ = cli(*command, "--positive", "no", "--json")
+    assert code == 0
+    found = json.loads(out)["groups"]
+    assert found["positive"] == "no"
+    assert [row["group"] for row in found["attributes"][0]["rows"]] == ["Oslo", "Rome"]
+    assert '<h2 id="groups-title">Groups of tasks</h2>' in page.read_text()
+    code, _, said = cli(*command, "--positive", "maybe")
+    assert code != 0
+    assert "'maybe' is not among the classes" in said
+
+
 def test_a_method_may_name_an_attribute(cli, folder):
     command = ["aggregate", folder / "answers.csv", "-m", "group-confusion", *groups(folder)]
     code, out, _ = cli(*command, "-p", "task_group=city", "-p", "group_strength=5", "--json")

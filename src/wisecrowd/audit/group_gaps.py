@@ -15,12 +15,14 @@ from wisecrowd.core.attributes import Groups, task_groups
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.gold import as_gold
+from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
-from wisecrowd.metrics.fairness import GroupMetrics, by_group
+from wisecrowd.metrics.fairness import LEAST_TASKS, GroupMetrics, by_group
 
 Floats = NDArray[np.float64]
 
@@ -97,10 +99,8 @@ class GroupGaps(Part):
         parity, low, high = metrics.differences["demographic_parity_difference"]
         if not low > 0.02:  # also if undefined
             return None
-        rates = metrics.rates["selection_rate"]
-        shown = ", ".join(
-            f"{name} {rate:.2f}" for name, rate in zip(metrics.groups, rates, strict=True)
-        )
+        rates = zip(metrics.groups, metrics.rates["selection_rate"], metrics.n_tasks, strict=True)
+        shown = ", ".join(f"{name} {rate:.2f}" for name, rate, n in rates if n >= LEAST_TASKS)
         said = (
             f"{self.positive!r} is given to groups of {attribute} at different rates: {shown}; the "
             f"largest difference is {parity:.2f} (95% interval {low:.2f} to {high:.2f})."
@@ -119,28 +119,29 @@ class GroupGaps(Part):
                 f"and the true rates by {metrics.differences['base_rate_difference'][0]:.2f}."
             )
             severity = "high" if odds_low > HIGH else "medium" if odds_low > MEDIUM else "low"
-            remedy = (
-                "See whom the gap harms, and weigh decisions with bounded gaps: "
-                "wisecrowd.fairness.decide."
-            )
+            decide = for_reader("wisecrowd.fairness.decide", "aggregate --fair")
+            remedy = f"See whom the gap harms, and weigh decisions with bounded gaps: {decide}."
         return Finding("group-gap", severity, parity, (), said, remedy)
 
+    @property
+    def marked(self) -> NDArray[np.bool_]:
+        """(n_rows,): whether a row of ``workers`` is a finding."""
+        q_value, bias = (np.asarray(self.workers[name], float) for name in ("q_value", "bias"))
+        return np.asarray((q_value < self.rate) & (np.abs(bias) >= SMALL_GAP))
+
     def _of_workers(self) -> list[Finding]:
-        table = self.workers
-        if not len(table.get("worker", ())):
-            return []
-        marked = (np.asarray(table["q_value"], float) < self.rate) & (
-            np.abs(np.asarray(table["bias"], float)) >= SMALL_GAP
-        )
+        marked = self.marked
         if not marked.any():
             return []
-        ids = np.unique(np.asarray(table["worker"], object)[marked].astype(str))
-        worst = float(np.abs(np.asarray(table["bias"], float)[marked]).max())
-        n = len(np.unique(np.asarray(table["worker"], object).astype(str)))
+        ids = list(dict.fromkeys(self.workers["worker"][marked].tolist()))
+        worst = float(np.abs(self.workers["bias"][marked].astype(float)).max())
+        n = len(set(self.workers["worker"].tolist()))
+        named = np.empty(len(ids), dtype=object)
+        named[:] = ids
         return [
             Finding(
-                "biased-workers", "medium", worst, tuple(ids.tolist()),
-                f"{len(ids)} of {n} workers ({describe_ids(ids.astype(object))}) judge one group "
+                "group-bias", "medium", worst, tuple(ids),
+                f"{len(ids)} of {n} workers ({describe_ids(named)}) judge one group "
                 f"of tasks by another measure than the rest of the crowd does, by up to "
                 f"{worst:.2f}.",
                 "Fit group-confusion, which allows for it, or review their labels of these groups.",
@@ -155,6 +156,7 @@ def find_group_gaps(
     positive: Any = None,
     gold: Any = None,
     fit: Any = None,
+    source: Any = None,
     rate: float = 0.01,
 ) -> GroupGaps:
     r"""Measure gaps between groups of tasks, and find workers who judge groups differently.
@@ -173,7 +175,10 @@ def find_group_gaps(
     positive : class, optional
         The class that is given or refused; by default the last one.
     gold : mapping of task to class, optional
-    fit : fitted method with a label law, optional
+    fit : fitted method, optional
+        Its labels are compared; by default those of ``source``.
+    source : fitted method with a label law, optional
+        Workers are compared by it if ``fit`` has no label law.
     rate : float
         False discovery rate among workers.
     """
@@ -185,7 +190,8 @@ def find_group_gaps(
     if known.n_classes < 2:
         raise NotApplicable("There is one class only, so that groups cannot differ.")
     chosen = known.n_classes - 1 if positive is None else _place(positive, known)
-    model = fit_with_law(known, fit)
+    model = fit_with_law(known, fit, source)
+    said = lookup((model if fit is None else fit).labels_, known.classes)
     truth = as_gold(gold, known)
     rest = _unexplained(known, model, chosen)
     metrics, with_truth, rows = {}, {}, []
@@ -196,7 +202,7 @@ def find_group_gaps(
             if attributes is not None:
                 raise
             raise NotApplicable(str(error)) from None
-        metrics[attribute], with_truth[attribute] = _metrics(known, model, groups, truth, chosen)
+        metrics[attribute], with_truth[attribute] = _metrics(known, said, groups, truth, chosen)
         rows += _biases(known, groups, rest, attribute)
     columns = ("attribute", "worker", "group", "bias", "standard_error", "p_value")
     table = {
@@ -205,7 +211,18 @@ def find_group_gaps(
     }
     p = np.array([row[-1] for row in rows], dtype=np.float64)
     table["q_value"] = benjamini_hochberg(p) if len(p) else p
-    return GroupGaps(metrics, with_truth, known.classes[chosen], table, rate)
+    given = known.classes[chosen : chosen + 1].tolist()[0]
+    return GroupGaps(metrics, with_truth, given, table, rate)
+
+
+def check_group_options(
+    labels: CrowdLabels, attributes: Sequence[str] | None = None, positive: Any = None
+) -> None:
+    """Refuse attributes and a positive class that the labels do not have."""
+    for name in attributes or ():
+        task_groups(labels, name)
+    if positive is not None:
+        _place(positive, labels)
 
 
 def _named(labels: CrowdLabels, attributes: Sequence[str] | None) -> list[str]:
@@ -227,11 +244,10 @@ def _place(positive: Any, labels: CrowdLabels) -> int:
 
 
 def _metrics(
-    labels: CrowdLabels, model: Any, groups: Groups, truth: Any, chosen: int
+    labels: CrowdLabels, said: NDArray[Any], groups: Groups, truth: Any, chosen: int
 ) -> tuple[GroupMetrics, bool]:
     """Return the metrics against gold if every group has enough of it, else of all tasks."""
     labelled = labels.labels_per_task > 0
-    said = np.asarray(model.probas_).argmax(axis=1)
     if truth is not None:
         kept = (truth >= 0) & labelled
         counts = np.bincount(groups.code[kept & (groups.code >= 0)], minlength=len(groups.names))
@@ -276,5 +292,6 @@ def _biases(
         # The largest of several differences: Bonferroni over the pairs of groups.
         pairs = len(usable) * (len(usable) - 1) / 2
         p = min(1.0, pairs * 2 * float(ndtr(-bias / error)))
-        rows.append((attribute, labels.workers[j], groups.names[high], bias, error, p))
+        name = labels.workers[j : j + 1].tolist()[0]
+        rows.append((attribute, name, groups.names[high], bias, error, p))
     return rows

@@ -172,7 +172,7 @@ class FairOptions(GroupOptions):
         if name != "demographic-parity" or not 0 <= bound <= 1:
             raise ParameterError(
                 f"--fair is {self.fair!r}; give demographic-parity=EPSILON with a number from 0 "
-                "to 1. Bounds on errors need truth: wisecrowd.fairness.decide."
+                "to 1. Bounds on errors need true classes, and Python."
             )
         return bound
 

@@ -94,6 +94,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
                 method=model,
                 truth=None if truth is None else _known(truth, labels, notes),
                 gold=read_gold(gold, notes),
+                options=asked.groups.part_options(),
                 title=asked.title,
                 random_state=seed or 0,
                 files=files,

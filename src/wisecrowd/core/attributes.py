@@ -178,7 +178,7 @@ def as_groups(values: Any, what: str = "attribute") -> Groups:
     if len(names) > min(MOST_GROUPS, max(2, len(texts) // 2)):
         raise DataError(
             f"The {what} has {len(names)} groups ({describe_ids(np.array(names, object))}) for "
-            f"{len(texts)} tasks; give one with few groups, such as ranges of a number."
+            f"{len(texts)} values; give one with few groups, such as ranges of a number."
         )
     code = {name: number for number, name in enumerate(names)}
     codes = [-1 if text is None else code[text] for text in texts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +61,7 @@ def study_answers(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     random_state: int = 0,
 ) -> AnswerStudy:
     """Fit and audit numbers, pairs or sequences for a report.
@@ -73,6 +75,7 @@ def study_answers(
         A fit of these data, reported instead of ``method``.
     gold, truth
         Known answers: the fit uses gold; truth is used only to score it.
+    options : mapping of part of the audit to keywords, optional
     random_state : int
     """
     if fit is not None and gold is not None:
@@ -80,6 +83,8 @@ def study_answers(
             "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
     kind = kind_of(data)
+    parts = plan_of(data).parts
+    check_parts(options, parts)
     known = truth if truth is not None else gold
     known_from = "truth" if truth is not None else "gold" if gold is not None else None
     scorer = scorer_of(data)
@@ -90,9 +95,8 @@ def study_answers(
         blind = _checked(fit, data) if fit is not None else _unfitted(method, kind).fit(data)
         reported = blind if gold is None else _unfitted(method, kind).fit(data, gold=gold)
         found = run_parts(
-            data, check_parts(None, plan_of(data).parts), shared, {},
-            skip_on=(NotApplicable, WisecrowdError),
-        )  # fmt: skip
+            data, parts, shared, options or {}, skip_on=(NotApplicable, WisecrowdError)
+        )
     measured = None if matched is None else scorer.score(blind, matched)
     return AnswerStudy(
         data, reported, kebab_case(type(reported).__name__), found, shared.made("view"), measured,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
@@ -102,6 +102,7 @@ def report(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     title: str | None = None,
     random_state: int = 0,
     files: Sequence[str] = (),
@@ -113,7 +114,8 @@ def report(
 
     The report is one HTML file that needs no network. It shows the accuracy of the labels, next
     steps, workers, hard tasks, confused classes, suspected collusion, a comparison of methods,
-    calibration, the value of more labels, and how to reproduce it. Needs the extra ``report``.
+    calibration, the value of more labels, and how to reproduce it; groups of tasks if these have
+    attributes. Needs the extra ``report``.
 
     Parameters
     ----------
@@ -128,6 +130,9 @@ def report(
         Known classes, which the fit uses; its accuracy without them is shown too.
     truth : as gold
         Known classes that are used only to score the fit.
+    options : mapping of part of the audit to keywords, optional
+        For instance ``{"group-gaps": {"positive": "yes"}}``, the class whose rates by group of
+        tasks the page shows if the tasks have attributes.
     title : str, optional
     random_state : int
     files, reading : sequences of str
@@ -148,8 +153,9 @@ def report(
     (Report(60 tasks, 6 workers), True)
     """
     study = study_of(
-        labels, method=method, fit=fit, gold=gold, truth=truth, random_state=random_state
-    )
+        labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
+        random_state=random_state,
+    )  # fmt: skip
     withheld = Withheld.below(study.labels, withhold_below) if withhold_below else None
     described = manifest or Manifest.describe(
         method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state

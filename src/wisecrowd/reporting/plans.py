@@ -20,7 +20,7 @@ class ReportPlan:
 
     Attributes
     ----------
-    study : function of (data, method, fit, gold, truth, random_state)
+    study : function of (data, method, fit, gold, truth, options, random_state)
         Fits and audits the data.
     content : mapping of name to function of study
         Parts of the summary, in order, between the next steps and the way to reproduce them.
@@ -31,6 +31,8 @@ class ReportPlan:
         Findings whose affected ids are workers.
     methods : tuple of str
         Methods that the report compares.
+    optional : tuple of str
+        Parts of the content that are left out, with their sections, if they are None.
     """
 
     study: str
@@ -40,6 +42,7 @@ class ReportPlan:
     calls: str
     worker_findings: str
     methods: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
 
 _SAME = "wisecrowd.reporting"
@@ -50,6 +53,8 @@ CLASSES = ReportPlan(
         "workers": f"{_SAME}.workers:workers",
         "tasks": f"{_SAME}.tasks:tasks",
         "classes": f"{_SAME}.tasks:confused_classes",
+        "groups": f"{_SAME}.group_content:groups_of_tasks",
+        "worker_groups": f"{_SAME}.worker_group_content:groups_of_workers",
         "network": f"{_SAME}.network:network",
         "methods": f"{_SAME}.method_comparison:methods_compared",
         "calibration": f"{_SAME}.method_comparison:calibration",
@@ -61,6 +66,7 @@ CLASSES = ReportPlan(
     calls=f"{_SAME}.verdict:CALLS",
     worker_findings=f"{_SAME}.verdict:WORKER_FINDINGS",
     methods=("majority-vote", "wawa", "one-coin", "dawid-skene", "glad"),
+    optional=("groups", "worker_groups"),
 )
 ORDERED = ReportPlan(
     study=f"{_SAME}.study:study_crowd",
@@ -75,6 +81,7 @@ ORDERED = ReportPlan(
     calls=f"{_SAME}.kind_commands:ORDERED_CALLS",
     worker_findings=f"{_SAME}.kind_commands:ORDERED_WORKER_FINDINGS",
     methods=("majority-vote", "dawid-skene", "thresholds", "ordinal-latent"),
+    optional=CLASSES.optional,
 )  # fmt: skip
 NUMBERS = ReportPlan(
     study=f"{_SAME}.answer_study:study_answers",

@@ -31,11 +31,12 @@ class Section:
 
 
 def sections_of(summary: Summary) -> list[Section]:
-    """Return the sections of a page; a section without data states that."""
+    """Return the sections of a page: those in the summary; a section without data states that."""
     table = load(plan_of_kind(summary.get("kind", LABELS)).sections)
     return [
         Section(name, title, {"d": summary[name], **build(summary)}, *template)
         for name, (title, build, *template) in table.items()
+        if name in summary
     ]
 
 
@@ -99,6 +100,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "workers": ("Workers", _workers),
     "tasks": ("Tasks people disagree about", _tasks),
     "classes": ("Confused classes", _nothing),
+    "groups": ("Groups of tasks", _nothing),
+    "worker_groups": ("Groups of workers", _nothing),
     "network": ("Agreement network and suspected collusion", _network),
     "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.crowd_audit import Audit, Shared, run_parts
+from wisecrowd.audit.crowd_audit import Audit, Shared, check_parts, run_parts
 from wisecrowd.audit.default_fit import fit_with_law
+from wisecrowd.audit.group_gaps import check_group_options
 from wisecrowd.audit.part import NotApplicable
 from wisecrowd.audit.plans import plan_of
 from wisecrowd.core.aggregator import Aggregator
@@ -150,6 +151,7 @@ def study_crowd(
     fit: Any = None,
     gold: Any = None,
     truth: Any = None,
+    options: Options | None = None,
     random_state: int = 0,
 ) -> Study:
     """Fit and audit a crowd for a report.
@@ -163,6 +165,7 @@ def study_crowd(
         A fit of these labels, reported instead of ``method``.
     gold, truth
         Known classes: the fit uses gold; truth is used only to score it.
+    options : mapping of part of the audit to keywords, optional
     random_state : int
     """
     if fit is not None and gold is not None:
@@ -170,6 +173,9 @@ def study_crowd(
             "gold cannot be used with fit; give truth to score it, or method instead of fit."
         )
     crowd = as_crowd_labels(labels)
+    asked = options or {}
+    check_parts(asked, plan_of(crowd).parts)
+    check_group_options(crowd, **asked.get("group-gaps", {}))
     method = kind_of(crowd).default_method if method is None else method
     gold_codes = as_gold(gold, crowd)
     known = None if truth is None else as_truth(truth, crowd)
@@ -184,7 +190,7 @@ def study_crowd(
         else:
             reported = blind = _checked(fit, crowd)
         name = kebab_case(type(reported).__name__)
-        effort = audit_options(crowd)
+        effort = _merged(audit_options(crowd), asked)
         shared = _shared_fit(blind, crowd)
         made = (blind, shared) if fit is None else (shared,) if shared is not blind else ()
         members = tuple(member for one in made for member in _members(one))
@@ -257,12 +263,17 @@ def _audit(blind: Any, shared: Shared, labels: CrowdLabels, options: Options) ->
     """Run every part of the audit; a failing part does not prevent the others."""
     parts = plan_of(labels).parts
     reasons = {name: _reason_to_skip(name, labels, blind) for name in parts}
-    # The accuracy is that of the reported labels, for every method.
-    own = {**options, "accuracy": {**options.get("accuracy", {}), "fit": blind}}
+    # Accuracy and groups are those of the reported labels, for every method.
+    own = _merged(options, {name: {"fit": blind} for name in ("accuracy", "group-gaps")})
     chosen = {name: part for name, part in parts.items() if reasons[name] is None}
     found = run_parts(labels, chosen, shared, own, skip_on=(NotApplicable, WisecrowdError))
     skipped = {name: found.skipped.get(name, reasons[name]) for name in parts}
     return replace(found, skipped={name: why for name, why in skipped.items() if why})
+
+
+def _merged(first: Options, second: Options) -> Options:
+    """Return the keywords of both for each part; those of the second take precedence."""
+    return {name: {**first.get(name, {}), **second.get(name, {})} for name in {**first, **second}}
 
 
 def _reason_to_skip(name: str, labels: CrowdLabels, blind: Any) -> str | None:

@@ -29,7 +29,7 @@ def summarize(labels: Any, **options: Any) -> Summary:
     labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     **options
         Options of :func:`wisecrowd.reporting.study.study_crowd`: ``method``, ``fit``, ``gold``,
-        ``truth``, ``random_state``.
+        ``truth``, ``options``, ``random_state``.
 
     Examples
     --------
@@ -62,9 +62,12 @@ def summary_of(
         "version": VERSION,
         "title": title or (f"Crowd report: {', '.join(files)}" if files else "Crowd report"),
     }
-    content = report_plan(study.labels).content
-    for name, function in content.items():
-        found[name] = load(function)(study)
+    plan = report_plan(study.labels)
+    for name, function in plan.content.items():
+        part = load(function)(study)
+        if part is None and name in plan.optional:
+            continue
+        found[name] = part
         if name == "verdict":
             found["next"] = next_steps(study, files, reading)
     found["reproduce"] = reproduction(study, manifest, files, study.seed)

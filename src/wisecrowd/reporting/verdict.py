@@ -41,6 +41,10 @@ COMMANDS = {
     "members-disagree": "aggregate {file} --gold gold.csv -o labels.csv",
     "collusion": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
     "dependent-group": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
+    "attacked-tasks": "audit {file} --part attacked-tasks -o audit",
+    "group-gap": "report {file} --attributes tasks.csv --gold gold.csv -o report.html",
+    "group-bias": "aggregate {file} -m group-confusion -p task_group=NAME --attributes tasks.csv "
+    "-o labels.csv",
     "label-distribution": "audit {file} --part label-distribution -o audit",
     "fast-and-wrong": "audit {file} --part response-times -o audit",
     "fast": "audit {file} --part response-times -o audit",
@@ -68,6 +72,8 @@ CALLS = {
     "members-disagree": "wc.aggregate(labels, gold=gold)",
     "collusion": 'wc.aggregate(labels, "group-aware-dawid-skene")',
     "dependent-group": 'wc.aggregate(labels, "group-aware-dawid-skene")',
+    "group-gap": "wc.audit.find_group_gaps(labels, gold=gold).tables()",
+    "group-bias": 'wc.aggregate(labels, "group-confusion", task_group=name)',
     "fast-and-wrong": "wc.audit.find_fast_workers(labels).tables()",
     "fast": "wc.audit.find_fast_workers(labels).tables()",
     "drift": "wc.audit.find_drift(labels).tables()",
@@ -260,5 +266,5 @@ def flags_by_worker(study: Any) -> Mapping[int, list[str]]:
 WORKER_FINDINGS = (
     "extreme-spammers", "spammers", "collusion", "dependent-group", "label-distribution",
     "agreement-below-chance", "drift", "fast-and-wrong", "clones", "ballot-stuffing",
-    "adversarial-majority",
+    "adversarial-majority", "group-bias",
 )  # fmt: skip
