@@ -170,10 +170,6 @@ def _changes(before: Annotations, after: Annotations) -> dict[str, NDArray[Any]]
     (_, kept), (_, new), *_ = tables[1].items()
     missing = None if values.dtype == object else np.nan
     found = np.full(len(ids), missing, dtype=values.dtype if missing is None else np.float64)
-    fits = [method()._fit_without_checks(data).main_columns() for data in (before, after)]
-    (name, ids), (column, values), *_ = fits[0].items()
-    (_, kept), (_, new), *_ = fits[1].items()
-    found = np.full(len(ids), np.nan, dtype=object if values.dtype == object else np.float64)
     place = lookup(kept, ids)
     found[place[place >= 0]] = new[place >= 0]
     return {name: ids, f"{column}_before": values, f"{column}_after": found}

@@ -92,7 +92,6 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     asked.groups.check()
     known_files = [*([gold.path] if gold else []), *asked.groups.sources()]
     sources = [*files, *known_files, *asked.preference_export.sources()]
-    sources = [*files, *([gold.path] if gold else []), *asked.preference_export.sources()]
     asked.graph.check()
     sources += asked.graph.sources()
     asked.preference_export.check(asked.reading.declared_type)
@@ -104,7 +103,6 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
     asked.exports.check(files, reading)
     with Notes(asked.running.quiet) as notes:
         labels = asked.groups.attached(read_labels(files, reading, notes))
-        labels = read_labels(files, reading, notes)
         chosen = model is not None
         if model is None:
             name = kind_of(labels).default_method

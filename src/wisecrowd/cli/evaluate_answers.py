@@ -181,7 +181,7 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     found = _span_rows(path)
     if set(read_frame(truth.path).column_names) >= SPAN_COLUMNS:
         wanted = _span_rows(truth.path)
-        known = {task for task, *_ in wanted}
+        known = set(read_frame(truth.path)["task"].to_pylist())  # also texts without spans
     else:
         tasks, tags = truth.pairs(notes)
         wanted, known = spans_of_texts(tasks, tags), set(tasks)
@@ -191,7 +191,8 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
         raise DataError(f"{truth.path} names no task; give one task and its tags per row.")
     if about and not about & known:
         raise DataError(f"{truth.path} names none of the tasks of {path}; compare the ids.")
-    return Evaluation(span_table_scores(wanted, scored), len(about & known), len(about), "tasks")
+    n_answers = len(about | known)  # a file of spans does not name texts without any
+    return Evaluation(span_table_scores(wanted, scored), len(known), n_answers, "tasks")
 
 
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:

@@ -187,12 +187,13 @@ class KnownFile(NamedTuple):
 
         ``kind`` is that of the answers, by default as declared. An empty cell is an empty set.
         """
-        from wisecrowd.core.kinds import SETS
+        from wisecrowd.core.kinds import SETS, TEXTS
         from wisecrowd.core.truth_columns import DEFAULT_REMEDY
         from wisecrowd.io.tables import read_known
 
-        empty = (kind or self.reading.declared_type) == SETS
-        label = self.reading.label or ("labels" if empty else None)
+        known_kind = kind or self.reading.declared_type
+        empty = known_kind in (SETS, TEXTS)
+        label = self.reading.label or ("labels" if known_kind == SETS else None)
         preferred = {"task": self.reading.task, "label": label}
         remedy = f"name both with {self.option}-columns TASK,LABEL, or {DEFAULT_REMEDY}"
         if self.option not in ("--truth", "--gold"):

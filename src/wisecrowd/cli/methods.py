@@ -14,7 +14,7 @@ Learning = Annotated[
 Type = Annotated[
     str | None,
     typer.Option(
-        "--type", metavar="TYPE", help="Only methods for labels, ordered, numbers or pairs."
+        "--type", metavar="TYPE", help="Only methods for this type of labels, such as sets."
     ),
 ]
 Long = Annotated[bool, typer.Option("--long", help="Add when to use each method, and its paper.")]

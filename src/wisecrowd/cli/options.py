@@ -149,8 +149,9 @@ Type = Annotated[
     str | None,
     typer.Option(
         "--type",
-        metavar="labels|ordered|numbers|pairs|sequences|texts",
-        help="Type of the labels; labels: every value is a class, even a number or a text.",
+        metavar="TYPE",
+        help="Type of the labels: labels, ordered, numbers, pairs, rankings, same, sequences, "
+        "sets, boxes, masks or texts; labels: every value is a class, even a number or a text.",
     ),
 ]
 Scale = Annotated[

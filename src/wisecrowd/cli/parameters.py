@@ -42,7 +42,9 @@ def configured_method(
     from wisecrowd.core.registry import get_method
 
     signature = inspect.signature(get_method(name, kind).__init__).parameters
-    values = named_values(given, {key: one.default for key, one in signature.items()})
+    # A parameter declared as anything may be a word, such as "auto", in place of a number.
+    defaults = {key: one.default for key, one in signature.items() if one.annotation != "Any"}
+    values = named_values(given, defaults)
     if seed is not None and "random_state" in values:
         raise ParameterError("--seed and -p random_state say the same; give one of them.")
     method = make_method(name, values, kind)

@@ -111,7 +111,7 @@ def aligned_columns(table: Any, known: NDArray[Any], what: str) -> dict[str, NDA
     found = {}
     for name, values in columns.items():
         column = np.full(len(known), None, dtype=object)
-        column[place] = [None if is_missing(value) else value for value in values]
+        column[place] = [None if _is_blank(value) else value for value in values]
         found[str(name)] = column
     return found
 
@@ -168,7 +168,7 @@ def task_groups(data: Annotations, attribute: str) -> Groups:
 
 def as_groups(values: Any, what: str = "attribute") -> Groups:
     """Return groups from one value per task; None and NaN are missing."""
-    texts = [None if is_missing(value) else _text(value) for value in values]
+    texts = [None if _is_blank(value) else _text(value) for value in values]
     names = sorted({text for text in texts if text is not None}, key=_in_order)
     if len(names) < 2:
         raise DataError(
@@ -183,6 +183,10 @@ def as_groups(values: Any, what: str = "attribute") -> Groups:
     code = {name: number for number, name in enumerate(names)}
     codes = [-1 if text is None else code[text] for text in texts]
     return Groups(np.array(codes, dtype=np.int32), tuple(names))
+
+
+def _is_blank(value: Any) -> bool:
+    return bool(is_missing(value)) or (isinstance(value, str) and not value.strip())
 
 
 def _text(value: Any) -> str:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.messages.descriptions import Places, describe_ids
+from wisecrowd.core.messages.option_spelling import option
 
 Codes = NDArray[np.int32]
 
@@ -25,6 +26,7 @@ _WORDS = {
 }  # fmt: skip
 WORD_CODE = {word: code for code, words in _WORDS.items() for word in words}
 NUMBER_CODE = {"0": LEFT, "1": RIGHT, "2": TIE}
+_SAMENESS = {"same", "different", "yes", "no", "true", "false"}  # votes of another kind
 _REMEDY = "write left, right or tie (or 0, 1, 2), or the id of the winning item"
 
 
@@ -109,6 +111,9 @@ def _unknown(
     what = f"holds {describe_ids(values)} in {where}"
     if best.any() and mixed:
         what += ", beside another way to name the winner"
+    remedy = _REMEDY
+    if {_plain(value) for value in column.vocabulary.tolist()} <= _SAMENESS:
+        remedy = f"if votes say whether two items are the same, give {option('type', 'same')}"
     return DataError(
-        f"The {places.column('outcome')} column {what}, which is not an outcome; {_REMEDY}."
+        f"The {places.column('outcome')} column {what}, which is not an outcome; {remedy}."
     )

@@ -11,8 +11,8 @@ false_positive_rate        :math:`p(\hat z \in P \mid z \notin P)`
 false_negative_rate        :math:`p(\hat z \notin P \mid z \in P)`
 =========================  ==============================================
 
-A difference is the largest minus the smallest value of a group; its interval, from tasks drawn with
-replacement, therefore does not reach below zero.
+A difference is the largest minus the smallest value of a group. Its interval comes from tasks drawn
+with replacement, for the two groups that differ most.
 """
 
 from __future__ import annotations
@@ -132,6 +132,7 @@ def by_group(
     known = groups if isinstance(groups, Groups) else as_groups(list(groups), "groups")
     chosen = _positives(predicted, positive)
     true = None if truth is None else _positives(truth, positive)
+    _require_known(positive, predicted, truth)
     if len(chosen) != len(known.code) or (true is not None and len(true) != len(chosen)):
         raise DataError(
             f"There are {len(chosen)} predictions, {len(known.code)} groups"
@@ -225,6 +226,21 @@ def _positives(values: Any, positive: Any) -> npt.NDArray[np.bool_]:
     return np.isin(array, np.asarray(list(wanted), dtype=array.dtype if len(array) else None))
 
 
+def _require_known(positive: Any, predicted: Any, truth: Any) -> None:
+    """Refuse a positive class that no task has: every rate would be 0."""
+    wanted = positive if isinstance(positive, list | tuple | set | np.ndarray) else [positive]
+    known = {
+        *np.asarray(predicted).tolist(),
+        *([] if truth is None else np.asarray(truth).tolist()),
+    }
+    if known and not known & set(wanted):
+        listed = ", ".join(repr(one) for one in sorted(known, key=str)[:10])
+        raise DataError(
+            f"The positive class {positive!r} is not among the classes ({listed}); name one of "
+            "them."
+        )
+
+
 def _parts(chosen: Any, true: Any, right: Any) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return numerator and denominator of each rate, per task."""
     one = np.ones(len(chosen))
@@ -315,15 +331,25 @@ def _spread(rates: Mapping[str, FloatArray], names: tuple[str, ...], counts: Any
 def _differences(
     plain: Mapping[str, FloatArray], draws: Mapping[str, FloatArray], counts: Any
 ) -> dict[str, tuple[float, float, float]]:
+    """Return the differences and their intervals.
+
+    An interval is that of the two groups that differ most, which stay the same in all draws, so
+    that it reaches below zero where the difference may be chance.
+    """
     found = {}
     for name, rates in DIFFERENCES.items():
         if not all(rate in plain for rate in rates):
             continue
-        low = high = np.array(np.nan)
-        if draws:
-            low, high = _quantiles(_spread(draws, rates, counts)[:, None])
-        value = float(_spread(plain, rates, counts))
-        found[name] = (value, float(np.ravel(low)[0]), float(np.ravel(high)[0]))
+        spread = {rate: float(_spread(plain, (rate,), counts)) for rate in rates}
+        widest = max(rates, key=lambda rate: -np.inf if np.isnan(spread[rate]) else spread[rate])
+        low = high = np.nan
+        if draws and not np.isnan(spread[widest]):
+            usable = np.flatnonzero(counts & np.isfinite(plain[widest]))
+            top = usable[plain[widest][usable].argmax()]
+            bottom = usable[plain[widest][usable].argmin()]
+            gap = draws[widest][:, top] - draws[widest][:, bottom]
+            low, high = (float(end[0]) for end in _quantiles(gap[:, None]))
+        found[name] = (spread[widest], low, high)
     return found
 
 

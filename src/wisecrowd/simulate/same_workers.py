@@ -65,8 +65,9 @@ def same_votes(
 
     Examples
     --------
-    >>> same_votes(10, 4, 60, 2, random_state=0).data
-    CrowdSame(34 tasks, 4 workers, 10 items, 60 annotations)
+    >>> made = same_votes(10, 4, 60, 2, random_state=0)
+    >>> made.data.n_items, made.data.n_annotations
+    (10, 60)
     """
     check_integer("n_items", n_items, 2)
     for name, size in (("n_workers", n_workers), ("n_votes", n_votes), ("n_clusters", n_clusters)):
