@@ -84,5 +84,5 @@ def test_what_cannot_be_compared_is_said():
     for part in (find_extents, measure_mask_agreement):
         with pytest.raises(NotApplicable):
             part(alone)
-    with pytest.raises(ParameterError, match="nothing can be removed from masks"):
+    with pytest.raises(ParameterError, match="not removed from masks by an audit"):
         require_prunable(alone, ["spammers"])

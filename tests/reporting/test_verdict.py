@@ -59,7 +59,7 @@ def test_every_finding_of_the_audit_has_a_command():
     assert len(ids) > 10
     kinds = [name for name, kind in KINDS.items() if kind.report]
     every = {name for kind in kinds for name in load(plan_of_kind(kind).commands)}
-    columns = {"bias", "correlation", "expected", "reliability"}  # before the column "low"
+    columns = {"bias", "correlation", "expected", "looseness", "ratio", "reliability"}  # then "low"
     assert {name for name in ids if name not in every} <= columns | {"info", "low", "medium"}
 
 

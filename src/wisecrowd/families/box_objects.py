@@ -193,8 +193,7 @@ class BoxObjects:
         """Return how workers find objects and frame them, judged by the others only.
 
         A candidate counts as an object for a worker if the share of the others who drew it reaches
-        the threshold, and as a phantom if neither that nor the share of all does. Nobody is judged
-        on images that nobody else saw.
+        the threshold, and as a phantom otherwise. Nobody is judged on images that nobody else saw.
 
         Returns
         -------
@@ -215,8 +214,7 @@ class BoxObjects:
         rate, error = smoothed_rate(found, n)
         beside = np.bincount(data.task, data.weights, data.n_tasks)[data.task] - data.weights
         images = np.bincount(data.worker, data.weights * (beside > ENOUGH), J)
-        kept = self.votes >= threshold * self.seen - ENOUGH
-        wrong = judged & ~real & drew & ~kept[pairs.candidate]
+        wrong = judged & ~real & drew
         phantoms = np.bincount(worker[wrong], own[wrong], J)
         return {
             "detection_rate": rate, "detection_error": error, "n_judged": n,

@@ -22,7 +22,7 @@ class WorkerSameRates(nn.Module):
     Examples
     --------
     >>> rates = WorkerSameRates(3)
-    >>> [round(float(rate[0]), 2) for rate in rates(torch.tensor([2]))]
+    >>> [round(float(rate[0].detach()), 2) for rate in rates(torch.tensor([2]))]
     [0.7, 0.75]
     """
 
