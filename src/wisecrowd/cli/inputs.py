@@ -198,13 +198,27 @@ class KnownFile(NamedTuple):
         remedy = f"name both with {self.option}-columns TASK,LABEL, or {DEFAULT_REMEDY}"
         if self.option not in ("--truth", "--gold"):
             remedy = DEFAULT_REMEDY
-        table, note = read_known(
-            self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
-        )
+        try:
+            table, note = read_known(
+                self.path, self._asked(), preferred, remedy=remedy, keep_empty=empty
+            )
+        except DataError:
+            self._refuse_spans()
+            raise
         if note is not None and notes is not None:
             notes(note)
         found = dict(zip(table["task"].to_pylist(), table["label"].to_pylist(), strict=True))
         return list(found), list(found.values())
+
+    def _refuse_spans(self) -> None:
+        """Raise an error that says what to do with spans, if the file has them."""
+        from wisecrowd.io.tables import read_frame
+
+        if {"task", "start", "end"} <= set(read_frame(self.path).column_names):
+            raise DataError(
+                f"{self.path} has spans, and {self.option} takes the tags of each task in one row; "
+                "score spans with wisecrowd evaluate."
+            ) from None
 
     def _asked(self) -> dict[str, str | None]:
         names = names_of(self.columns)
