@@ -137,3 +137,8 @@ def test_words_survive_selection_and_saving(tmp_path):
     assert loaded.main_columns()["text"].tolist() == fitted.main_columns()["text"].tolist()
     without = CrowdSequences.from_spans(*rows)
     assert "text" not in BSC().fit(without).main_columns()
+
+
+def test_limits_beyond_any_text_are_refused():
+    with pytest.raises(DataError, match="runs from 0 to 1e\\+20"):
+        CrowdSequences.from_arrays(["a"], ["w"], ["PER"], start=[0], end=[1e20])

@@ -22,6 +22,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 FEWEST = 8  # sequences of a worker who is tested; spans, of one who is called random
+ALMOST_ALL = 0.95  # share of tokens inside of spans
 LITTLE = 0.4  # share of the typical agreement that a random worker certainly does not reach
 SURE = 1.645  # standard errors: one-sided 95%
 WIDTH = 1.959963984540054
@@ -173,6 +174,11 @@ def find_sequence_spammers(
     silent = testable & (np.abs(z) <= critical) & (kappa + SURE * error <= LITTLE * typical)
     if not clear.any() and not (enough & (expected >= FEWEST)).any():
         raise NotApplicable("Workers cannot be compared: there are too few spans.")
+    if not clear.any() and np.median(marked[enough]) >= ALMOST_ALL:
+        raise NotApplicable(
+            "Workers cannot be compared: almost all of the texts is marked, so that agreement "
+            "beyond chance cannot be seen."
+        )
     return SequenceSpammers(
         data.workers, n, spans, expected, kappa, kappa - WIDTH * error, kappa + WIDTH * error,
         marked, testable, nothing,

@@ -49,7 +49,7 @@ class TextAgreement(Part):
 
     def findings(self) -> list[Finding]:
         """Return a finding if the texts hardly agree."""
-        if self.difference - 2 * self.standard_error <= LOW:
+        if not self.difference - 2 * self.standard_error > LOW:  # also if undefined
             return []
         return [Finding(
             "no-common-wording", "low", self.difference, (),

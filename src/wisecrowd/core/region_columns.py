@@ -32,6 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LIMITS = {"width": ("xmax", "x2"), "height": ("ymax", "y2")}  # columns of limits, not of sizes
 BESIDE = 1e-3  # part of the image by which a box may stick out, because tools round
+LARGEST, SMALLEST = 1e9, 1e-6  # of a side; of a size, in units of its place
 
 
 class BoxRows(NamedTuple):
@@ -147,6 +148,17 @@ def _boxes(sides: Mapping[str, Any], places: Places) -> tuple[Floats, NDArray[np
         raise DataError(
             f"The box in {places.where(flat)} is {wide:g} wide and {high:g} high; both must be "
             "above 0: correct the box, or remove it."
+        )
+    odd = np.zeros(len(box), dtype=bool)
+    odd[drawn] = (np.abs(box[drawn]) > LARGEST).any(axis=1) | (
+        box[drawn, 2:] < SMALLEST * np.maximum(1.0, np.abs(box[drawn, :2]))
+    ).any(axis=1)
+    if odd.any():
+        shown = ", ".join(f"{one:g}" for one in box[int(np.argmax(odd))].tolist())
+        raise DataError(
+            f"The box in {places.where(odd)} has x, y, width and height {shown}, which are too "
+            f"large or too small to compute with; give numbers up to {LARGEST:g}, and sizes of at "
+            f"least a millionth of x and y."
         )
     return box, drawn
 

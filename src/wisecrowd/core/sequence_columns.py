@@ -27,6 +27,7 @@ from wisecrowd.core.value_columns import as_numbers
 
 Sequences = TypeVar("Sequences", bound=CrowdSequences)
 Ints = NDArray[np.int64]
+LONGEST = 1_000_000_000  # characters of a text
 
 
 class Tagged(NamedTuple):
@@ -233,7 +234,11 @@ class _SpanRows:
     def _require_places(self, begin: NDArray[Any], stop: NDArray[Any]) -> None:
         with np.errstate(invalid="ignore"):
             bad = self.marked & ~(
-                (begin >= 0) & (stop > begin) & (begin % 1 == 0) & (stop % 1 == 0)
+                (begin >= 0)
+                & (stop > begin)
+                & (stop <= LONGEST)
+                & (begin % 1 == 0)
+                & (stop % 1 == 0)
             )
         if bad.any():
             row = int(np.argmax(bad))

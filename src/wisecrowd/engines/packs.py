@@ -248,6 +248,7 @@ def _read_summary(folder: Path) -> PackSummary:
 
 
 def _check_summary(summary: PackSummary) -> None:
+    _check_values(summary)
     n_shards = len(summary.shards)
     if n_shards < 1 or n_shards & (n_shards - 1):
         raise ValueError(f"{n_shards} shards are not a power of two")
@@ -257,6 +258,34 @@ def _check_summary(summary: PackSummary) -> None:
         raise ValueError("the shards do not hold all tasks")
     if len(summary.class_totals) != len(summary.classes):
         raise ValueError("classes and their totals differ")
+
+
+def _check_values(summary: PackSummary) -> None:
+    """Refuse counts that are none, classes that repeat, and shards outside of the pack."""
+    counts = {
+        name: getattr(summary, name)
+        for name in ("n_tasks", "n_workers", "n_annotations", "n_labelled", "n_telling", "n_gold")
+    }
+    for shard in summary.shards:
+        for name in ("n_tasks", "n_rows", "n_annotations", "n_local_workers"):
+            counts[f"{name} of shard {shard.name}"] = getattr(shard, name)
+        if not isinstance(shard.name, str) or not shard.name.isdigit():
+            raise ValueError(f"{shard.name!r} is not the name of a shard")
+    for name, value in counts.items():
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
+            raise ValueError(f"{name} is {value!r}")
+    types = {type(one) for one in summary.classes}
+    if not types <= {str, int, float, bool} or len(types) > 1:
+        raise ValueError("classes are not of one type")
+    if len(set(summary.classes)) != len(summary.classes):
+        raise ValueError("a class is listed twice")
+    for total in summary.class_totals:
+        if isinstance(total, bool) or not isinstance(total, int | float) or not 0 <= total < 1e300:
+            raise ValueError(f"the total of a class is {total!r}")
+    if summary.task_type not in ("text", "integer") or summary.worker_type not in (
+        "text", "integer",
+    ):  # fmt: skip
+        raise ValueError("ids are neither text nor integers")
 
 
 def _files(given: Any) -> dict[str, tuple[int, str]]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.text_answers import TextAnswers
 from wisecrowd.core.text_words import TextRules, distinct_texts
 from wisecrowd.core.texts import CrowdTexts
@@ -28,6 +29,7 @@ DECIMALS = 9  # of distances that are compared
 CELLS = 4  # cells of a table of edit costs that take the time of one annotation
 NOTHING = -1  # the choice of no word in a slot
 MOST_COUNTED = 3.0  # typical answers that one answer counts for in probabilities
+MOST_CELLS = 1e10  # of all alignments, which take about as many nanoseconds
 
 
 class Choice(NamedTuple):
@@ -82,6 +84,7 @@ class WordVotes:
         self.text, self.variant = text, variant.ravel()
         self.variant_task = place // n_texts
         self.variant_text = text[first]
+        self._require_short()
         self._align()
 
     def _ranks(self) -> Ints:
@@ -90,6 +93,16 @@ class WordVotes:
         names = [tuple(words[a:b]) for a, b in pairwise(ends)]
         place = {name: rank for rank, name in enumerate(sorted(set(names)))}
         return np.array([place[name] for name in names], dtype=np.int64)
+
+    def _require_short(self) -> None:
+        """Refuse texts that would take hours to align: the cost is quadratic in their words."""
+        words = np.bincount(self.variant_task, self.length, self.data.n_tasks)
+        if float((words**2).sum()) > MOST_CELLS:
+            task = int(words.argmax())
+            raise DataError(
+                f"Texts are too long to align: those of task {self.data.tasks[task]!r} have "
+                f"{int(words[task])} words in all; split them into sentences or shorter parts."
+            )
 
     @cached_property
     def indptr(self) -> Ints:

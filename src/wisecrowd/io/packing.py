@@ -47,6 +47,7 @@ from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.storage.atomic import atomic_write, clear_room_errors
+from wisecrowd.storage.folder_lock import only_writer
 
 BUCKET_ROWS = 1 << 21  # rows of a bucket, estimated before reading
 MOST_BUCKETS, LEAST_BUCKETS = 256, 16
@@ -138,7 +139,7 @@ def pack(
         undeclared=type is None and classes is None and not (wide or worker_columns),
     )
     sources, folder = find_sources(path), Path(output)
-    with limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
+    with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
         progress = _begin(sources, folder, options)
         _distribute(progress, sources, request, format, options, report)
         plan = _plan(progress, options, gold)

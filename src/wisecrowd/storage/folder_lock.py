@@ -1,0 +1,45 @@
+"""A lock on a place that one process at a time may write to."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from wisecrowd.core.exceptions import DataError
+
+
+@contextmanager
+def only_writer(place: Path) -> Iterator[None]:
+    """Hold the lock of a place; a second process is refused, and a crash releases the lock.
+
+    The lock is that of an SQLite file beside the place, which the operating system ends with its
+    process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> place = Path(tempfile.mkdtemp()) / "crowd.pack"
+    >>> with only_writer(place), only_writer(place):
+    ...     pass
+    Traceback (most recent call last):
+    wisecrowd.core.exceptions.DataError: ...; wait for it, or give another place.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    lock = place.with_name(f".{place.name}.lock")
+    connection = sqlite3.connect(lock, timeout=0, isolation_level=None)
+    try:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise DataError(
+                f"Another run writes {place}; wait for it, or give another place."
+            ) from error
+        try:
+            yield
+        finally:
+            connection.rollback()
+            lock.unlink(missing_ok=True)
+    finally:
+        connection.close()
