@@ -18,7 +18,7 @@ FEW = {"module": "linear", "epochs": 6, "lr": 0.2}
 # The few that need other settings to learn the checks' toy data in a second.
 SETTINGS: dict[str, dict[str, object]] = {
     "Raykar": {}, "CrowdKernel": {}, "DeepBP": {**FEW, "epochs": 2},
-    "RaykarRegression": {"l2": 1.0, "max_iter": 20},
+    "RaykarRegression": {"l2": 1.0, "max_iter": 8},
     "VoteRegression": {}, "Auto": {"candidates": ["crowd-kernel", "vote-regression"]},
 }  # fmt: skip
 # Votes on pairs are not one target per row of X, so that these checks cannot apply.

@@ -180,7 +180,7 @@ class WorkerClusters(WorkerTypes):
     class_alpha: float = 1.0
     max_iter: int = 200
     tol: float = 1e-6
-    n_init: int = 10
+    n_init: int = 5
     random_state: Any = 0
 
     saves: ClassVar[dict[str, Saved]] = {
