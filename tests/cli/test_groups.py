@@ -88,7 +88,7 @@ def test_a_method_may_name_an_attribute(cli, folder):
     [
         (["--attribute", "city"], "give that file"),
         (["--fair", "demographic-parity=0.1"], "--fair needs --attributes"),
-        (["FILE", "--attribute", "city", "--fair", "equal-opportunity=0.1"], "give demographic"),
+        (["FILE", "--attribute", "city", "--fair", "equal-opportunity=0.1"], "give the constraint"),
         (["FILE", "--attribute", "town", "--fair", "demographic-parity=0.1"], "no column"),
         (["FILE", "--attribute", "city", "--fair", "demographic-parity=0.1", "--positive", "maybe"],
          "--positive is 'maybe'"),

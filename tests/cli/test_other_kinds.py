@@ -167,8 +167,8 @@ def test_inspect_ordered(cli, file):
 def test_inspect_lists_questions_with_their_types(cli):
     code, out, _ = cli("inspect", PROJECT / "export.json")
     assert code == 0
-    assert "'amount': 14 numbers by 3 workers of 6 tasks" in out
-    assert "'quality': 14 labels by 3 workers of 6 tasks, 5 ordered classes" in out
+    assert "'amount' (numbers): 14 numbers by 3 workers of 6 tasks" in out
+    assert "'quality' (ordered): 14 labels by 3 workers of 6 tasks, 5 ordered classes" in out
 
 
 def test_the_arena(cli, arena, tmp_path):

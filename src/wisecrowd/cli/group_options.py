@@ -171,8 +171,8 @@ class FairOptions(GroupOptions):
             bound = -1.0
         if name != "demographic-parity" or not 0 <= bound <= 1:
             raise ParameterError(
-                f"--fair is {self.fair!r}; give demographic-parity=EPSILON with a number from 0 "
-                "to 1. Bounds on errors need true classes, and Python."
+                f"--fair is {self.fair!r}; give the constraint demographic-parity and, after an "
+                "equals sign, a number from 0 to 1."
             )
         return bound
 

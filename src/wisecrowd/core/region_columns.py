@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 LIMITS = {"width": ("xmax", "x2"), "height": ("ymax", "y2")}  # columns of limits, not of sizes
 BESIDE = 1e-3  # part of the image by which a box may stick out, because tools round
-LARGEST, SMALLEST = 1e9, 1e-6  # of a side; of a size, in units of its place
+LARGEST, SMALLEST = 1e9, 1e-12  # of a side; of a size, in units of its place
 
 
 class BoxRows(NamedTuple):
@@ -157,8 +157,8 @@ def _boxes(sides: Mapping[str, Any], places: Places) -> tuple[Floats, NDArray[np
         shown = ", ".join(f"{one:g}" for one in box[int(np.argmax(odd))].tolist())
         raise DataError(
             f"The box in {places.where(odd)} has x, y, width and height {shown}, which are too "
-            f"large or too small to compute with; give numbers up to {LARGEST:g}, and sizes of at "
-            f"least a millionth of x and y."
+            f"large or too small to compute with; give numbers up to {LARGEST:g}, and sizes that "
+            "are not negligible beside x and y."
         )
     return box, drawn
 

@@ -18,6 +18,7 @@ from wisecrowd.families.confusion import ConfusionParams
 from wisecrowd.families.variational import LEAST_ALPHA
 from wisecrowd.families.worker_types import WorkerTypes, WorkerTypesModel, by_agreement
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
+from wisecrowd.inference.start_posterior import Start
 
 Floats = NDArray[np.float64]
 
@@ -219,6 +220,14 @@ class WorkerClusters(WorkerTypes):
             concentration=float(self.concentration),
             sticks=isinstance(self.n_clusters, str),
         )
+
+    def _start(self, problem: Problem, rng: np.random.Generator | None) -> Start:
+        """Return a start; never a random one if no worker has enough labels for a cluster.
+
+        Two workers who contradict each other are a tie, which a random start would break.
+        """
+        most = int(problem.data.labels_per_worker.max(initial=0))
+        return super()._start(problem, rng if most >= LEAST_LABELS else None)
 
     def _random_types(self, problem: Problem, rng: np.random.Generator) -> dict[str, Any]:
         return {"draws": rng.random(self._n_types)}
