@@ -19,6 +19,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import as_generator, check_integer
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -302,6 +303,8 @@ class _Coalition(NamedTuple):
 
 def _coalition(labels: CrowdLabels, model: Any, suspects: Mask) -> _Coalition:
     """Alternate between attacked tasks given the members and members given the tasks."""
+    from scipy.special import expit, logit
+
     N, J, K = labels.n_tasks, labels.n_workers, labels.n_classes
     task, worker = labels.task, labels.worker
     cell = task.astype(np.int64) * K + labels.label
@@ -318,28 +321,13 @@ def _coalition(labels: CrowdLabels, model: Any, suspects: Mask) -> _Coalition:
         # A worker is judged by what the others make of a task, so that nobody accuses himself.
         without = by_target[task] - (weight * other)[:, None]
         without[each, labels.label] -= weight * same
-        target, log_sum = _normalised(without)
-        odds = _logistic(log_sum + _logit(share_attacked))
+        target, log_sum = log_normalise(without)
+        odds = expit(log_sum + logit(share_attacked))
         gain = np.bincount(worker, odds * (target[each, labels.label] * same + other), J)
-        member = _logistic(gain + _logit(share_members))
-        attacked = _logistic(_normalised(by_target)[1] + _logit(share_attacked))
+        member = expit(gain + logit(share_members))
+        attacked = expit(log_normalise(by_target)[1] + logit(share_attacked))
         share_attacked = float(np.clip(attacked.mean(), LEAST_ATTACKED, MOST_SHARE))
         share_members = float(np.clip(member.mean(), LEAST_MEMBERS, MOST_SHARE))
     if not 2 <= (member > 0.5).sum() <= J / 2:
         return _Coalition(np.zeros(N), by_target.argmax(axis=1), np.zeros(J))
     return _Coalition(attacked, by_target.argmax(axis=1), member)
-
-
-def _normalised(scores: Floats) -> tuple[Floats, Floats]:
-    top = scores.max(axis=1, keepdims=True)
-    weight = np.exp(scores - top)
-    total = weight.sum(axis=1, keepdims=True)
-    return weight / total, (top + np.log(total)).ravel()
-
-
-def _logit(p: float) -> float:
-    return float(np.log(p) - np.log1p(-p))
-
-
-def _logistic(x: Any) -> Floats:
-    return np.asarray(0.5 * (1 + np.tanh(0.5 * x)))

@@ -57,6 +57,7 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_result, read_truth
     from wisecrowd.cli.outputs import check_outputs, split_output
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.exceptions import ParameterError
 
     asked.groups.check()
     places = split_output(asked.output, asked.as_json)
@@ -65,6 +66,10 @@ def evaluate(context: typer.Context, labels: Labels, asked: EvaluateOptions) -> 
     with Notes(asked.quiet) as notes:
         kind = kind_of_answers(labels, reading.declared_type)
         if kind in EVALUATORS:
+            if asked.groups.sources():
+                raise ParameterError(
+                    f"--attributes is for labels, and {labels} has {kind}; leave it out."
+                )
             file = KnownFile(asked.truth, "--truth", asked.truth_columns, reading)
             found = evaluate_kind(labels, kind, file, notes)
             notes(f"{found.n_scored} of {found.n_answers} {found.noun} have a truth")

@@ -50,10 +50,12 @@ class GroupOptions:
         """Return the files to read."""
         return [one for one in (self.attributes, self.worker_attributes) if one is not None]
 
-    def check(self) -> None:
-        """Refuse names without a file."""
+    def check(self, *, of_workers: bool = False) -> None:
+        """Refuse names without a file, and attributes of workers where nothing reads them."""
         from wisecrowd.core.exceptions import ParameterError
 
+        if self.worker_attributes is not None and not of_workers:
+            raise ParameterError("--worker-attributes is for wisecrowd report; leave it out.")
         if self.attribute and self.attributes is None:
             raise ParameterError("--attribute names a column of --attributes; give that file.")
         if self.positive is not None and self.attributes is None:
@@ -153,9 +155,13 @@ class FairOptions(GroupOptions):
         ),
     ] = None
 
-    def check(self) -> None:
-        """Refuse a bound without groups, and one that is not a number."""
-        super().check()
+    def check(self, *, of_workers: bool = False) -> None:
+        """Refuse a bound without groups, one that is not a number, and a class without a bound."""
+        from wisecrowd.core.exceptions import ParameterError
+
+        super().check(of_workers=of_workers)
+        if self.positive is not None and self.fair is None:
+            raise ParameterError("--positive belongs to --fair; give that too, or leave it out.")
         if self.fair is not None:
             self._bound()
 

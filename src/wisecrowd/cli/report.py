@@ -73,7 +73,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     reading, seed = asked.reading, asked.running.seed
     truth = KnownFile.given(asked.truth, "--truth", asked.truth_columns, reading)
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, reading)
-    asked.groups.check()
+    asked.groups.check(of_workers=True)
     known_files = [file.path for file in (truth, gold) if file is not None]
     sources = [*files, *known_files, *asked.groups.sources()]
     page, document = _checked_places(asked, sources)
