@@ -148,6 +148,18 @@ class WorkerTypes(VariationalConfusion):
         return np.asarray(membership @ within + between)
 
 
+def dirichlet_shares(size: Floats, alpha: float) -> tuple[Floats, float, Floats]:
+    """Return the expected log shares (C,), their divergence, and the mean shares.
+
+    Their prior is a symmetric Dirichlet with parameter ``alpha``; ``size`` (C,) is the expected
+    number of workers of each type.
+    """
+    prior = np.full(len(size), alpha)
+    eta = prior + size
+    log_share = expected_log(eta)
+    return log_share, divergence(eta, prior, log_share), expectation(eta)
+
+
 def by_agreement(counts: Floats, active: NDArray[np.bool_], n_types: int) -> Floats:
     """Return soft memberships (J, C) by agreement with the starting posterior.
 

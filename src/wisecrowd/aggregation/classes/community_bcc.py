@@ -16,8 +16,13 @@ from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import ConfusionParams
 from wisecrowd.families.variational import LEAST_ALPHA
-from wisecrowd.families.worker_types import WorkerTypes, WorkerTypesModel, by_agreement
-from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
+from wisecrowd.families.worker_types import (
+    WorkerTypes,
+    WorkerTypesModel,
+    by_agreement,
+    dirichlet_shares,
+)
+from wisecrowd.inference.dirichlet import expectation, expected_log, row_parameters
 
 Floats = NDArray[np.float64]
 
@@ -30,10 +35,7 @@ class CommunityModel(WorkerTypesModel):
 
     def share_terms(self, size: Floats) -> tuple[Floats, float, Floats]:
         """Return the expected log shares (C,), their divergence, and the mean shares."""
-        prior = np.full(self.n_types, self.community_alpha)
-        eta = prior + size
-        log_share = expected_log(eta)
-        return log_share, divergence(eta, prior, log_share), expectation(eta)
+        return dirichlet_shares(size, self.community_alpha)
 
     def first_memberships(self, counts: Floats, active: NDArray[np.bool_]) -> Floats:
         """Return soft memberships (J, C) by agreement with the vote."""

@@ -14,7 +14,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number, is_auto
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue, is_finite
@@ -26,10 +26,6 @@ Floats = NDArray[np.float64]
 MOST_BINS = 10
 LABELS_PER_BIN = 20  # of a worker, on average
 MEMORIES = (0.9, 0.7, 0.5)  # to choose from, besides 1
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 def _is_share(value: Any) -> bool:
@@ -137,16 +133,16 @@ class DriftingDawidSkene(SplitConfusionEM):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if not _is_auto(self.n_bins):
+        if not is_auto(self.n_bins):
             check_integer("n_bins", self.n_bins, 1, 10_000)
-        if not _is_auto(self.memory):
+        if not is_auto(self.memory):
             check_number("memory", self.memory, 0.0, 1.0)
 
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         time = _seconds(labels)
         bins, start = _time_bins(time, labels, self.n_bins)
-        if _is_auto(self.memory):
+        if is_auto(self.memory):
             memory = self._best_strength(problem, bins, len(start), MEMORIES)
         else:
             memory = None if self.memory == 1 else float(self.memory)
@@ -198,7 +194,7 @@ def _time_bins(
     n = labels.n_annotations
     if time is None or n == 0:
         return np.zeros(n, dtype=np.int32), np.zeros(1)
-    if _is_auto(n_bins):
+    if is_auto(n_bins):
         active = max(int((labels.labels_per_worker > 0).sum()), 1)
         n_bins = int(np.clip(n // (active * LABELS_PER_BIN), 1, MOST_BINS))
     moments, place, count = np.unique(time, return_inverse=True, return_counts=True)

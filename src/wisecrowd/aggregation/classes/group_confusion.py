@@ -17,7 +17,7 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.gold import as_pairs
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_value
-from wisecrowd.core.parameter_checks import check_number
+from wisecrowd.core.parameter_checks import check_number, is_auto
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray, SavedValue
@@ -130,7 +130,7 @@ class GroupConfusion(SplitConfusionEM):
                 f"task_group is {describe_value(self.task_group)}; name an attribute of the tasks, "
                 "or give a mapping of task to group."
             )
-        if not _is_auto(self.group_strength) and not _is_infinite(self.group_strength):
+        if not is_auto(self.group_strength) and not _is_infinite(self.group_strength):
             check_number("group_strength", self.group_strength, LEAST_STRENGTH)
 
     def _fit(self, problem: Problem) -> Fit:
@@ -142,7 +142,7 @@ class GroupConfusion(SplitConfusionEM):
                 code, names = np.where(code < 0, len(names), code).astype(np.int32), [*names, ""]
         part = code[problem.data.task]
         strength: float | None = None
-        if _is_auto(self.group_strength):
+        if is_auto(self.group_strength):
             strength = self._best_strength(problem, part, len(names), STRENGTHS)
         elif not _is_infinite(self.group_strength) and len(names) > 1:
             strength = float(self.group_strength)
@@ -185,10 +185,6 @@ def _as_groups(values: Any) -> Groups:
         return as_groups(values, "task_group")
     except DataError as error:  # here the values are a parameter
         raise ParameterError(str(error)) from None
-
-
-def _is_auto(value: Any) -> bool:
-    return isinstance(value, str) and value == "auto"
 
 
 def _is_infinite(value: Any) -> bool:

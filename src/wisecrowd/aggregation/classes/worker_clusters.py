@@ -11,12 +11,17 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Tags
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.parameter_checks import check_integer, check_number
+from wisecrowd.core.parameter_checks import check_integer, check_number, is_auto
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.families.confusion import ConfusionParams
 from wisecrowd.families.variational import LEAST_ALPHA
-from wisecrowd.families.worker_types import WorkerTypes, WorkerTypesModel, by_agreement
+from wisecrowd.families.worker_types import (
+    WorkerTypes,
+    WorkerTypesModel,
+    by_agreement,
+    dirichlet_shares,
+)
 from wisecrowd.inference.dirichlet import divergence, expectation, expected_log, row_parameters
 from wisecrowd.inference.start_posterior import Start
 
@@ -49,10 +54,7 @@ class ClusterModel(WorkerTypesModel):
     def share_terms(self, size: Floats) -> tuple[Floats, float, Floats]:
         """Return the expected log shares (C,), their divergence, and the mean shares."""
         if not self.sticks:
-            prior = np.full(self.n_types, self.concentration)
-            eta = prior + size
-            log_share = expected_log(eta)
-            return log_share, divergence(eta, prior, log_share), expectation(eta)
+            return dirichlet_shares(size, self.concentration)
         beyond = np.cumsum(size[::-1])[::-1] - size
         sticks = np.column_stack([1.0 + size, self.concentration + beyond])[:-1]
         logs, mean = expected_log(sticks), expectation(sticks)
@@ -204,7 +206,7 @@ class WorkerClusters(WorkerTypes):
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
-        if not (isinstance(self.n_clusters, str) and self.n_clusters == "auto"):
+        if not is_auto(self.n_clusters):
             check_integer("n_clusters", self.n_clusters, 1, 1000)
         check_number("concentration", self.concentration, LEAST_ALPHA)
 
