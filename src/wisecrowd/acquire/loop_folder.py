@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +26,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.io.tables import read
 from wisecrowd.io.writing import write_table
 from wisecrowd.storage.atomic import atomic_write
+from wisecrowd.storage.folder_lock import held
 from wisecrowd.storage.manifest import file_sha256
 
 Note = Callable[[str], None]
@@ -45,16 +45,12 @@ def only_loop(folder: Path, note: Note) -> Iterator[None]:
     ``loop.json`` names the holder for the message only.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(folder / LOCK, timeout=0, isolation_level=None)
     holder = folder / HOLDER
-    try:
-        try:
-            connection.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            raise DataError(
-                f"Another loop works on {folder}{_described(holder)}; stop it first, or give "
-                "another folder."
-            ) from error
+    refusal = (
+        f"Another loop works on {folder}{_described(holder)}; stop it first, or give another "
+        "folder."
+    )
+    with held(folder / LOCK, refusal):
         if holder.exists():
             note(f"the last loop{_described(holder)} was killed; this one continues its campaign")
         with atomic_write(holder) as file:
@@ -64,8 +60,6 @@ def only_loop(folder: Path, note: Note) -> Iterator[None]:
             yield
         finally:
             holder.unlink(missing_ok=True)
-    finally:
-        connection.close()
 
 
 def _described(holder: Path) -> str:

@@ -28,18 +28,22 @@ def only_writer(place: Path) -> Iterator[None]:
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     lock = place.with_name(f".{place.name}.lock")
+    with held(lock, f"Another run writes {place}; wait for it, or give another place."):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(lock: Path, refusal: str) -> Iterator[None]:
+    """Hold the lock of an SQLite file; if another process has it, refuse with this sentence."""
     connection = sqlite3.connect(lock, timeout=0, isolation_level=None)
     try:
         try:
             connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
-            raise DataError(
-                f"Another run writes {place}; wait for it, or give another place."
-            ) from error
-        try:
-            yield
-        finally:
-            connection.rollback()
-            lock.unlink(missing_ok=True)
+            raise DataError(refusal) from error
+        yield
     finally:
         connection.close()
