@@ -21,16 +21,18 @@ from wisecrowd.testing.foundation import (
 BUSY = 5000  # labels by the worker who labels every task
 
 
-def _assert_finite_or_refused(make: Make, labels: CrowdLabels, when: str) -> None:
+def _fit_or_refusal(make: Make, labels: CrowdLabels, when: str) -> Any:
+    """Return a fitted method whose results are finite, or None if it refuses the labels."""
     fitted = fit_or_refusal(make(), labels)
     if fitted is None:
-        return
+        return None
     assert_sound(fitted, labels, when)
     if fitted.tags().inductive:
         probas = fitted.predict_proba(labels)
         require(np.isfinite(np.asarray(probas.sum())).all(), f"predict_proba is not finite {when}")
     fitted.task_table()
     fitted.worker_table()
+    return fitted
 
 
 @check
@@ -38,8 +40,7 @@ def check_one_annotation(make: Make) -> None:
     """Require a valid result for one label by one worker on one task, with one or two classes."""
     for classes in (["a"], ["a", "b"]):
         labels = CrowdLabels.from_arrays(["t"], ["w"], ["a"], classes=classes)
-        _assert_finite_or_refused(make, labels, f"on one annotation of {len(classes)} classes")
-        fitted = fit_or_refusal(make(), labels)
+        fitted = _fit_or_refusal(make, labels, f"on one annotation of {len(classes)} classes")
         if fitted is not None:
             require(fitted.labels_.tolist() == ["a"], "the only label given is not the label")
 
@@ -50,8 +51,7 @@ def check_one_worker(make: Make) -> None:
     classes = class_names(n_classes_for(make))
     given = [classes[i % len(classes)] for i in range(12)]
     labels = CrowdLabels.from_arrays([f"t{i:02d}" for i in range(12)], ["w"] * 12, given)
-    _assert_finite_or_refused(make, labels, "with one worker")
-    fitted = fit_or_refusal(make(), labels)
+    fitted = _fit_or_refusal(make, labels, "with one worker")
     if fitted is not None:
         require(fitted.labels_.tolist() == given, "the only worker is not followed")
 
@@ -62,8 +62,7 @@ def check_one_class(make: Make) -> None:
     task, worker, _ = named_columns(small_labels(make))
     for classes in (["yes"], ["no", "yes"]):
         labels = CrowdLabels.from_arrays(task, worker, ["yes"] * len(task), classes=classes)
-        _assert_finite_or_refused(make, labels, "when all labels are equal")
-        fitted = fit_or_refusal(make(), labels)
+        fitted = _fit_or_refusal(make, labels, "when all labels are equal")
         if fitted is not None:
             require((fitted.labels_ == "yes").all(), "an undisputed label is not kept")
 
@@ -76,8 +75,7 @@ def check_disconnected(make: Make) -> None:
     worker = [f"w{i // 2}-{j}" for i in range(8) for j in range(3)]
     label = [classes[i % 2] for i in range(8) for _ in range(3)]
     labels = CrowdLabels.from_arrays(task, worker, label, classes=classes)
-    _assert_finite_or_refused(make, labels, "on a disconnected graph")
-    fitted = fit_or_refusal(make(), labels)
+    fitted = _fit_or_refusal(make, labels, "on a disconnected graph")
     if fitted is not None:
         expected = [classes[i % 2] for i in range(8)]
         require(fitted.labels_.tolist() == expected, "unanimous tasks have another label")
@@ -91,7 +89,7 @@ def check_all_disagree(make: Make) -> None:
     task = [f"t{i}" for i in range(6) for _ in range(k)]
     worker = [f"w{j}" for _ in range(6) for j in range(k)]
     label = [classes[(i + j) % k] for i in range(6) for j in range(k)]
-    _assert_finite_or_refused(make, CrowdLabels.from_arrays(task, worker, label), "in discord")
+    _fit_or_refusal(make, CrowdLabels.from_arrays(task, worker, label), "in discord")
 
 
 @check
@@ -103,8 +101,7 @@ def check_unused_class(make: Make) -> None:
         label = np.full(len(label), "class-000", dtype=object)
     classes = [*sorted(set(label)), "unused"]
     declared = CrowdLabels.from_arrays(task, worker, label, classes=classes)
-    _assert_finite_or_refused(make, declared, "with a class that nobody chose")
-    fitted = fit_or_refusal(make(), declared)
+    fitted = _fit_or_refusal(make, declared, "with a class that nobody chose")
     if fitted is not None:
         require(not (fitted.labels_ == "unused").any(), "a class that nobody chose is a label")
 
@@ -119,8 +116,7 @@ def check_empty_rows(make: Make) -> None:
         workers=["worker-9999", *labels.workers.tolist()],
         classes=class_names(labels.n_classes),
     )
-    _assert_finite_or_refused(make, declared, "with a task and a worker without labels")
-    fitted = fit_or_refusal(make(), declared)
+    fitted = _fit_or_refusal(make, declared, "with a task and a worker without labels")
     if fitted is not None and fitted.tags().inductive:
         alone = declared[[0]]
         probas = fitted.predict_proba(alone)
@@ -140,7 +136,7 @@ def check_busy_worker(make: Make) -> None:
         rng.integers(0, k, size=BUSY + 600),
         duplicates="keep",
     )
-    _assert_finite_or_refused(make, labels, "with a worker who labels everything")
+    _fit_or_refusal(make, labels, "with a worker who labels everything")
 
 
 @check
@@ -151,8 +147,7 @@ def check_busy_task(make: Make) -> None:
     worker = np.concatenate([np.arange(n), np.arange(40)])
     label = np.concatenate([np.arange(n) % 5 == 0, np.arange(40) % 2 == 0]).astype(np.int64)
     labels = CrowdLabels.from_arrays(task, worker, label)
-    _assert_finite_or_refused(make, labels, "with 2000 labels on one task")
-    fitted = fit_or_refusal(make(), labels)
+    fitted = _fit_or_refusal(make, labels, "with 2000 labels on one task")
     if fitted is not None:
         require(fitted.labels_[0] == 0, "four of five workers are not followed")
 
@@ -172,7 +167,7 @@ def check_zero_weights(make: Make) -> None:
     assert_alike(make, dropped.probas_, ignored.probas_, "probas_", "between weight 0 and no label")
     weight[columns[0] == columns[0][0]] = 0.0
     labels = CrowdLabels.from_arrays(*columns, weight=weight, **declared)
-    _assert_finite_or_refused(make, labels, "with a task whose labels have weight zero")
+    _fit_or_refusal(make, labels, "with a task whose labels have weight zero")
 
 
 @check
@@ -186,8 +181,7 @@ def check_many_classes(make: Make) -> None:
     labels = CrowdLabels.from_arrays(
         np.repeat(np.arange(n), 3), np.tile(np.arange(3), n), label, classes=np.arange(120)
     )
-    _assert_finite_or_refused(make, labels, "with 120 classes")
-    fitted = fit_or_refusal(make(), labels)
+    fitted = _fit_or_refusal(make, labels, "with 120 classes")
     if fitted is not None:
         right = float(np.mean(fitted.labels_ == np.arange(n)))
         require(right == 1.0, f"two of three workers are followed on {right:.0%} of the tasks only")
