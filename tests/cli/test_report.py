@@ -73,3 +73,28 @@ def test_tables_for_spreadsheets(cli, table, rows, option, cell):
     code, out, err = cli("aggregate", path, "-q", *option)
     assert code == 0, err
     assert {row["task"] for row in rows(out)} == {cell, "-1"}
+
+
+def test_against_an_earlier_report_as_markdown_and_for_pipelines(cli, answers, tmp_path):
+    old, page, text = (tmp_path / name for name in ("old.json", "new.html", "new.md"))
+    assert cli("report", answers, "--json", "-o", old, "-q")[0] == 0
+    code, _, err = cli(
+        "report", answers, "-o", page, "--against", old, "--markdown", text, "--fail-on", "medium"
+    )
+    assert code == 1, err  # there are spammers
+    assert f"wrote {text}" in err
+    assert "Nothing changed." in text.read_text(encoding="utf-8")
+    assert "Since the last report" in page.read_text(encoding="utf-8")
+    code, out, _ = cli("report", answers, "-o", page, "--markdown", "-", "-q")
+    assert (code, out[:3]) == (0, "## ")
+
+
+def test_refusals_of_markdown_and_against(cli, answers, tmp_path):
+    code, _, err = cli("report", answers, "--json", "--markdown", "-")
+    assert (code, "Only one of" in err) == (2, True)
+    code, _, err = cli("report", answers, "--markdown", answers)
+    assert (code, "overwrite" in err) == (2, True)
+    code, _, err = cli("report", answers, "--against", answers)
+    assert (code, "is not JSON" in err) == (3, True)
+    code, _, err = cli("report", answers, "--fail-on", "red")
+    assert (code, "--fail-on" in err) == (2, True)

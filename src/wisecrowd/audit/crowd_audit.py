@@ -71,7 +71,7 @@ class Findings(Sequence[Finding]):
         return {"findings": [finding.to_dict() for finding in self]}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """Result of an audit.
 
@@ -87,6 +87,14 @@ class Audit:
     labels: Any
     parts: Mapping[str, Part]
     skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        ids = ", ".join(dict.fromkeys(finding.id for finding in self.findings))
+        return f"Audit of {self.labels!r}: {ids or 'nothing found'}"
+
+    def _repr_html_(self) -> str:
+        text: str = importlib.import_module("wisecrowd.reporting.notebook").audit_html(self)
+        return text
 
     def __getitem__(self, name: str) -> Any:
         if name in self.parts:

@@ -44,6 +44,15 @@ class Part:
     {'n_labels': [2, 1]}
     """
 
+    def __init_subclass__(cls) -> None:
+        """Keep dataclasses from replacing the short repr by one of all arrays."""
+        super().__init_subclass__()
+        type.__setattr__(cls, "__repr__", Part.__repr__)
+
+    def __repr__(self) -> str:
+        found = ", ".join(dict.fromkeys(finding.id for finding in self.findings()))
+        return f"{type(self).__name__}({found or 'nothing found'})"
+
     def findings(self) -> list[Finding]:
         """Return the findings in any order; the list may be empty."""
         raise TypeError(f"{type(self).__name__} must define findings.")

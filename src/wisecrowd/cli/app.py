@@ -38,7 +38,7 @@ NAMES = {"next_queries": "next"}  # commands whose names Python has taken
 # Placeholders in the help for parameters that name a file or a folder.
 PLACES = frozenset({"FILE", "FOLDER", "IN", "OUT", "LABELS", "MODEL", "FEATURES", "KEY"})
 EXIT_CODES = (
-    "Exit codes: 0 success, 1 findings (audit --fail-on), 2 wrong option or parameter, 3 unusable "
+    "Exit codes: 0 success, 1 findings (--fail-on), 2 wrong option or parameter, 3 unusable "
     "data or file, 4 nothing more to ask (next, label-studio push), 130 Ctrl-C."
 )
 

@@ -39,14 +39,7 @@ class AuditOptions:
             help="Output folder for the findings and all tables, as csv.",
         ),
     ] = None  # fmt: skip
-    fail_on: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-on",
-            metavar="info|low|medium|high",
-            help="Exit with code 1 if a finding has this severity or a higher one.",
-        ),
-    ] = None
+    fail_on: options.FailOn = None
     prune_to: Annotated[
         str | None,
         typer.Option("--prune-to", metavar="FILE", help="Output file for the cleaned labels."),

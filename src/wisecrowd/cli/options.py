@@ -176,6 +176,14 @@ Parameters = Annotated[
         "-p", "--parameter", metavar="NAME=VALUE", help="Parameter of the method; repeatable."
     ),
 ]
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="info|low|medium|high",
+        help="Exit with code 1 if a finding has this severity or a higher one.",
+    ),
+]
 Json = Annotated[
     bool,
     typer.Option("--json", help="Print one JSON object, or write it to -o FILE.json."),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.reporting.document import Report
 
 DEFAULT = "report.html"
+FOUND = 1  # the exit code of --fail-on
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +40,22 @@ class ReportOptions:
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")
     ] = None
+    against: Annotated[
+        str | None,
+        typer.Option(
+            "--against",
+            metavar="FILE",
+            help="Summary of an earlier report (--json): show what changed since.",
+        ),
+    ] = None
+    markdown: Annotated[
+        str | None,
+        typer.Option(
+            "--markdown", metavar="FILE",
+            help="Write a summary as Markdown as well, such as for a pull request.",
+        ),
+    ] = None  # fmt: skip
+    fail_on: options.FailOn = None
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -63,20 +80,26 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     from wisecrowd.cli.parameters import configured_method, named_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
+    from wisecrowd.core.findings import SEVERITIES, check_severity
     from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
+    from wisecrowd.reporting.changes import read_summary
     from wisecrowd.reporting.document import report as make_report
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
 
     reading, seed = asked.reading, asked.running.seed
+    if asked.fail_on is not None:
+        check_severity("--fail-on", asked.fail_on)
     truth = KnownFile.given(asked.truth, "--truth", asked.truth_columns, reading)
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, reading)
     asked.groups.check(of_workers=True)
     known_files = [file.path for file in (truth, gold) if file is not None]
+    known_files += [] if asked.against is None else [asked.against]
     sources = [*files, *known_files, *asked.groups.sources()]
     page, document = _checked_places(asked, sources)
+    against = None if asked.against is None else read_summary(asked.against)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, reading, seed)
     declared = replace(reading, type=type_for(model, reading.declared_type))
@@ -101,13 +124,19 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
                 reading=declared.options(),
                 manifest=manifest,
                 withhold_below=0 if reading.pseudonymize is None else FEWEST,
+                against=against,
             )
         if reading.pseudonymize is not None:
             notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
         with together():
             _write(made, page, notes)
+            _write_markdown(made, asked.markdown, notes)
             if asked.as_json:
                 give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
+    if asked.fail_on is not None:
+        grave = SEVERITIES[SEVERITIES.index(asked.fail_on) :]
+        if any(step["severity"] in grave for step in made.summary["next"]):
+            raise typer.Exit(FOUND)
 
 
 def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | None, str | None]:
@@ -122,11 +151,21 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
     page = page if document is None else None
     if asked.as_json and page is not None and is_standard(page):
         raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
+    marked = asked.markdown
+    if marked is not None and is_standard(marked):
+        if (asked.as_json and document is None) or (page is not None and is_standard(page)):
+            raise ParameterError(
+                "Only one of page, summary and Markdown can go to standard output; give the others "
+                "a file."
+            )
+        marked = None
     written = [] if page is None or is_standard(page) else [page]
     if written and not is_stream(written[0]):
         written += map(str, tables_beside(written[0]).values())
     check_outputs(
-        [], [*sources, *asked.reading.key_files], others=[*written, *filter(None, [document])]
+        [],
+        [*sources, *asked.reading.key_files],
+        others=[*written, *filter(None, [document, marked])],
     )
     return page, document
 
@@ -146,6 +185,20 @@ def _known(file: KnownFile, labels: Annotations, notes: Notes) -> Any:
     truth = read_truth(file, labels.tasks, notes)
     tasks = labels.tasks[truth.rows].tolist()
     return dict(zip(tasks, truth.classes.tolist(), strict=True))
+
+
+def _write_markdown(made: Report, output: str | None, notes: Notes) -> None:
+    from wisecrowd.cli.outputs import is_standard, print_text
+    from wisecrowd.storage.atomic import atomic_write, when_complete
+
+    if output is None:
+        return
+    if is_standard(output):
+        print_text(made.markdown)
+        return
+    with atomic_write(output) as stream:
+        stream.write(made.markdown)
+    when_complete(lambda: notes(f"wrote {output}"))
 
 
 def _write(made: Report, output: str | None, notes: Notes) -> None:

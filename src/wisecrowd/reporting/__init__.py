@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 LOCATIONS = {
     "Report": "document",
     "report": "document",
+    "report_schema": "changes",
     "summarize": "summary",
 }
 
 if TYPE_CHECKING:
+    from wisecrowd.reporting.changes import report_schema as report_schema
     from wisecrowd.reporting.document import Report as Report
     from wisecrowd.reporting.document import report as report
     from wisecrowd.reporting.summary import summarize as summarize

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.reporting.changes import changes_since, require_summary
+from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.summary import Summary, study_of, summary_of
 from wisecrowd.reporting.withholding import Withheld
@@ -48,6 +50,11 @@ class Report:
         if "page" not in self._pages:
             self._pages["page"] = render(self.summary)
         return self._pages["page"]
+
+    @property
+    def markdown(self) -> str:
+        """The summary as GitHub-flavoured Markdown."""
+        return markdown_of(self.summary)
 
     def save(self, path: str | os.PathLike[str]) -> list[Path]:
         """Write the page atomically, with its manifest and the tables that it truncates.
@@ -109,6 +116,7 @@ def report(
     reading: Sequence[str] = (),
     manifest: Manifest | None = None,
     withhold_below: int = 0,
+    against: Summary | None = None,
 ) -> Report:
     """Create a report on a crowd, and write it if a path is given.
 
@@ -143,6 +151,8 @@ def report(
     withhold_below : int
         Workers with fewer labels are not named, for reports that are shared. Workers must have
         pseudonyms; pass ``wisecrowd.pseudonymize(labels, key)``.
+    against : dict, optional
+        Summary of an earlier report; the page then shows what changed since.
 
     Examples
     --------
@@ -152,6 +162,8 @@ def report(
     >>> made, made.html.startswith("<!doctype html>")
     (Report(60 tasks, 6 workers), True)
     """
+    if against is not None:
+        require_summary(against, "against")
     study = study_of(
         labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
         random_state=random_state,
@@ -169,6 +181,8 @@ def report(
     if withheld is not None:
         summary = withheld.summary(summary)
         tables["workers"] = withheld.table(tables["workers"])
+    if against is not None:  # compared last, so that no withheld worker is named
+        summary = summary | {"changes": changes_since(against, summary)}
     made = Report(summary, tables, described)
     if path is not None:
         made.save(path)

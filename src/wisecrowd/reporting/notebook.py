@@ -74,6 +74,16 @@ def findings_html(findings: Sequence[Any]) -> str:
     return _table(header, rows, SENTENCE)
 
 
+def audit_html(audit: Any) -> str:
+    """Return HTML of an audit: the crowd, its findings, and the parts that were skipped."""
+    skipped = _table(("skipped part", "why"), audit.skipped.items(), SENTENCE)
+    rest = f"<details><summary>{len(audit.skipped)} parts were skipped</summary>{skipped}</details>"
+    return (
+        f"<div>{_heading(repr(audit.labels))}{findings_html(audit.findings)}"
+        f"{rest if audit.skipped else ''}</div>"
+    )
+
+
 def _with_error(accuracy: float, error: float) -> str:
     return f"{100 * accuracy:.0f} %" + (f" ± {196 * error:.0f}" if np.isfinite(error) else "")
 

@@ -9,6 +9,7 @@ from typing import Any
 from wisecrowd.audit.plans import load
 from wisecrowd.core.kinds import LABELS
 from wisecrowd.reporting import charts
+from wisecrowd.reporting.markdown import WORDS, shown_value
 from wisecrowd.reporting.plans import plan_of_kind
 from wisecrowd.reporting.summary import Summary
 
@@ -33,10 +34,27 @@ class Section:
 def sections_of(summary: Summary) -> list[Section]:
     """Return the sections of a page: those in the summary; a section without data states that."""
     table = load(plan_of_kind(summary.get("kind", LABELS)).sections)
-    return [
+    found = [
         Section(name, title, {"d": summary[name], **build(summary)}, *template)
         for name, (title, build, *template) in table.items()
         if name in summary
+    ]
+    if "changes" in summary:  # of every kind, after the verdict
+        data = {"d": summary["changes"], "numbers": _changed_numbers(summary)}
+        found.insert(1, Section("changes", "Since the last report", data))
+    return found
+
+
+def _changed_numbers(summary: Summary) -> list[Data]:
+    """Return the rows of numbers that changed, as text."""
+    return [
+        {
+            "words": WORDS.get(row["name"], row["name"].replace("_", " ")),
+            "before": shown_value(row["name"], row["before"]),
+            "after": shown_value(row["name"], row["after"]),
+            "clear": row["clear"],
+        }
+        for row in summary["changes"]["numbers"]
     ]
 
 
