@@ -13,12 +13,14 @@ PIP_INSTALL := -m pip install --disable-pip-version-check --quiet -c constraints
 GRID_TESTS := tests/core tests/io tests/storage tests/metrics tests/kernels tests/engines \
 	tests/inference tests/simulate tests/cli tests/test_api.py tests/test_grid.py
 
+KERNELS := src/wisecrowd/kernels tests/kernels
+
 # The real data sets, where they lie beside the project; without them their tests are skipped.
 export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays label-studio clean
+.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays label-studio clean
 
 help: ## show this help
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -26,12 +28,19 @@ help: ## show this help
 demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say where the results are
 	$(BIN)/python examples/demo.py
 
+# The linters use one core. Meanwhile, the tests of the kernels compile these for all other tests.
 test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, layers, tests
+	$(MAKE) --no-print-directory --jobs=2 lint test-kernels
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(KERNELS:%=--ignore=%)
+
+lint: $(VENV)/.installed-dev ## lint, format, types and layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+test-kernels: $(VENV)/.installed-dev ## the tests of the compiled kernels
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(KERNELS)
 
 test-data: $(VENV)/.installed-dev ## the tests on real data sets; WISECROWD_DATA names their directory
 	@test -d "$(WISECROWD_DATA)" || { echo "No data: set WISECROWD_DATA to the directory of the real data sets." >&2; exit 2; }
