@@ -230,3 +230,29 @@ def test_nearly_a_million_labels_are_looked_at_quickly():
     assert looks(task, label) is None
     numbers = np.random.default_rng(0).integers(0, 100_000, len(task))
     assert looks(task, numbers).kind == "numbers"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        (["cat", "dog", "cat|dog", "dog|cat"], "sets"),
+        (["cat", "dog", "bird", "cat | dog", "bird|dog"], "sets"),
+        (['["cat"]', '["cat", "dog"]', "[]"], "sets"),
+        (["animal|cat", "animal|dog", "animal", "plant|tree"], None),  # paths in a tree of classes
+        (["yes|no", "yes", "no"], None),  # one such name is an odd name
+        (["a|b", "c|d"], None),
+        (["[1]", "one"], None),
+    ],
+)
+def test_sets_are_recognised(given, kind):
+    classes = np.array(sorted(given), dtype=object)
+    codes = np.arange(len(classes), dtype=np.int32)
+    look = look_of(codes, codes, classes)
+    assert (None if look is None else look.kind) == kind
+
+
+def test_sets_are_refused_as_classes():
+    values = ["cat", "dog", "cat|dog", "dog|cat"]
+    with pytest.raises(DataError, match=r"lists of classes, such as 'cat\|dog'"):
+        CrowdLabels.from_arrays([1, 1, 2, 2], list("abab"), values)
+    assert CrowdLabels.from_arrays([1, 1, 2, 2], list("abab"), values, type="labels").n_classes == 4

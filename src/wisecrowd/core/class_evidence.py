@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.set_text import BETWEEN
 
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pairs", ("chosen", "rejected")),
     ("spans", ("start", "end")),
 )
-SUPPORTED = ("numbers", "pairs", "boxes", "texts", "masks")  # kinds that ``type`` may name instead
+SUPPORTED = ("numbers", "pairs", "boxes", "texts", "masks", "sets")  # kinds that ``type`` may name instead
 _WAY_OUT = {
     "spans": "name a column that holds a class",
 }
@@ -140,6 +141,8 @@ def look_of(
         shown = classes.tolist()[label[fractional]]
         reason = f"fractional numbers, first {shown!r}"
         return Look(columns[0] if columns else "numbers", reason, fractional)
+    if (sets := _first_set(classes)) is not None:
+        return Look("sets", f"lists of classes, such as {sets!r}", None)
     if len(classes) < FEW_CLASSES or not _nearly_all_differ(task, label, len(classes)):
         return None
     kind = "texts" if np.isnan(numbers).mean() > 1 - _NUMBERS else "numbers"
@@ -169,6 +172,24 @@ def _first_fraction(label: Codes, numbers: Floats) -> int | None:
         return None
     given = fraction[label]
     return int(np.argmax(given)) if given.any() else None
+
+
+def _first_set(classes: NDArray[np.generic]) -> str | None:
+    """Return the first of several values that are sets of classes: JSON lists, or ``a|b``.
+
+    Values with bars count as sets if most of their parts are also values of their own. The parts of
+    a path in a tree of classes, such as ``animal|cat``, are not.
+    """
+    texts = [value for value in classes.tolist() if isinstance(value, str)]
+    listed = [text for text in texts if text.startswith("[") and text.endswith("]")]
+    if len(listed) > 1 and len(listed) == len(texts):
+        return listed[0]
+    joined = [text for text in texts if BETWEEN in text]
+    if len(joined) < 2:
+        return None
+    alone = {text.strip() for text in texts}
+    parts = {part.strip() for text in joined for part in text.split(BETWEEN)}
+    return joined[0] if 2 * len(parts & alone) > len(parts) else None
 
 
 def _nearly_all_differ(task: Codes, label: Codes, n_classes: int) -> bool:
