@@ -93,3 +93,32 @@ def test_task_without_label(cli, table, truth):
     code, _, err = cli("evaluate", labels, "--truth", truth)
     assert code == 3
     assert "Row 2" in err
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "truth"),
+    [
+        (["task", "labels", "p_cat"], ["1", "cat", "1.5"], ["1", "cat"]),
+        (["task", "text", "confidence"], ["1", "a cat", "-0.1"], ["1", "a cat"]),
+    ],
+)
+def test_probabilities_outside_of_their_range_are_refused(cli, table, header, row, truth):
+    answers = table("answers.csv", header, [row])
+    known = table("truth.csv", ["task", header[1]], [truth])
+    code, _, err = cli("evaluate", answers, "--truth", known)
+    assert (code, f"gives '1' the probability '{row[2]}'" in err) == (3, True), err
+
+
+def test_sets_without_probabilities(cli, table):
+    answers = table("answers.csv", ["task", "labels"], [["1", "cat|dog"], ["2", "cat"]])
+    code, out, err = cli("evaluate", answers, "--truth", answers, "--json")
+    assert code == 0, err
+    assert json.loads(out)["micro_f1"] == 1.0
+
+
+def test_boxes_of_other_images_are_refused(cli, table):
+    header = ["task", "x", "y", "width", "height"]
+    answers = table("boxes.csv", header, [["1", "0", "0", "5", "5"]])
+    truth = table("truth.csv", header, [["9", "0", "0", "5", "5"]])
+    code, _, err = cli("evaluate", answers, "--truth", truth)
+    assert (code, "names none of the 1 tasks" in err) == (3, True), err

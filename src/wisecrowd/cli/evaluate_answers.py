@@ -74,8 +74,7 @@ def kind_of_answers(path: str, declared: str | None) -> str:
         return BOXES
     if columns >= SPAN_COLUMNS:
         return SEQUENCES
-    probable = any(name.startswith("p_") for name in columns)
-    if columns >= {"task", "labels"} and "label" not in columns and probable:
+    if columns >= {"task", "labels"} and "label" not in columns:
         return SETS
     if columns >= {"item", "cluster"}:
         return SAME
@@ -162,6 +161,14 @@ def number_in(value: Any, one: Any, path: str) -> float:
     if not np.isfinite(number):
         raise DataError(f"{path} gives {one!r} the value {value!r}; give a finite number.")
     return number
+
+
+def share_in(value: Any, one: Any, path: str) -> float:
+    """Return a probability, NaN where missing, or an error that names the answer."""
+    share = number_in(value, one, path)
+    if not (np.isnan(share) or 0.0 <= share <= 1.0):
+        raise DataError(f"{path} gives {one!r} the probability {value!r}; it must be in [0, 1].")
+    return share
 
 
 def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:

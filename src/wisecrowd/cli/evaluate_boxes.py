@@ -66,6 +66,10 @@ def evaluate_boxes(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
 
     found = boxes_in(path)
     wanted = boxes_in(truth.path)
+    if not set(found.tasks.tolist()) & set(wanted.tasks.tolist()):
+        raise DataError(
+            f"The truth names none of the {found.n_tasks} tasks in {path}; it needs the same ids."
+        )
     # A file of results does not name the images in which nothing was found.
     found = found.with_seen(wanted.tasks, [EXPERT] * wanted.n_tasks)
     known = true_boxes_of(truth.path, found, notes)

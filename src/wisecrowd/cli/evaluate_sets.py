@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wisecrowd.cli.evaluate_answers import Evaluation, number_in
+from wisecrowd.cli.evaluate_answers import Evaluation, share_in
 from wisecrowd.core.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -48,8 +48,9 @@ def evaluate_sets(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
     known = known_sets(dict(zip(*truth.pairs(notes, SETS), strict=True)), found)
     probas = None
     if named:
-        rows = np.array([number_in(x, "p", path) for name in named
-                         for x in frame[PROBABILITY + name].to_pylist()])  # fmt: skip
+        rows = np.array([share_in(x, task, path) for name in named
+                         for x, task in zip(frame[PROBABILITY + name].to_pylist(), tasks,
+                                            strict=True)])  # fmt: skip
         place = {task: row for row, task in enumerate(tasks)}
         order = np.array([place[task] for task in found.tasks.tolist()])
         probas = rows.reshape(len(named), -1).T[order]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from wisecrowd.cli.evaluate_answers import TEXT_COLUMNS, Evaluation, number_in
+from wisecrowd.cli.evaluate_answers import TEXT_COLUMNS, Evaluation, share_in
 from wisecrowd.core.exceptions import DataError
 
 if TYPE_CHECKING:
@@ -63,5 +63,5 @@ def _text_rows(path: str) -> dict[Any, tuple[str, float]]:
     for task, text, one in zip(tasks, texts, sure, strict=True):
         if task in found:
             raise DataError(f"Task {task!r} is in {path} twice; keep one row.")
-        found[task] = ("" if text is None else str(text), number_in(one, task, path))
+        found[task] = ("" if text is None else str(text), share_in(one, task, path))
     return found
