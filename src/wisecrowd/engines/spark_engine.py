@@ -219,8 +219,9 @@ def _cores(session: Any) -> int:
 
 def _reason(text: str) -> str:
     """Return why Spark gave up, in one sentence."""
-    if "No module named 'wisecrowd" in text:
-        return f"The workers of Spark do not have wisecrowd; {how_to_ship(__version__)}."
+    missing = re.search(r"No module named '(\w+)", text)
+    if missing:
+        return f"The workers of Spark have no {missing[1]}; {how_to_ship(__version__)}."
     raised = re.findall(r"^(?:[a-z_]\w*\.)*([A-Z]\w*(?:Error|Exception|Interrupt)(?:: .*)?)$",
                         text, re.MULTILINE)  # fmt: skip
     lines = [line.strip() for line in text.splitlines() if line.strip()]

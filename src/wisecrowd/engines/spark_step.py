@@ -132,6 +132,6 @@ def check_version(driver: str) -> None:
 def how_to_ship(version: str) -> str:
     """Return what to do so that workers have a version of wisecrowd."""
     return (
-        f"install wisecrowd {version} on all workers, or send the driver's environment along with "
-        "spark-submit --archives"
+        f"install wisecrowd {version} where PYSPARK_PYTHON of the workers finds it, or send the "
+        "driver's environment along with spark-submit --archives"
     )
