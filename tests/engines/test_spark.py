@@ -273,7 +273,7 @@ def test_a_session_without_context_gets_a_number_of_tasks(pack):
 
 
 def test_reasons_of_spark_are_one_sentence():
-    lines = ["An exception was thrown from the Python worker:", "Traceback (most recent call last):",
+    lines = ["An exception was thrown from the Python worker:", "Traceback (most recent call):",
              "  File ...", "ModuleNotFoundError: No module named 'wisecrowd.engines'"]  # fmt: skip
     assert "have no wisecrowd; install wisecrowd" in spark_engine._reason("\n".join(lines))
     assert "(Job aborted)" in spark_engine._reason("Job aborted.\n\tat org.apache.spark")
