@@ -132,7 +132,7 @@ $(VENV)/.installed-mutation: $(VENV)/.installed-dev
 
 $(VENV)/.installed-spark: $(VENV)/.installed-dev
 	@echo "Installing pyspark into $(VENV)"
-	$(BIN)/python $(PIP_INSTALL) '.[spark]'
+	$(BIN)/python $(PIP_INSTALL) '.[spark]' 'pyspark[connect]'
 	@touch $@
 
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml

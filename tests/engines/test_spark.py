@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.dataset as ds
@@ -240,7 +241,98 @@ def test_spark_submit_runs_the_script(session, pack, tmp_path):
     assert (tmp_path / "labels.manifest.json").exists()
 
 
+CONNECT = """
+import sys
+import wisecrowd as wc
+from wisecrowd.engines.spark_session import without_pandas_warning
+with without_pandas_warning():
+    from pyspark.sql import SparkSession
+    session = SparkSession.builder.remote("local[2,4]").getOrCreate()
+engine = wc.engines.spark(session, sys.argv[1], sys.argv[2], tasks=2)
+found = wc.aggregate(engine, "majority-vote")
+print(type(session).__module__, found.count(), found.columns)
+session.stop()
+"""
+
+
+@pytest.mark.spark
+def test_spark_connect(session, pack, tmp_path):
+    pytest.importorskip("grpc")
+    (tmp_path / "connect.py").write_text(CONNECT)
+    command = [sys.executable, tmp_path / "connect.py", pack.path, tmp_path / "scratch"]
+    names = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET", "SPARK_LOCAL_DIRS")
+    environment = {name: value for name, value in os.environ.items() if name not in names}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == (
+        ["pyspark.sql.connect.session", "1500", "['task',", "'label',", "'confidence']"]
+    )
+    (answers,) = (tmp_path / "scratch").iterdir()
+    fit_pack(MajorityVote(), pack, tmp_path / "files")
+    one, two = table_of(answers), table_of(tmp_path / "files")
+    np.testing.assert_array_equal(one["confidence"], two["confidence"])
+
+
 # ------------------------------------------------------------------------------- without a session
+
+
+class _TwinSession:
+    """A session that runs every task three times in this process, and accepts the second attempt.
+
+    The first attempt leaves torn files, as a killed one does; the third comes too late.
+    """
+
+    def __init__(self):
+        self.attempts, self.late = 0, []
+
+    def range(self, start, end, step, n_partitions):
+        assert end == n_partitions
+        self.blocks = list(range(start, end, step))
+        return self
+
+    def mapInArrow(self, step, schema):
+        self.step = step
+        return self
+
+    def run(self, block):
+        import pyarrow as pa
+
+        self.attempts += 1
+        numbers = pa.RecordBatch.from_pydict({"id": [block]})
+        (batch,) = self.step(iter([numbers]))
+        (row,) = batch.to_pylist()
+        return SimpleNamespace(**row)
+
+    def collect(self):
+        rows = []
+        for block in self.blocks:
+            torn = self.run(block)
+            job = spark_step.BlockTask(*self.step.args[0])
+            if job.parts is not None:
+                for file in spark_step.parts_of(job.parts, torn.first, torn.attempt).iterdir():
+                    file.write_bytes(b"torn")
+            if torn.content is None:
+                spark_step.statistics_of(job.job, torn.first, torn.attempt).write_bytes(b"torn")
+            rows.append(self.run(block))
+            self.late.append((self.step, block))
+        return rows[::-1]
+
+
+@pytest.mark.parametrize("name", ["dawid-skene", "glad"])
+def test_twins_and_torn_attempts_are_harmless(name, pack, tmp_path, monkeypatch):
+    session = _TwinSession()
+    monkeypatch.setattr(spark_step, "attempt_number", lambda: session.attempts)
+    monkeypatch.setattr(spark_step, "set_threads", lambda n: None)
+    engine = wc.engines.spark(session, pack, tasks=4)
+    method = get_method(name)(max_iter=2)
+    here = fit_pack(method, pack, tmp_path / "files")
+    there = fit_pack(method, pack, tmp_path / "spark", engine=engine)
+    equal(there, here, tmp_path / "spark", tmp_path / "files")
+    step, block = session.late[-1]
+    session.step = step
+    assert "does not see" in session.run(block).error  # a late twin finds its job gone
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["files", "spark"]
+    assert len(list((tmp_path / "spark").iterdir())) == N_SHARDS
 
 
 class _Session:
@@ -280,10 +372,11 @@ def test_reasons_of_spark_are_one_sentence():
     assert "no reason given" in spark_engine._reason("")
 
 
-def test_workers_that_do_not_see_the_files_say_so(pack, tmp_path):
-    pytest.importorskip("pyspark")
+def test_workers_that_do_not_see_the_files_say_so(pack, tmp_path, monkeypatch):
     import pyarrow as pa
 
+    monkeypatch.setattr(spark_step, "attempt_number", lambda: 1)
+    monkeypatch.setattr(spark_step, "set_threads", lambda n: None)
     task = spark_step.BlockTask(
         wc.__version__, str(pack.path), pack.digest, 1, str(tmp_path / "job"), "wisecrowd", None
     )

@@ -75,12 +75,9 @@ def run_rows(task: tuple[Any, ...], batches: Iterator[Any]) -> Iterator[Any]:
 
 
 def _run(given: tuple[Any, ...], number: int) -> dict[str, Any]:
-    from pyspark import TaskContext
-
     check_version(given[0])
-    task, context = BlockTask(*given), TaskContext.get()
-    attempt = 0 if context is None else int(context.taskAttemptId())
-    first = number * task.size
+    task = BlockTask(*given)
+    attempt, first = attempt_number(), number * task.size
     set_threads(1)  # Spark runs a worker per core
     for place in (task.pack, task.job):
         if not os.path.exists(place):
@@ -101,6 +98,13 @@ def _run(given: tuple[Any, ...], number: int) -> dict[str, Any]:
     if content is None:
         write_values(statistics_of(task.job, first, attempt), statistics)
     return {"first": first, "attempt": attempt, "content": content}
+
+
+def attempt_number() -> int:
+    """Return the number of this attempt at a task, which no other attempt of a session has."""
+    from pyspark import TaskContext
+
+    return int(TaskContext.get().taskAttemptId())
 
 
 def statistics_of(job: str, first: int, attempt: int) -> Path:
