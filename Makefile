@@ -20,7 +20,7 @@ export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser docs screenshot format bench replays label-studio clean
+.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format bench replays label-studio clean
 
 help: ## show this help
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -31,7 +31,7 @@ demo: $(VENV)/.installed-demo ## run the whole job on a simulated crowd, and say
 # The linters use one core. Meanwhile, the tests of the kernels compile these for all other tests.
 test: $(VENV)/.installed-dev ## everything that must hold: lint, format, types, layers, tests
 	$(MAKE) --no-print-directory --jobs=2 lint test-kernels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal $(KERNELS:%=--ignore=%)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not spark" $(KERNELS:%=--ignore=%)
 
 lint: $(VENV)/.installed-dev ## lint, format, types and layers
 	$(BIN)/ruff check .
@@ -77,6 +77,15 @@ browser: $(VENV)/.installed-dev ## install what the tests of the report in a rea
 	command -v chromium || { apt-get update -qq && apt-get install -qq --no-install-recommends chromium; }
 	$(BIN)/python $(PIP_INSTALL) '.[browser]'
 	npm install --silent --no-save --prefix $(VENV)/browser axe-core@4
+
+java: ## install a Java runtime for Spark, where there is none
+	command -v java || { apt-get update -qq && \
+	  { apt-get install -qq --no-install-recommends default-jre-headless || \
+	    apt-get install -qq --no-install-recommends openjdk-17-jre-headless; }; }
+
+spark: java $(VENV)/.installed-spark ## the engine spark on this machine: its tests, and a demo with 10^7 labels
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark tests/engines tests/cli
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed.spark
 
 docs: $(VENV)/.installed-dev ## build the documentation site into build/site; a warning is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
@@ -128,6 +137,11 @@ $(VENV)/.installed-dev: $(VENV)/.created pyproject.toml
 
 $(VENV)/.installed-mutation: $(VENV)/.installed-dev
 	$(BIN)/python $(PIP_INSTALL) '.[mutation]'
+	@touch $@
+
+$(VENV)/.installed-spark: $(VENV)/.installed-dev
+	@echo "Installing pyspark into $(VENV)"
+	$(BIN)/python $(PIP_INSTALL) '.[spark]' 'pyspark[connect]'
 	@touch $@
 
 $(BENCH_VENV)/.installed-bench: $(BENCH_VENV)/.created pyproject.toml

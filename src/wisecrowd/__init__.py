@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wisecrowd import aggregation as aggregation
     from wisecrowd import audit as audit
     from wisecrowd import datasets as datasets
+    from wisecrowd import engines as engines
     from wisecrowd import fairness as fairness
     from wisecrowd import learning as learning
     from wisecrowd import metrics as metrics
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
     from wisecrowd.reporting.document import report as report
 
 _MODULES = (
-    "acquire", "aggregation", "audit", "datasets", "fairness", "learning", "metrics", "nn",
-    "simulate", "testing",
+    "acquire", "aggregation", "audit", "datasets", "engines", "fairness", "learning", "metrics",
+    "nn", "simulate", "testing",
 )  # fmt: skip
 _NAMES = {
     "CrowdLabels": "wisecrowd.core.labels:CrowdLabels",

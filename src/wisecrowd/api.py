@@ -50,9 +50,10 @@ def aggregate(
 
     Parameters
     ----------
-    data : CrowdLabels, frame, path, (task, worker, label) or tasks × workers matrix
+    data : CrowdLabels, frame, path, (task, worker, label), tasks × workers matrix or engine
         The result for pandas and polars frames is of the same library; otherwise it is a pyarrow
-        table. A path is read by ``wisecrowd.read``.
+        table. A path is read by ``wisecrowd.read``. With what ``wisecrowd.engines.spark`` returns,
+        Spark fits its pack by shards, and the result is a Spark frame.
     method : str or method
         A name that ``wisecrowd.methods()`` lists, or a method with its parameters, such as
         ``OneVsRest("glad")``, which is not changed. The default depends on the type of the labels;
@@ -88,6 +89,12 @@ def aggregate(
     (['task', 'label', 'confidence'], ['x', 'y'])
     """
     model = None if method is None else _configured(method, params)
+    if hasattr(data.__class__, "fit_answers"):  # an engine over a pack
+        given = {
+            "gold": gold, "task_prior": task_prior, "init": init, "task": task, "worker": worker,
+            "label": label, "wide": wide or None, "worker_columns": worker_columns, "type": type,
+        }  # fmt: skip
+        return _on_engine(data, model, {k: v for k, v in given.items() if v is not None}, params)
     labels = labels_of(
         data, task=task, worker=worker, label=label, wide=wide or None,
         worker_columns=worker_columns, type=type_for(model, type),
@@ -100,6 +107,20 @@ def aggregate(
     names = model._kind().answers.shown or list(table)[1:]
     shown = {name: table[name] for name in (ids, *names)}
     return as_frame(shown, labels.frame_library)
+
+
+def _on_engine(
+    engine: Any, model: Aggregator | None, given: Mapping[str, Any], params: Mapping[str, Any]
+) -> Any:
+    """Return the answers of an engine over a pack."""
+    if given:
+        raise ParameterError(
+            f"{next(iter(given))} does not go with a pack on an engine; give it to wisecrowd.pack, "
+            "or read the pack into memory with wisecrowd.read."
+        )
+    if model is None:
+        model = _configured(get_kind(LABELS).default_method, params)
+    return engine.fit_answers(model)
 
 
 def type_for(model: Aggregator | None, type: str | None) -> str | None:

@@ -70,8 +70,8 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
 
     The result has one row per task: task, label, confidence, tie, n_labels.
 
-    A pack may be fitted shard by shard (--engine files, or pool for several processes). The output
-    is then a folder with one parquet file per shard, or one table if -o has its suffix.
+    A pack may be fitted shard by shard (--engine files, pool for several processes, or spark). The
+    output is then a folder with one parquet file per shard, or one table if -o has its suffix.
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_gold, read_labels

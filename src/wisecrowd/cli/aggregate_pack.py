@@ -46,14 +46,13 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     outputs = [*([] if folder else [output]), *([asked.workers] if asked.workers else [])]
     check_outputs(outputs, [pack], folder=output if folder else None)
     set_threads(asked.running.threads)
-    engine = "pool" if asked.packed.engine == "pool" else "files"
     with Notes(asked.running.quiet) as notes:
         if asked.method == "auto":
             method = _chosen(pack, asked, notes)
         else:
             method = configured_method(asked.method, asked.parameter, asked.running.seed)
         options: dict[str, Any] = {
-            "engine": engine, "processes": asked.packed.processes, "soft": asked.soft,
+            "engine": _engine(pack, asked), "processes": asked.packed.processes, "soft": asked.soft,
             "scratch": asked.packed.scratch or f"{output.rstrip('/')}.scratch",
             "resume": asked.packed.resume,
         }  # fmt: skip
@@ -80,6 +79,15 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
                 if asked.workers:
                     table = found.worker_columns()
                     write_result(table, asked.workers, manifest, notes, raw=asked.raw_csv)
+
+
+def _engine(pack: str, asked: AggregateOptions) -> Any:
+    if asked.packed.engine == "spark":
+        from wisecrowd.engines.spark_engine import spark
+        from wisecrowd.engines.spark_session import get_session
+
+        return spark(get_session(), pack)
+    return "pool" if asked.packed.engine == "pool" else "files"
 
 
 def _output(asked: AggregateOptions) -> str:

@@ -22,12 +22,13 @@ from wisecrowd.cli.predict import predict
 from wisecrowd.cli.replay import replay
 from wisecrowd.cli.report import report
 from wisecrowd.cli.simulate import simulate
+from wisecrowd.cli.spark_script import spark_script
 from wisecrowd.cli.train import train
 from wisecrowd.cli.versions import versions
 
 COMMANDS = (
     aggregate, compare, evaluate, methods, simulate, convert, inspect, audit, report, train,
-    predict, next_queries, replay, loop, pack, versions,
+    predict, next_queries, replay, loop, pack, spark_script, versions,
 )  # fmt: skip
 # Commands of two words, with the help of the first one.
 GROUPS = {

@@ -56,8 +56,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}.", BAD_DATA)
     except WisecrowdError as error:
-        return _fail(str(error), USAGE if isinstance(error, ParameterError) else BAD_DATA)
+        return fail_with(error)
     return code
+
+
+def fail_with(error: WisecrowdError) -> int:
+    """Print the sentence of an error and return its exit code."""
+    return _fail(str(error), USAGE if isinstance(error, ParameterError) else BAD_DATA)
 
 
 def _out_of_memory(reason: str) -> int:

@@ -10,7 +10,8 @@ import typer
 
 from wisecrowd.core.exceptions import ParameterError
 
-ENGINES = ("auto", "memory", "files", "pool")
+ENGINES = ("auto", "memory", "files", "pool", "spark")
+BY_SHARDS = ("files", "pool", "spark")
 BYTES_PER_LABEL = 90  # of a fit in memory, with the labels
 SHARE = 0.5  # of the memory that "auto" uses
 
@@ -23,9 +24,9 @@ class PackOptions:
         str,
         typer.Option(
             "--engine",
-            metavar="auto|memory|files|pool",
-            help="Where a pack is fitted: in memory, one shard at a time, or in several processes; "
-            "auto: in memory if it fits and -o is not a folder.",
+            metavar="auto|memory|files|pool|spark",
+            help="Where a pack is fitted: in memory, one shard at a time, in several processes, or "
+            "by Spark; auto: in memory if it fits and -o is not a folder.",
         ),
     ] = "auto"
     processes: Annotated[
@@ -56,7 +57,7 @@ class PackOptions:
                 f"--engine is {self.engine!r}; choose one of {', '.join(ENGINES)}."
             )
         packed = len(files) == 1 and is_pack(files[0])
-        if not packed and self.engine in ("files", "pool"):
+        if not packed and self.engine in BY_SHARDS:
             raise ParameterError(
                 f"--engine {self.engine} reads a pack; make one with wisecrowd pack "
                 f"{files[0]} -o crowd.pack, and give it instead."

@@ -7,11 +7,11 @@ import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,21 @@ from wisecrowd.storage.atomic import atomic_directory
 
 ENGINES = ("files", "pool")
 _PART = re.compile(r"part-\d{5}\.parquet")
+
+
+class PackEngine(Protocol):
+    """An engine over a pack, such as that of ``wisecrowd.engines.spark``."""
+
+    @property
+    def pack(self) -> Pack:
+        """The pack that it reads."""
+
+    @property
+    def scratch(self) -> Path | None:
+        """Folder for progress; None is beside output or pack."""
+
+    def runner(self, scratch: Path) -> AbstractContextManager[Runner]:
+        """Give a runner of jobs that keeps its files in a folder."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +100,7 @@ def fit_pack(
     pack: str | os.PathLike[str] | Pack,
     output: str | os.PathLike[str] | None = None,
     *,
-    engine: str = "files",
+    engine: str | PackEngine = "files",
     processes: int | None = None,
     executor: Executor | None = None,
     soft: bool = False,
@@ -106,8 +121,9 @@ def fit_pack(
     output : path, optional
         Folder for the answers, one file per shard with the columns task, label, confidence, tie
         and n_labels.
-    engine : {"files", "pool"}
-        Read one shard at a time, or several in as many processes.
+    engine : {"files", "pool"} or engine
+        Read one shard at a time, or several in as many processes; or what
+        ``wisecrowd.engines.spark`` returns.
     processes : int, optional
         Number of processes of the pool; by default that of the threads.
     executor : concurrent.futures.Executor, optional
@@ -123,7 +139,8 @@ def fit_pack(
     -------
     PackFit
     """
-    check_choice("engine", engine, ENGINES)
+    if isinstance(engine, str):
+        check_choice("engine", engine, ENGINES)
     name = kebab_case(type(method).__name__)
     if not method.tags().shardable:
         raise ParameterError(
@@ -141,10 +158,14 @@ def fit_pack(
         raise DataError("There are no annotations to fit; pack files that have labels.")
     with ExitStack() as stack:
         stack.enter_context(exclusive_fit(method))
-        place = stack.enter_context(_scratch(output, scratch))
+        if not isinstance(engine, str):
+            scratch = _scratch_of(engine, opened, output, scratch)
+        place = stack.enter_context(_scratch(output, scratch)).absolute()
         journal = Journal(place / "passes", resume=resume)
         run: Runner = run_here
-        if engine == "pool" or executor is not None:
+        if not isinstance(engine, str):
+            run = stack.enter_context(engine.runner(place))
+        elif engine == "pool" or executor is not None:
             run = stack.enter_context(Pool(place, processes or get_threads(), executor))
         folder = None if output is None else stack.enter_context(_parts_folder(Path(output)))
         plan = PartPlan(None if folder is None else str(folder), soft)
@@ -157,6 +178,17 @@ def fit_pack(
         )
         fit = method._fit(problem)
         return PackFit(name, opened, fit, parts.sums.n_ties, journal.n_taken)
+
+
+def _scratch_of(engine: PackEngine, pack: Pack, output: Any, scratch: Any) -> Any:
+    """Return a folder for progress that the workers of an engine see."""
+    if engine.pack.digest != pack.digest:
+        raise ParameterError(
+            f"The engine reads {engine.pack.path}, and the pack to fit is {pack.path}; make an "
+            "engine for the latter."
+        )
+    place = engine.scratch if scratch is None else scratch
+    return scratch_beside(pack.path) if place is None and output is None else place
 
 
 def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:

@@ -45,6 +45,11 @@ def run_task(pack: str, digest: str, first: int, size: int, job: str, package: s
     return run_block(opened, first, size, read_values(Path(job), package))
 
 
+def job_file(scratch: Path, name: str) -> Path:
+    """Return the file of a job."""
+    return scratch / f"{_JOB}-{name}"
+
+
 def remove_jobs(scratch: Path) -> None:
     """Remove the files of jobs that a killed run left."""
     for file in scratch.glob(f"{_JOB}-*"):
@@ -108,7 +113,7 @@ class Pool:
     def __call__(self, pack: Pack, job: Job) -> Any:
         """Run a job on all shards and return the sum of its statistics."""
         self._jobs += 1
-        file = self.scratch / f"{_JOB}-{self._jobs}"
+        file = job_file(self.scratch, str(self._jobs))
         write_values(file, job)
         try:
             return self._run(pack, file, package_of(job.model))

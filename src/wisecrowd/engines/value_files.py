@@ -12,6 +12,8 @@ import hashlib
 import importlib
 import json
 import os
+import secrets
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +104,7 @@ def write_values(path: Path, value: object) -> None:
     a power failure its digest shows whether it is complete.
     """
     head, arrays = _encoded(value)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     with clear_write_errors(path):
         try:
             with temporary.open("wb") as file:
@@ -132,19 +134,57 @@ def read_values(path: Path, package: str = _PACKAGE, *, verify: bool = False) ->
             head = json.loads(line)
             if verify and hashlib.file_digest(file, "sha256").hexdigest() != head["sha256"]:
                 raise DataError("its digest differs")
-        places = head["arrays"]
 
-        def load(name: str) -> NDArray[Any]:
-            start, dtype, shape = places[name]
-            kind, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
-            end = len(line) + start + count * kind.itemsize
-            if kind.hasobject or start < 0 or count < 0 or end > size:
-                raise DataError(f"the array {name} is cut off")
-            if count == 0:
-                return np.empty(shape, kind)
-            mapped = np.memmap(path, kind, "c", len(line) + start, tuple(shape))
-            return mapped.view(np.ndarray)
+        def map_values(kind: np.dtype[Any], start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+            return np.memmap(path, kind, "c", len(line) + start, shape).view(np.ndarray)
 
-        return _Decoder(load, package).decode(head["value"])
+        return _decoded(head, size - len(line), map_values, package)
     except (OSError, ValueError, KeyError, TypeError, RecursionError, ImportError) as error:
         raise DataError(f"{path} is damaged ({error}); remove it and start again.") from error
+
+
+def values_to_bytes(value: object, most: int) -> bytes | None:
+    """Return values as the content of a file, or None if it would have more bytes than ``most``.
+
+    Examples
+    --------
+    >>> content = values_to_bytes((2.5, np.arange(3)), 1000)
+    >>> values_from_bytes(content)
+    (2.5, array([0, 1, 2]))
+    >>> values_to_bytes(np.zeros(10**6), 1000) is None
+    True
+    """
+    head, arrays = _encoded(value)
+    if len(head) + sum(array.nbytes + _ALIGNED for array in arrays) > most:
+        return None
+    return b"".join([head, *(piece for array in arrays for piece in _padded(array))])
+
+
+def values_from_bytes(content: bytes, package: str = _PACKAGE) -> Any:
+    """Return the values that are the content of a file."""
+    line, _, body = content.partition(b"\n")
+
+    def copy_values(kind: np.dtype[Any], start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        count = int(np.prod(shape, dtype=np.int64))
+        return np.frombuffer(body, kind, count, start).reshape(shape).copy()
+
+    return _decoded(json.loads(line), len(body), copy_values, package)
+
+
+def _decoded(
+    head: Any,
+    size: int,
+    take: Callable[[np.dtype[Any], int, tuple[int, ...]], NDArray[Any]],
+    package: str,
+) -> Any:
+    """Return values from the line of JSON; ``take`` returns the array at a place."""
+    places = head["arrays"]
+
+    def load(name: str) -> NDArray[Any]:
+        start, dtype, shape = places[name]
+        kind, count = np.dtype(dtype), int(np.prod(shape, dtype=np.int64))
+        if kind.hasobject or start < 0 or count < 0 or start + count * kind.itemsize > size:
+            raise DataError(f"the array {name} is cut off")
+        return take(kind, start, tuple(shape)) if count else np.empty(shape, kind)
+
+    return _Decoder(load, package).decode(head["value"])
