@@ -14,7 +14,9 @@ from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.registry import get_method
 from wisecrowd.engines import files, pool
+from wisecrowd.engines import merged_rows as merging
 from wisecrowd.engines.files import Job, run_block
+from wisecrowd.engines.merged_rows import merged_rows
 from wisecrowd.engines.pack_fit import fit_pack, shardable_methods
 from wisecrowd.engines.packs import Pack
 from wisecrowd.io.tables import write_table
@@ -294,7 +296,9 @@ def test_rows_of_equal_tasks_are_exact(name, judges, tmp_path):
     method.set_params(**{k: v for k, v in changed.items() if k in method.get_params()})
     rows = fit_pack(method, judges / "rows.pack", tmp_path / "rows")
     tasks = fit_pack(method, judges / "tasks.pack", tmp_path / "tasks")
-    assert sum(shard.n_rows for shard in rows.pack.summary.shards) <= 2 * 27
+    merged = merged_rows(rows.pack)
+    assert merged.n_tasks == 27  # of all shards together
+    assert merged.repeat.sum() == rows.pack.summary.n_tasks
     np.testing.assert_allclose(rows.fit.history, tasks.fit.history, rtol=1e-12)
     np.testing.assert_allclose(rows.fit.worker_accuracy, tasks.fit.worker_accuracy, rtol=1e-11)
     np.testing.assert_allclose(
@@ -314,6 +318,31 @@ def test_patterns_are_found_automatically(judges, tmp_path):
     labels, plain = wc.read(packed.path), wc.read(judges / "all.parquet")
     np.testing.assert_array_equal(labels.label, plain.label)
     np.testing.assert_array_equal(labels.worker, plain.worker)
+
+
+def test_rows_of_all_shards_have_the_same_bits_in_an_executor(judges, tmp_path):
+    here = fit_pack(DawidSkene(), judges / "rows.pack", tmp_path / "here")
+    with ThreadPoolExecutor(2) as executor:
+        there = fit_pack(DawidSkene(), judges / "rows.pack", tmp_path / "there", executor=executor)
+    assert there.fit.history == here.fit.history
+    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    assert (tmp_path / "here" / "part-00001.parquet").read_bytes() == (
+        tmp_path / "there" / "part-00001.parquet"
+    ).read_bytes()
+
+
+def test_too_many_rows_stay_in_their_shards(judges, monkeypatch):
+    few = fit_pack(DawidSkene(), judges / "rows.pack")
+    monkeypatch.setattr(merging, "MOST_CELLS", 10)
+    assert merged_rows(Pack(judges / "rows.pack")) is None
+    many = fit_pack(DawidSkene(), judges / "rows.pack")
+    assert few.n_ties == many.n_ties
+    np.testing.assert_allclose(few.fit.history, many.fit.history, rtol=1e-12)
+
+
+def test_weights_do_not_share_rows(crowd_files, tmp_path):
+    with pytest.raises(ParameterError, match="belong to single tasks"):
+        wc.pack(crowd_files / "rich.csv", tmp_path / "x.pack", weight="weight", patterns="always")
 
 
 def test_glad_needs_single_tasks(judges):

@@ -126,13 +126,20 @@ def _loaded(pack: Pack, number: int) -> PackedShard:
         pack.required(number, "workers"),
         pack.array(number, "weight"),
         *_prior_of(pack.array(number, "gold"), K),
-        summary.n_annotations,
+        stored_cells(pack),
         summary.n_workers,
         K,
         pack.array(number, "repeat"),
     )
     _check_shard(shard, f"shard {info.name} of {pack.path}", info.n_rows)
     return shard
+
+
+def stored_cells(pack: Pack) -> int:
+    """Return the number of labels that a pass reads: those of rows, if tasks share them."""
+    if not pack.summary.patterns:
+        return pack.summary.n_annotations
+    return sum(shard.files["cell.npy"][0] for shard in pack.summary.shards) // 4
 
 
 def _prior_of(

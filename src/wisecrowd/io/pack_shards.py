@@ -26,9 +26,9 @@ from wisecrowd.engines.packs import (
     write_array,
     write_ids,
 )
+from wisecrowd.engines.task_patterns import Patterns, find_patterns
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.pack_buckets import read_bucket
-from wisecrowd.io.task_patterns import Patterns, find_patterns
 
 SAMPLE = 100_000  # tasks of the first shard that decide whether rows repeat
 FEW_ROWS = 0.2  # share of distinct rows in the sample below which equal tasks share a row

@@ -259,6 +259,11 @@ def _distribute(
 def _plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardPlan:
     """Return final codes of workers and labels, and the number of shards."""
     coding = progress.coding
+    if options["patterns"] == "always" and (coding.columns or gold is not None):
+        raise ParameterError(
+            "Weights, timestamps and gold belong to single tasks, which then cannot share rows; "
+            f"leave out {option('patterns', 'always')}."
+        )
     workers, worker_code = _sorted_codes(list(coding.workers.code_of), "worker")
     classes, label_code = _classes(list(coding.labels.code_of), options)
     asked = options["shards"]
