@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, write_part
 from wisecrowd.engines.journal import Journal
 from wisecrowd.engines.merged_rows import merged_rows
-from wisecrowd.engines.packed_shard import PackedCrowd, PackedShard, load_shard
+from wisecrowd.engines.packed_numbers import write_number_part
+from wisecrowd.engines.packed_shard import load_shard
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
 
@@ -82,7 +83,7 @@ def run_shard(pack: Pack, number: int, job: Job) -> Any:
     return run_on(pack, load_shard(pack, number), job)
 
 
-def run_on(pack: Pack, shard: PackedShard, job: Job) -> Any:
+def run_on(pack: Pack, shard: Any, job: Job) -> Any:
     """Return the statistics of a step on a shard that is open."""
     state = job.model.begin(shard) if job.states is None else job.states.load(job.model, shard)
     result, stats = getattr(job.model, job.step)(shard, state, job.params)
@@ -90,7 +91,8 @@ def run_on(pack: Pack, shard: PackedShard, job: Job) -> Any:
         job.states.save(shard, result)
     if job.parts is None:
         return stats
-    return stats, write_part(pack, shard, result, job.parts)
+    write = write_number_part if pack.summary.kind == "numbers" else write_part
+    return stats, write(pack, shard, result, job.parts)
 
 
 def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
@@ -132,7 +134,7 @@ class FilesEngine:
     journal: Journal
     run: Runner = field(default=run_here)
 
-    def cut(self, data: PackedCrowd, prior: Any, table_size: int) -> PackShards:
+    def cut(self, data: Any, prior: Any, table_size: int) -> PackShards:
         """Return the shards of the pack."""
         return PackShards(data.pack, self)
 
