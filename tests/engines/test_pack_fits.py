@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ import wisecrowd as wc
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.registry import get_method
-from wisecrowd.engines import files, pool
+from wisecrowd.engines import files, pack_fit, pool
 from wisecrowd.engines import merged_rows as merging
 from wisecrowd.engines.files import Job, run_block
 from wisecrowd.engines.merged_rows import merged_rows
@@ -141,11 +142,41 @@ def test_processes_give_the_same_bits_and_are_replaced(crowd_files, tmp_path, mo
     method = DawidSkene(max_iter=3)
     here = fit_pack(method, pack, tmp_path / "files")
     monkeypatch.setenv("WISECROWD_TEST_DIES", str(tmp_path / "died"))
-    monkeypatch.setattr(pool, "run_task", dying_task)
-    there = fit_pack(method, pack, tmp_path / "pool", engine="pool", processes=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "run_task", dying_task)
+        there = fit_pack(method, pack, tmp_path / "pool", engine="pool", processes=3)
     assert (tmp_path / "died").exists()
+    with _Here() as executor:
+        alone = fit_pack(method, pack, tmp_path / "alone", executor=executor)
+    for found, folder in ((there, "pool"), (alone, "alone")):
+        assert found.fit.history == here.fit.history
+        np.testing.assert_array_equal(found.fit.confusion, here.fit.confusion)
+        np.testing.assert_array_equal(found.fit.worker_accuracy, here.fit.worker_accuracy)
+        for part in (tmp_path / "files").iterdir():
+            assert part.read_bytes() == (tmp_path / folder / part.name).read_bytes()
+
+
+class _Here(Executor):
+    """An executor of one process: this one."""
+
+    def submit(self, function, /, *arguments, **options):
+        future = Future()
+        future.set_result(function(*arguments, **options))
+        return future
+
+
+def test_the_executor_of_a_cluster_gives_the_same_bits(crowd_files, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    pack, method = crowd_files / "plain.pack", DawidSkene(max_iter=3)
+    here = fit_pack(method, pack, tmp_path / "files")
+    with distributed.Client(
+        processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        there = fit_pack(method, pack, tmp_path / "dask", executor=client.get_executor())
     assert there.fit.history == here.fit.history
     np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    for part in (tmp_path / "files").iterdir():
+        assert part.read_bytes() == (tmp_path / "dask" / part.name).read_bytes()
 
 
 def dying_task(*task):
@@ -166,7 +197,6 @@ class _Breaking(ThreadPoolExecutor):
     """An executor that breaks on every task, as if its processes died."""
 
     def submit(self, *task):
-        from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
         future = Future()
@@ -213,6 +243,30 @@ def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monke
     np.testing.assert_array_equal(answers["confidence"], others["confidence"])
 
 
+def test_a_killed_fit_leaves_no_folder_after_the_next_one(crowd_files, tmp_path, monkeypatch):
+    pack, output = crowd_files / "plain.pack", tmp_path / "answers"
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "run_shard", _interrupt)
+        patch.setattr(shutil, "rmtree", lambda *a, **k: None)  # as if nothing ran after the kill
+        patch.setattr(pack_fit, "_forget", lambda mark: None)
+        with pytest.raises(KeyboardInterrupt):
+            fit_pack(DawidSkene(max_iter=2), pack, output)
+    left = [entry.name for entry in tmp_path.iterdir() if entry.name.endswith(".tmp")]
+    assert len(left) == 1
+    fit_pack(DawidSkene(max_iter=2), pack, output, resume=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answers"]
+
+
+def test_only_folders_of_fits_are_removed(crowd_files, tmp_path):
+    precious = tmp_path / "precious.tmp"
+    precious.mkdir()
+    for text in (str(precious), "\0", str(tmp_path), ""):
+        (tmp_path / "answers.scratch").mkdir()
+        (tmp_path / "answers.scratch" / "output").write_text(text)
+        fit_pack(DawidSkene(max_iter=1), crowd_files / "plain.pack", tmp_path / "answers")
+        assert precious.exists()
+
+
 def test_resuming_another_fit_is_refused(crowd_files, tmp_path, monkeypatch):
     pack, output = crowd_files / "plain.pack", tmp_path / "answers"
     with monkeypatch.context() as patch:
@@ -234,8 +288,6 @@ def test_other_methods_name_those_that_can(crowd_files):
 
 
 def test_damaged_indices_never_reach_compiled_code(crowd_files, tmp_path):
-    import shutil
-
     from wisecrowd.engines.packed_shard import load_shard
 
     pack = Pack(shutil.copytree(crowd_files / "plain.pack", tmp_path / "copy"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.core.exceptions import ParameterError
@@ -65,8 +65,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
                 place = output
                 stack.enter_context(together())
             else:
-                parts = stack.enter_context(TemporaryDirectory(dir=Path(output).parent))
-                place = str(Path(parts) / "answers")
+                place = str(stack.enter_context(_parts_of_table(Path(options["scratch"]))))
             with working(f"fitting {asked.method} to {pack}", notes):
                 found = fit_pack(method, pack, place, **options)
             _note(found, notes)
@@ -83,6 +82,20 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
                 if asked.workers:
                     table = found.worker_columns()
                     write_result(table, asked.workers, manifest, notes, raw=asked.raw_csv)
+
+
+@contextmanager
+def _parts_of_table(scratch: Path) -> Iterator[Path]:
+    """Give the folder for the parts of a table; the next run removes what a kill left of it."""
+    parts = scratch / "table"
+    shutil.rmtree(parts, ignore_errors=True)
+    parts.mkdir(parents=True)
+    try:
+        yield parts / "answers"
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
+        with suppress(OSError):  # a fit that can be continued is still there
+            scratch.rmdir()
 
 
 def _output(asked: AggregateOptions) -> str:

@@ -39,7 +39,7 @@ from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.pool import Pool, remove_jobs
 from wisecrowd.engines.threads import get_threads
-from wisecrowd.storage.atomic import atomic_directory
+from wisecrowd.storage.atomic import atomic_directory, is_temporary
 
 ENGINES = ("files", "pool")
 _PART = re.compile(r"part-\d{5}\.parquet")
@@ -162,7 +162,7 @@ def fit_pack(
         run: Runner = run_here
         if engine == "pool" or executor is not None:
             run = stack.enter_context(Pool(place, processes or get_threads(), executor))
-        folder = None if output is None else stack.enter_context(_parts_folder(Path(output)))
+        folder = None if output is None else stack.enter_context(_parts_folder(Path(output), place))
         plan = PartPlan(None if folder is None else str(folder), soft)
         parts = AnswerParts(plan, _sparse_from(opened))
         rng = as_generator(getattr(method, "random_state", None))
@@ -239,6 +239,29 @@ def _scratch(output: Any, scratch: Any) -> Iterator[Path]:
 
 
 @contextmanager
-def _parts_folder(output: Path) -> Iterator[Path]:
+def _parts_folder(output: Path, scratch: Path) -> Iterator[Path]:
+    """Give a folder that takes the place of the output at the end.
+
+    Its temporary name is noted in the scratch, so that the next run removes what a kill left.
+    """
+    mark = scratch / "output"
+    _remove_noted(mark, output)
     with atomic_directory(output, is_own_entry=lambda e: bool(_PART.fullmatch(e.name))) as folder:
-        yield folder
+        mark.write_text(folder.name, encoding="utf-8")
+        try:
+            yield folder
+        finally:
+            _forget(mark)
+
+
+def _remove_noted(mark: Path, output: Path) -> None:
+    """Remove the unfinished folder of a killed run; only a temporary name beside the output."""
+    if mark.is_file():
+        name = mark.read_text(encoding="utf-8", errors="replace")
+        if is_temporary(name):
+            shutil.rmtree(Path(os.path.realpath(output)).parent / name, ignore_errors=True)
+        _forget(mark)
+
+
+def _forget(mark: Path) -> None:
+    mark.unlink(missing_ok=True)
