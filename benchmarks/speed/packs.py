@@ -2,6 +2,7 @@
 
 python -m benchmarks.speed.packs            10^7 labels
 python -m benchmarks.speed.packs 1e8        another size; disk: about 60 bytes per label
+python -m benchmarks.speed.packs 5e8 judges only the five judges who label everything
 
 Every figure comes from a process of its own, which prints CPU seconds and the most memory beyond
 what was in use after its imports. A pass is the difference between fits of 10 and of 2 passes.
@@ -26,6 +27,7 @@ from benchmarks.rows import Row
 N_LABELS = 10_000_000
 N_WORKERS, N_CLASSES, PER_TASK, N_JUDGES = 20_000, 4, 5, 5
 STRETCH = 200_000  # tasks written at once
+SINGLE = 1_000_000  # tasks that rows are compared with one by one
 
 PRELUDE = """
 import json, resource, sys, time
@@ -72,6 +74,23 @@ if __name__ == "__main__":
     history = found.history_ if engine == "memory" else found.fit.history
     print(json.dumps({"pass": (times[1] - times[0]) / 8, "memory": most() - base,
                       "whole": times[1], "objective": history[-1]}))
+"""
+
+JUDGES = """
+from wisecrowd.engines.merged_rows import merged_rows
+from wisecrowd.engines.packs import Pack
+
+start = cpu()
+found = fit_pack(DawidSkene(), sys.argv[1])
+fit = cpu() - start
+rows = merged_rows(Pack(sys.argv[1]))
+print(json.dumps({"fit": fit, "rows": 0 if rows is None else rows.n_tasks,
+                  "n_iter": found.fit.n_iter, "history": list(found.fit.history),
+                  "confusion": found.fit.confusion.ravel().tolist()}))
+"""
+SINGLE_TASKS = """
+pack(sys.argv[1], sys.argv[2], patterns="never")
+print(json.dumps({}))
 """
 
 
@@ -131,10 +150,11 @@ def measure(code: str, *arguments: object) -> dict[str, float]:
     return json.loads(found.stdout)
 
 
-def run(n_labels: int = N_LABELS) -> list[Row]:
+def run(n_labels: int = N_LABELS, only: str = "") -> list[Row]:
     with tempfile.TemporaryDirectory(dir=os.environ.get("WISECROWD_SCRATCH")) as name:
         folder = Path(name)
-        return [*crowd_rows(folder, n_labels), *judge_rows(folder, n_labels // N_JUDGES)]
+        crowd = [] if only == "judges" else crowd_rows(folder, n_labels)
+        return [*crowd, *judge_rows(folder, n_labels // N_JUDGES)]
 
 
 def crowd_rows(folder: Path, n_labels: int) -> list[Row]:
@@ -168,18 +188,38 @@ def crowd_rows(folder: Path, n_labels: int) -> list[Row]:
 
 
 def judge_rows(folder: Path, n_tasks: int) -> list[Row]:
-    small, packed = folder / "few.pack", folder / "judges.pack"
+    """Five judges label everything: distinct rows, the cost of a fit, and exactness.
+
+    The fit is the first one of a process, so that it also loads its kernels.
+    """
+    small, packed, single = (folder / f"{name}.pack" for name in ("few", "judges", "single"))
     write_judges(folder / "judges.parquet", n_tasks)
     write_judges(folder / "few.parquet", 20_000)
+    write_judges(folder / "million.parquet", min(n_tasks, SINGLE))
     made = measure(PACK, folder / "judges.parquet", folder / "few.parquet", small, packed)
-    found = measure(PASSES, packed, small, "files")
-    per_shard = made["rows"] / 16
-    fit = found["whole"]
+    found = measure(JUDGES, packed)
+    measure(SINGLE_TASKS, folder / "million.parquet", single)
+    measure(PACK, folder / "million.parquet", folder / "few.parquet", folder / "few2.pack",
+            folder / "million.pack")  # fmt: skip
+    whole, rows = measure(JUDGES, single), measure(JUDGES, folder / "million.pack")
+    apart = max(_apart(whole[name], rows[name]) for name in ("history", "confusion"))
+    size = f"five judges, {n_tasks:.0e} tasks"
     return [
-        Row(f"five judges, {n_tasks:.0e} tasks: rows per shard", "<= 1024", f"{per_shard:.0f}",
-            per_shard <= 1024),
-        Row("five judges: 10 passes of Dawid-Skene", "<= 1 CPU s", f"{fit:.2f} s", fit <= 1),
+        Row(f"{size}: pack", "–", f"{made['cpu']:.1f} CPU s, {_size(made['memory'])}"),
+        Row(f"{size}: distinct rows", "<= 1024", f"{found['rows']:.0f}",
+            0 < found["rows"] <= 1024),
+        Row(f"{size}: Dawid-Skene, {found['n_iter']} passes", "<= 1 CPU s", f"{found['fit']:.2f} s",
+            found["fit"] <= 1),
+        Row(f"{min(n_tasks, SINGLE):.0e} tasks: rows against single tasks", "1e-12",
+            f"{apart:.1e}", apart <= 1e-12),
     ]  # fmt: skip
+
+
+def _apart(one: list[float], other: list[float]) -> float:
+    """Return the largest relative difference of two lists of numbers."""
+    if len(one) != len(other):
+        return np.inf
+    return float(np.max(np.abs(np.array(one) - other) / np.maximum(np.abs(one), 1e-300)))
 
 
 def _size(size: float) -> str:
@@ -187,5 +227,6 @@ def _size(size: float) -> str:
 
 
 if __name__ == "__main__":
-    for row in run(int(float(sys.argv[1])) if len(sys.argv) > 1 else N_LABELS):
+    n_labels = int(float(sys.argv[1])) if len(sys.argv) > 1 else N_LABELS
+    for row in run(n_labels, sys.argv[2] if len(sys.argv) > 2 else ""):
         print(row.line())

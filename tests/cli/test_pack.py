@@ -122,7 +122,7 @@ def test_engines_of_packs_need_a_pack(cli, answers):
     assert "make one with wisecrowd pack" in err
 
 
-@pytest.mark.parametrize("options", [["--shards", "x"], ["--patterns", "x"], ["--type", "numbers"]])
+@pytest.mark.parametrize("options", [["--shards", "x"], ["--patterns", "x"], ["--type", "boxes"]])
 def test_wrong_options_of_pack(cli, answers, options, tmp_path):
     assert cli("pack", answers, "-o", tmp_path / "a.pack", *options).code == 2
     assert not (tmp_path / "a.pack").exists()

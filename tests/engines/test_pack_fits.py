@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import shutil
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -13,8 +14,10 @@ import wisecrowd as wc
 from wisecrowd.aggregation import DawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.registry import get_method
-from wisecrowd.engines import files, pool
+from wisecrowd.engines import files, pack_fit, pool
+from wisecrowd.engines import merged_rows as merging
 from wisecrowd.engines.files import Job, run_block
+from wisecrowd.engines.merged_rows import merged_rows
 from wisecrowd.engines.pack_fit import fit_pack, shardable_methods
 from wisecrowd.engines.packs import Pack
 from wisecrowd.io.tables import write_table
@@ -139,11 +142,41 @@ def test_processes_give_the_same_bits_and_are_replaced(crowd_files, tmp_path, mo
     method = DawidSkene(max_iter=3)
     here = fit_pack(method, pack, tmp_path / "files")
     monkeypatch.setenv("WISECROWD_TEST_DIES", str(tmp_path / "died"))
-    monkeypatch.setattr(pool, "run_task", dying_task)
-    there = fit_pack(method, pack, tmp_path / "pool", engine="pool", processes=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(pool, "run_task", dying_task)
+        there = fit_pack(method, pack, tmp_path / "pool", engine="pool", processes=3)
     assert (tmp_path / "died").exists()
+    with _Here() as executor:
+        alone = fit_pack(method, pack, tmp_path / "alone", executor=executor)
+    for found, folder in ((there, "pool"), (alone, "alone")):
+        assert found.fit.history == here.fit.history
+        np.testing.assert_array_equal(found.fit.confusion, here.fit.confusion)
+        np.testing.assert_array_equal(found.fit.worker_accuracy, here.fit.worker_accuracy)
+        for part in (tmp_path / "files").iterdir():
+            assert part.read_bytes() == (tmp_path / folder / part.name).read_bytes()
+
+
+class _Here(Executor):
+    """An executor of one process: this one."""
+
+    def submit(self, function, /, *arguments, **options):
+        future = Future()
+        future.set_result(function(*arguments, **options))
+        return future
+
+
+def test_the_executor_of_a_cluster_gives_the_same_bits(crowd_files, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    pack, method = crowd_files / "plain.pack", DawidSkene(max_iter=3)
+    here = fit_pack(method, pack, tmp_path / "files")
+    with distributed.Client(
+        processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as client:
+        there = fit_pack(method, pack, tmp_path / "dask", executor=client.get_executor())
     assert there.fit.history == here.fit.history
     np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    for part in (tmp_path / "files").iterdir():
+        assert part.read_bytes() == (tmp_path / "dask" / part.name).read_bytes()
 
 
 def dying_task(*task):
@@ -164,7 +197,6 @@ class _Breaking(ThreadPoolExecutor):
     """An executor that breaks on every task, as if its processes died."""
 
     def submit(self, *task):
-        from concurrent.futures import Future
         from concurrent.futures.process import BrokenProcessPool
 
         future = Future()
@@ -211,6 +243,30 @@ def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monke
     np.testing.assert_array_equal(answers["confidence"], others["confidence"])
 
 
+def test_a_killed_fit_leaves_no_folder_after_the_next_one(crowd_files, tmp_path, monkeypatch):
+    pack, output = crowd_files / "plain.pack", tmp_path / "answers"
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "run_shard", _interrupt)
+        patch.setattr(shutil, "rmtree", lambda *a, **k: None)  # as if nothing ran after the kill
+        patch.setattr(pack_fit, "_forget", lambda mark: None)
+        with pytest.raises(KeyboardInterrupt):
+            fit_pack(DawidSkene(max_iter=2), pack, output)
+    left = [entry.name for entry in tmp_path.iterdir() if entry.name.endswith(".tmp")]
+    assert len(left) == 1
+    fit_pack(DawidSkene(max_iter=2), pack, output, resume=True)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["answers"]
+
+
+def test_only_folders_of_fits_are_removed(crowd_files, tmp_path):
+    precious = tmp_path / "precious.tmp"
+    precious.mkdir()
+    for text in (str(precious), "\0", str(tmp_path), ""):
+        (tmp_path / "answers.scratch").mkdir()
+        (tmp_path / "answers.scratch" / "output").write_text(text)
+        fit_pack(DawidSkene(max_iter=1), crowd_files / "plain.pack", tmp_path / "answers")
+        assert precious.exists()
+
+
 def test_resuming_another_fit_is_refused(crowd_files, tmp_path, monkeypatch):
     pack, output = crowd_files / "plain.pack", tmp_path / "answers"
     with monkeypatch.context() as patch:
@@ -232,8 +288,6 @@ def test_other_methods_name_those_that_can(crowd_files):
 
 
 def test_damaged_indices_never_reach_compiled_code(crowd_files, tmp_path):
-    import shutil
-
     from wisecrowd.engines.packed_shard import load_shard
 
     pack = Pack(shutil.copytree(crowd_files / "plain.pack", tmp_path / "copy"))
@@ -294,7 +348,9 @@ def test_rows_of_equal_tasks_are_exact(name, judges, tmp_path):
     method.set_params(**{k: v for k, v in changed.items() if k in method.get_params()})
     rows = fit_pack(method, judges / "rows.pack", tmp_path / "rows")
     tasks = fit_pack(method, judges / "tasks.pack", tmp_path / "tasks")
-    assert sum(shard.n_rows for shard in rows.pack.summary.shards) <= 2 * 27
+    merged = merged_rows(rows.pack)
+    assert merged.n_tasks == 27  # of all shards together
+    assert merged.repeat.sum() == rows.pack.summary.n_tasks
     np.testing.assert_allclose(rows.fit.history, tasks.fit.history, rtol=1e-12)
     np.testing.assert_allclose(rows.fit.worker_accuracy, tasks.fit.worker_accuracy, rtol=1e-11)
     np.testing.assert_allclose(
@@ -314,6 +370,31 @@ def test_patterns_are_found_automatically(judges, tmp_path):
     labels, plain = wc.read(packed.path), wc.read(judges / "all.parquet")
     np.testing.assert_array_equal(labels.label, plain.label)
     np.testing.assert_array_equal(labels.worker, plain.worker)
+
+
+def test_rows_of_all_shards_have_the_same_bits_in_an_executor(judges, tmp_path):
+    here = fit_pack(DawidSkene(), judges / "rows.pack", tmp_path / "here")
+    with ThreadPoolExecutor(2) as executor:
+        there = fit_pack(DawidSkene(), judges / "rows.pack", tmp_path / "there", executor=executor)
+    assert there.fit.history == here.fit.history
+    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    assert (tmp_path / "here" / "part-00001.parquet").read_bytes() == (
+        tmp_path / "there" / "part-00001.parquet"
+    ).read_bytes()
+
+
+def test_too_many_rows_stay_in_their_shards(judges, monkeypatch):
+    few = fit_pack(DawidSkene(), judges / "rows.pack")
+    monkeypatch.setattr(merging, "MOST_CELLS", 10)
+    assert merged_rows(Pack(judges / "rows.pack")) is None
+    many = fit_pack(DawidSkene(), judges / "rows.pack")
+    assert few.n_ties == many.n_ties
+    np.testing.assert_allclose(few.fit.history, many.fit.history, rtol=1e-12)
+
+
+def test_weights_do_not_share_rows(crowd_files, tmp_path):
+    with pytest.raises(ParameterError, match="belong to single tasks"):
+        wc.pack(crowd_files / "rich.csv", tmp_path / "x.pack", weight="weight", patterns="always")
 
 
 def test_glad_needs_single_tasks(judges):

@@ -345,10 +345,29 @@ def test_a_pack_is_read_alone_and_without_options(tmp_path):
 
 
 def test_other_kinds_are_refused(tmp_path):
-    pairs = {"left": ["a", "b"], "right": ["b", "c"], "worker": ["v", "w"], "winner": ["a", "b"]}
-    write_table(tmp_path / "a.csv", pairs)
-    with pytest.raises(DataError, match=r"pairs, and a pack holds classes"):
+    write_table(tmp_path / "a.csv", {"task": ["1", "2"], "worker": ["v", "w"], "text": ["x", "y"]})
+    with pytest.raises(DataError, match=r"texts, and a pack holds classes, numbers or pairs"):
         wc.pack(tmp_path / "a.csv", tmp_path / "a.pack")
+    assert not (tmp_path / "a.pack").exists()
+
+
+def test_a_refused_file_leaves_nothing_unless_it_can_be_continued(tmp_path):
+    good, bad = crowd_columns(), {**crowd_columns(), "task": [""] * 163}
+    write_table(tmp_path / "a.csv", good)
+    write_table(tmp_path / "b.csv", bad)
+    with pytest.raises(DataError, match=r"task column of .*b\.csv is empty"):
+        wc.pack(tmp_path / "b.csv", tmp_path / "x.pack", **OPTIONS)
+    assert not (tmp_path / "x.pack").exists()
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(DataError, match="is empty"):
+        wc.pack(tmp_path / "b.csv", tmp_path / "mine", **OPTIONS)
+    assert list((tmp_path / "mine").iterdir()) == []
+    with pytest.raises(DataError, match="is empty"):
+        wc.pack([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "x.pack", **OPTIONS)
+    assert (tmp_path / "x.pack" / "progress.json").exists()
+    with pytest.raises(ParameterError, match="belong to single tasks"):
+        wc.pack(tmp_path / "a.csv", tmp_path / "y.pack", **OPTIONS, patterns="always")
+    assert not (tmp_path / "y.pack").exists()
 
 
 def test_exclude_workers(tmp_path):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.kinds import LABELS
 
 if TYPE_CHECKING:
     import typer
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from wisecrowd.storage.manifest import Manifest
 
 SAMPLE = 200_000  # labels on which the default method chooses
-OTHERWISE = "dawid-skene"  # if the chosen method cannot fit a pack
+OTHERWISE = {  # if the chosen or default method cannot fit a pack
+    "labels": "dawid-skene", "numbers": "gaussian-em", "pairs": "bradley-terry",
+}  # fmt: skip
 
 
 def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -> None:
@@ -61,8 +64,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
                 place = output
                 stack.enter_context(together())
             else:
-                parts = stack.enter_context(TemporaryDirectory(dir=Path(output).parent))
-                place = str(Path(parts) / "answers")
+                place = str(stack.enter_context(_parts_of_table(Path(options["scratch"]))))
             with working(f"fitting {asked.method} to {pack}", notes):
                 found = fit_pack(method, pack, place, **options)
             _note(found, notes)
@@ -88,6 +90,20 @@ def _engine(pack: str, asked: AggregateOptions) -> Any:
 
         return spark(get_session(), pack)
     return "pool" if asked.packed.engine == "pool" else "files"
+
+
+@contextmanager
+def _parts_of_table(scratch: Path) -> Iterator[Path]:
+    """Give the folder for the parts of a table; the next run removes what a kill left of it."""
+    parts = scratch / "table"
+    shutil.rmtree(parts, ignore_errors=True)
+    parts.mkdir(parents=True)
+    try:
+        yield parts / "answers"
+    finally:
+        shutil.rmtree(parts, ignore_errors=True)
+        with suppress(OSError):  # a fit that can be continued is still there
+            scratch.rmdir()
 
 
 def _output(asked: AggregateOptions) -> str:
@@ -125,7 +141,10 @@ def _chosen(pack: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
     from wisecrowd.engines.packed_shard import PackedCrowd
     from wisecrowd.engines.packs import Pack
 
-    sample = PackedCrowd(Pack(pack), AnswerParts(PartPlan())).sample(SAMPLE)
+    opened = Pack(pack)
+    if opened.summary.kind != LABELS:
+        return _default(opened.summary.kind, asked, notes)
+    sample = PackedCrowd(opened, AnswerParts(PartPlan())).sample(SAMPLE)
     with working("choosing a method on a sample", notes):
         auto = configured_method("auto", asked.parameter, asked.running.seed)
         auto._fit_without_checks(sample)
@@ -133,22 +152,37 @@ def _chosen(pack: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
     able = get_method(name).promises.shardable
     notes(
         f"auto chooses {name} on a sample of {sample.n_annotations} labels"
-        + ("" if able else f", which cannot fit a pack; {OTHERWISE} is fitted")
+        + ("" if able else f", which cannot fit a pack; {OTHERWISE[LABELS]} is fitted")
         + "; it is not pooled with votes"
     )
-    return configured_method(name if able else OTHERWISE, None, asked.running.seed)
+    return configured_method(name if able else OTHERWISE[LABELS], None, asked.running.seed)
+
+
+def _default(kind: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
+    """Return the default method of a kind without a choice, or the one that fits packs."""
+    from wisecrowd.cli.parameters import configured_method
+    from wisecrowd.core.kinds import get_kind
+
+    name, able = get_kind(kind).default_method, OTHERWISE[kind]
+    if name != able:
+        notes(f"{name} cannot fit a pack by shards; {able} is fitted")
+    return configured_method(able, asked.parameter, asked.running.seed)
 
 
 def _note(found: PackFit, notes: Notes) -> None:
+    from wisecrowd.cli.pack_options import vocabulary_size
+
     facts, fit = found.pack.summary, found.fit
     resumed = f", {found.n_resumed} passes of them from before" if found.n_resumed else ""
     unfinished = "" if fit.converged else ", not converged: raise -p max_iter or accept it"
     ties = f"; {found.n_ties} ties" if found.n_ties else ""
     notes(
-        f"{found.method}: {facts.n_tasks} tasks, {facts.n_workers} workers, "
-        f"{len(facts.classes)} classes, {facts.n_annotations} labels; {fit.n_iter} "
+        f"{found.method}: {facts.n_tasks} tasks, {facts.n_workers} workers"
+        f"{vocabulary_size(found.pack)}, {facts.n_annotations} labels; {fit.n_iter} "
         f"iterations{resumed}{unfinished}{ties}"
     )
+    for finding in fit.findings:
+        notes(str(finding))
     notes("the checks of a fit need the labels in memory and were not run")
 
 
@@ -175,7 +209,7 @@ def _parts(folder: Path, output: str) -> Iterator[dict[str, Any]]:
             numbers = {
                 name: column.to_numpy(zero_copy_only=False)
                 for name, column in columns.items()
-                if str(column.type) == "double" and name not in ("task", "label")
+                if str(column.type) == "double" and name not in ("task", "label", "item")
             }
             columns |= rounded_estimates(numbers)
         yield columns

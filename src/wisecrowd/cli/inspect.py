@@ -141,7 +141,7 @@ def _sizes(question: Question) -> str:
 
 
 def _compared(pairs: dict[str, float]) -> str:
-    parts = int(pairs["n_components"])
+    parts = int(pairs.get("n_components", 1))
     apart = f"; {parts} groups of items are not connected by votes" if parts > 1 else ""
     return (
         f"ties {pairs['tie_share']:.1%}; the left item wins {pairs['left_share']:.1%} of the "

@@ -44,11 +44,13 @@ def pack(
 ) -> None:
     """Write annotations as a pack: a folder of shards that is read one shard at a time.
 
-    Memory does not grow with the number of labels. Every command that reads labels reads a pack;
-    aggregate --engine files and --engine pool need no more memory than a shard. An interrupted run
-    continues when the same command is given again.
+    Packs hold classes, numbers (--type numbers) and pairs (--type pairs). Memory does not grow with
+    the number of labels. Every command that reads labels reads a pack; aggregate --engine files and
+    --engine pool need no more memory than a shard. An interrupted run continues when the same
+    command is given again.
     """
     from wisecrowd.cli.inputs import KnownFile, read_gold
+    from wisecrowd.cli.pack_options import vocabulary_size
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import ParameterError
@@ -91,6 +93,6 @@ def pack(
         facts = made.summary
         notes(
             f"wrote {output}: {facts.n_annotations} labels, {facts.n_tasks} tasks, "
-            f"{facts.n_workers} workers, {len(facts.classes)} classes in {len(facts.shards)} "
-            f"shards, {readable_bytes(made.n_bytes)}"
+            f"{facts.n_workers} workers{vocabulary_size(made)} in {len(facts.shards)} shards, "
+            f"{readable_bytes(made.n_bytes)}"
         )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wisecrowd.core.exceptions import ParameterError
+
+if TYPE_CHECKING:
+    from wisecrowd.engines.packs import Pack
 
 ENGINES = ("auto", "memory", "files", "pool", "spark")
 BY_SHARDS = ("files", "pool", "spark")
@@ -91,6 +94,13 @@ def is_folder(output: str) -> bool:
     if output == "-" or is_stream(output) or output.lower().endswith(".json"):
         return False
     return output.endswith("/") or Source(Path(output)).suffix not in SUFFIXES
+
+
+def vocabulary_size(pack: Pack) -> str:
+    """Return the number of classes or items of a pack, to add to a list of sizes."""
+    if pack.summary.kind == "pairs":
+        return f", {len(pack.items)} items"
+    return f", {len(pack.classes)} classes" if pack.classes.size else ""
 
 
 def pack_gold(files: list[str]) -> dict[Any, Any] | None:

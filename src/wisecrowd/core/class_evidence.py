@@ -35,7 +35,14 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pairs", ("chosen", "rejected")),
     ("spans", ("start", "end")),
 )
-SUPPORTED = ("numbers", "pairs", "boxes", "texts", "masks", "sets")  # kinds that ``type`` may name instead
+SUPPORTED = (
+    "numbers",
+    "pairs",
+    "boxes",
+    "texts",
+    "masks",
+    "sets",
+)  # kinds that ``type`` may name instead
 _WAY_OUT = {
     "spans": "name a column that holds a class",
 }

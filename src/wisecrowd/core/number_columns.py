@@ -60,7 +60,7 @@ def annotations_from_arrays(
     worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
     if len(task_codes) == 0:
         raise DataError("There are no annotations: the table has no data rows.")
-    numbers = {role: _present(column, role, places) for role, column in values.items()}
+    numbers = {role: _checked(column, role, places) for role, column in values.items()}
     notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     arranged = _arranged(
@@ -113,8 +113,16 @@ def _arranged(
     )  # fmt: skip
 
 
-def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
-    """Return a column of finite numbers; missing values are an error."""
+def _checked(values: Any, role: str, places: Places) -> NDArray[np.float64]:
+    """Return a column of finite numbers whose differences have squares."""
+    numbers = finite_numbers(values, role, places)
+    if len(numbers):
+        require_spread(float(numbers.min()), float(numbers.max()), places.column(role))
+    return numbers
+
+
+def finite_numbers(values: Any, role: str, places: Places) -> NDArray[np.float64]:
+    """Return a column of finite numbers; missing and very large values are errors."""
     classes = option("type", "labels")
     numbers = as_numbers(
         values, role, places, f"correct it, or give {classes} if the labels are classes"
@@ -125,21 +133,19 @@ def _present(values: Any, role: str, places: Places) -> NDArray[np.float64]:
             f"The {places.column(role)} column is empty or NaN in {places.where(missing)}; fill it "
             "in or remove the row."
         )
-    _require_squares(numbers, role, places)
-    return numbers
-
-
-def _require_squares(numbers: NDArray[np.float64], role: str, places: Places) -> None:
-    """Refuse numbers so large, or so close to each other, that squares of differences are lost."""
     large = np.abs(numbers) > LARGEST
     if large.any():
         raise DataError(
             f"The {places.column(role)} column holds numbers beyond {LARGEST:g} in "
             f"{places.where(large)}; correct them, or change the unit."
         )
-    spread = float(np.ptp(numbers)) if len(numbers) else 0.0
-    if 0 < spread < SMALLEST_SPREAD:
+    return numbers
+
+
+def require_spread(least: float, largest: float, column: str) -> None:
+    """Refuse numbers so close to each other that squares of differences are lost."""
+    if 0 < largest - least < SMALLEST_SPREAD:
         raise DataError(
-            f"The numbers of the {places.column(role)} column differ by less than "
-            f"{SMALLEST_SPREAD:g}; change the unit."
+            f"The numbers of the {column} column differ by less than {SMALLEST_SPREAD:g}; change "
+            "the unit."
         )

@@ -53,7 +53,7 @@ def as_outcomes(values: Any, left: Codes, right: Codes, items: Any, places: Plac
             f"The {places.column('outcome')} column is empty in {places.where(missing)}; fill it "
             "in or remove the row."
         )
-    texts = [_plain(value) for value in column.vocabulary.tolist()]
+    texts = [plain_word(value) for value in column.vocabulary.tolist()]
     schemes = {
         "words": np.array([WORD_CODE.get(text, -1) for text in texts], dtype=np.int32),
         "numbers": np.array([NUMBER_CODE.get(text, -1) for text in texts], dtype=np.int32),
@@ -76,7 +76,8 @@ def as_outcomes(values: Any, left: Codes, right: Codes, items: Any, places: Plac
     raise _unknown(column, schemes, by_item, places)
 
 
-def _plain(value: Any) -> str:
+def plain_word(value: Any) -> str:
+    """Return an outcome without case, white space, underscores and hyphens."""
     return "".join(str(value).strip().lower().split()).replace("_", "").replace("-", "")
 
 
@@ -112,7 +113,7 @@ def _unknown(
     if best.any() and mixed:
         what += ", beside another way to name the winner"
     remedy = _REMEDY
-    if {_plain(value) for value in column.vocabulary.tolist()} <= _SAMENESS:
+    if {plain_word(value) for value in column.vocabulary.tolist()} <= _SAMENESS:
         remedy = f"if votes say whether two items are the same, give {option('type', 'same')}"
     return DataError(
         f"The {places.column('outcome')} column {what}, which is not an outcome; {remedy}."

@@ -64,7 +64,7 @@ def pairs_from_columns(
         if column is None:
             raise ParameterError(f"{container.__name__} need the column {role}; give it.")
     if outcome is None and "outcome" not in places.names and places.names:
-        _require_chosen(places)
+        require_chosen(places)
     given = {"task": task, "worker": worker, "left": left, "right": right, "outcome": outcome,
              "weight": weight, "worker_kind": worker_kind, **columns}  # fmt: skip
     check_lengths(given)
@@ -137,7 +137,7 @@ def _sorted(
     return Arranged((key >> worker_bits).astype(np.int32), middle, last, {}, None)
 
 
-def _require_chosen(places: Places) -> None:
+def require_chosen(places: Places) -> None:
     """Refuse a table without outcomes, unless the columns say which item was chosen."""
     chosen = places.names.get("left", "").strip().lower()
     if not chosen.startswith("chosen"):

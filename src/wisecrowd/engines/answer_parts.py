@@ -101,8 +101,8 @@ def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> Ans
     probas = _posterior(rows, shard)
     codes, ties = choose_labels(probas, np.array(pack.summary.class_totals))
     confidence = confidence_of(probas, codes)
-    pattern = pack.array(shard.number, "pattern")
     if plan.folder is not None:
+        pattern = pack.array(shard.number, "pattern")
         _write(pack, shard, pattern, (codes, confidence, ties, probas), plan)
     tied = ties if shard.repeat is None else ties * shard.repeat
     return AnswerSums(_unsure(shard, probas), int(tied.sum()))

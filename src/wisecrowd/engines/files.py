@@ -7,13 +7,15 @@ has the same bits wherever and in whatever blocks its shards are processed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, write_part
 from wisecrowd.engines.journal import Journal
-from wisecrowd.engines.packed_shard import PackedCrowd, load_shard
+from wisecrowd.engines.merged_rows import merged_rows
+from wisecrowd.engines.packed_numbers import write_number_part
+from wisecrowd.engines.packed_shard import load_shard
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
 
@@ -78,14 +80,19 @@ class Job(NamedTuple):
 
 def run_shard(pack: Pack, number: int, job: Job) -> Any:
     """Return the statistics of a step on one shard; with parts, also the sums of the answers."""
-    shard = load_shard(pack, number)
+    return run_on(pack, load_shard(pack, number), job)
+
+
+def run_on(pack: Pack, shard: Any, job: Job) -> Any:
+    """Return the statistics of a step on a shard that is open."""
     state = job.model.begin(shard) if job.states is None else job.states.load(job.model, shard)
     result, stats = getattr(job.model, job.step)(shard, state, job.params)
     if job.states is not None:
         job.states.save(shard, result)
     if job.parts is None:
         return stats
-    return stats, write_part(pack, shard, result, job.parts)
+    write = write_number_part if pack.summary.kind == "numbers" else write_part
+    return stats, write(pack, shard, result, job.parts)
 
 
 def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
@@ -127,7 +134,7 @@ class FilesEngine:
     journal: Journal
     run: Runner = field(default=run_here)
 
-    def cut(self, data: PackedCrowd, prior: Any, table_size: int) -> PackShards:
+    def cut(self, data: Any, prior: Any, table_size: int) -> PackShards:
         """Return the shards of the pack."""
         return PackShards(data.pack, self)
 
@@ -164,7 +171,7 @@ class PackShards:
         found = journal.find(number, key, package_of(model))
         if found is not None:
             return after, found.stats
-        stats = self.engine.run(self.pack, job)
+        stats = self._run(job)
         journal.add(number, key, stats)
         if job.states is not None:
             job.states.drop_older()
@@ -174,9 +181,20 @@ class PackShards:
         self, model: Any, step: str, states: Sequence[Any], params: Any, sink: AnswerParts
     ) -> Any:
         """Run a step whose rows are answers; they are written where they are computed."""
-        stats, sums = self.engine.run(self.pack, Job(model, step, params, sink.plan))
+        stats, sums = self._run(Job(model, step, params, sink.plan))
         sink.take(sums)
         return stats
+
+    def _run(self, job: Job) -> Any:
+        """Run a job on all shards; few distinct rows run here, and shards only write answers."""
+        rows = None if job.states is not None else merged_rows(self.pack)
+        if rows is None:
+            return self.engine.run(self.pack, job)
+        if job.parts is None:
+            return run_on(self.pack, rows, job)
+        if job.parts.folder is not None:
+            self.engine.run(self.pack, job)
+        return run_on(self.pack, rows, job._replace(parts=replace(job.parts, folder=None)))
 
 
 def package_of(model: Any) -> str:

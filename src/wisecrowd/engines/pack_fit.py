@@ -17,24 +17,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator
-from wisecrowd.core.answers import ClassAnswers
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.footprint import DENSE_LIMIT
-from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.item_answers import ItemAnswers
+from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, get_kind
+from wisecrowd.core.messages.option_spelling import for_reader, option
+from wisecrowd.core.number_prior import NumberPrior
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.parameter_checks import as_generator, check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case, method_names
 from wisecrowd.core.result import Fit
 from wisecrowd.core.task_prior import TaskPrior
-from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
+from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, part_name
 from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_beside
 from wisecrowd.engines.journal import Journal
+from wisecrowd.engines.packed_numbers import PackedNumbers
+from wisecrowd.engines.packed_pairs import PackedPairs
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.pool import Pool, remove_jobs
 from wisecrowd.engines.threads import get_threads
-from wisecrowd.storage.atomic import atomic_directory
+from wisecrowd.storage.atomic import atomic_directory, is_temporary
 
 ENGINES = ("files", "pool")
 _PART = re.compile(r"part-\d{5}\.parquet")
@@ -77,22 +82,36 @@ class PackFit:
     n_resumed: int
 
     def worker_columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row per worker: total weight of the labels, accuracy with its interval."""
-        learned = {
-            "worker_accuracy_": self.fit.worker_accuracy,
-            "worker_accuracy_error_": self.fit.worker_accuracy_error,
-        }
+        """Return one row per worker: total weight of the labels, and the worker's quality."""
         counts = np.array(self.pack.worker_totals)
         return {
             "worker": self.pack.workers,
             "n_labels": counts.astype(np.int64) if (counts == counts.round()).all() else counts,
-            **ClassAnswers.worker_columns(learned),
+            **get_kind(self.pack.summary.kind).answers.worker_columns(self._learned()),
         }
 
+    def item_columns(self) -> dict[str, NDArray[Any]]:
+        """Return one row per item of a pack of pairs: score, interval, rank; the best first."""
+        if self.pack.summary.kind != PAIRS:
+            raise DataError(f"{self.pack.path} has no items; it holds {self.pack.summary.kind}.")
+        table = ItemAnswers.main_columns(self._learned())
+        order = table["rank"].argsort(kind="stable")
+        return {name: values[order] for name, values in table.items()}
 
-def shardable_methods() -> list[str]:
-    """Return the names of the methods that fit a pack shard by shard."""
-    return [name for name in method_names() if get_method(name).promises.shardable]
+    def _learned(self) -> dict[str, Any]:
+        """Return the results under the names that a fit in memory publishes."""
+        learned = {f"{name}_": value for name, value in self.fit.extra.items()}
+        if self.fit.worker_accuracy is not None:
+            learned["worker_accuracy_"] = self.fit.worker_accuracy
+            learned["worker_accuracy_error_"] = self.fit.worker_accuracy_error
+        if self.pack.summary.kind == PAIRS:
+            learned |= {"items_": self.pack.items, **self.fit.answers.attributes({})}
+        return learned
+
+
+def shardable_methods(kind: str = LABELS) -> list[str]:
+    """Return the names of the methods that fit a pack of some kind shard by shard."""
+    return [name for name in method_names(type=kind) if get_method(name).promises.shardable]
 
 
 def fit_pack(
@@ -120,7 +139,8 @@ def fit_pack(
     pack : path or Pack
     output : path, optional
         Folder for the answers, one file per shard with the columns task, label, confidence, tie
-        and n_labels.
+        and n_labels; of numbers task, value, low, high and n_labels. Pairs give one file with a row
+        per item.
     engine : {"files", "pool"} or engine
         Read one shard at a time, or several in as many processes; or what
         ``wisecrowd.engines.spark`` returns.
@@ -129,7 +149,7 @@ def fit_pack(
     executor : concurrent.futures.Executor, optional
         Runs the steps instead of processes of our own, such as that of a cluster.
     soft : bool
-        Add a column ``p_CLASS`` for every class.
+        Add a column ``p_CLASS`` for every class; for classes only.
     scratch : path, optional
         Folder for the progress of the fit; by default beside the output.
     resume : bool
@@ -142,13 +162,9 @@ def fit_pack(
     if isinstance(engine, str):
         check_choice("engine", engine, ENGINES)
     name = kebab_case(type(method).__name__)
-    if not method.tags().shardable:
-        raise ParameterError(
-            f"{name} needs all labels in memory and cannot fit a pack by shards; use one of "
-            f"{', '.join(shardable_methods())}."
-        )
-    method._validate_parameters()
     opened = pack if isinstance(pack, Pack) else Pack(pack)
+    _check_method(method, name, opened, soft)
+    method._validate_parameters()
     if opened.summary.patterns and not method.tags().repeatable:
         raise ParameterError(
             f"{name} has values of its own for every task, and tasks of {opened.path} with the "
@@ -167,17 +183,55 @@ def fit_pack(
             run = stack.enter_context(engine.runner(place))
         elif engine == "pool" or executor is not None:
             run = stack.enter_context(Pool(place, processes or get_threads(), executor))
-        folder = None if output is None else stack.enter_context(_parts_folder(Path(output)))
+        folder = None if output is None else stack.enter_context(_parts_folder(Path(output), place))
         plan = PartPlan(None if folder is None else str(folder), soft)
         parts = AnswerParts(plan, _sparse_from(opened))
-        crowd = PackedCrowd(opened, parts)
-        prior = TaskPrior(np.zeros((1, crowd.n_classes)))
         rng = as_generator(getattr(method, "random_state", None))
-        problem: Problem[Any, TaskPrior] = Problem(
-            crowd, prior, FilesEngine(journal, run), None, rng
+        problem: Problem[Any, Any] = Problem(
+            *_problem_of(opened, parts), FilesEngine(journal, run), None, rng
         )
         fit = method._fit(problem)
-        return PackFit(name, opened, fit, parts.sums.n_ties, journal.n_taken)
+        n_ties = parts.sums.n_ties if opened.summary.kind == LABELS else 0
+        found = PackFit(name, opened, fit, n_ties, journal.n_taken)
+        if folder is not None and opened.summary.kind == PAIRS:
+            _write_items(folder, found)
+        return found
+
+
+def _check_method(method: Aggregator, name: str, pack: Pack, soft: bool) -> None:
+    """Refuse methods that cannot fit a pack, or not one of this kind."""
+    kind = pack.summary.kind
+    takes = LABELS if method.takes == ORDERED else method.takes
+    able = ", ".join(shardable_methods(kind))
+    if takes != kind:
+        raise ParameterError(f"{name} takes {takes}, and {pack.path} holds {kind}; use {able}.")
+    if not method.tags().shardable:
+        raise ParameterError(
+            f"{name} needs all labels in memory and cannot fit a pack by shards; use one of {able}."
+        )
+    if soft and kind != LABELS:
+        raise ParameterError(
+            f"{for_reader('soft=True', '--soft')} is for classes, and {pack.path} holds {kind}; "
+            "leave it out."
+        )
+
+
+def _problem_of(pack: Pack, parts: AnswerParts) -> tuple[Any, Any]:
+    """Return a pack as the data of a problem, and its prior; gold lies in the shards."""
+    if pack.summary.kind == NUMBERS:
+        known = np.empty(0) if pack.summary.n_gold else None
+        return PackedNumbers(pack, parts), NumberPrior(gold=known)
+    if pack.summary.kind == PAIRS:
+        return PackedPairs(pack, parts), None
+    return PackedCrowd(pack, parts), TaskPrior(np.zeros((1, len(pack.classes))))
+
+
+def _write_items(folder: Path, found: PackFit) -> None:
+    """Write the ranking of a pack of pairs as the only part."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(found.item_columns()), folder / part_name(0), compression="zstd")
 
 
 def _scratch_of(engine: PackEngine, pack: Pack, output: Any, scratch: Any) -> Any:
@@ -193,6 +247,8 @@ def _scratch_of(engine: PackEngine, pack: Pack, output: Any, scratch: Any) -> An
 
 def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:
     """Return the classes by frequency if the posterior of a shard would be too large."""
+    if not pack.summary.classes:
+        return None
     most = max(shard.n_rows for shard in pack.summary.shards) * len(pack.classes)
     totals = np.array(pack.summary.class_totals)
     return None if most <= DENSE_LIMIT else np.argsort(-totals, kind="stable")
@@ -215,6 +271,29 @@ def _scratch(output: Any, scratch: Any) -> Iterator[Path]:
 
 
 @contextmanager
-def _parts_folder(output: Path) -> Iterator[Path]:
+def _parts_folder(output: Path, scratch: Path) -> Iterator[Path]:
+    """Give a folder that takes the place of the output at the end.
+
+    Its temporary name is noted in the scratch, so that the next run removes what a kill left.
+    """
+    mark = scratch / "output"
+    _remove_noted(mark, output)
     with atomic_directory(output, is_own_entry=lambda e: bool(_PART.fullmatch(e.name))) as folder:
-        yield folder
+        mark.write_text(folder.name, encoding="utf-8")
+        try:
+            yield folder
+        finally:
+            _forget(mark)
+
+
+def _remove_noted(mark: Path, output: Path) -> None:
+    """Remove the unfinished folder of a killed run; only a temporary name beside the output."""
+    if mark.is_file():
+        name = mark.read_text(encoding="utf-8", errors="replace")
+        if is_temporary(name):
+            shutil.rmtree(Path(os.path.realpath(output)).parent / name, ignore_errors=True)
+        _forget(mark)
+
+
+def _forget(mark: Path) -> None:
+    mark.unlink(missing_ok=True)

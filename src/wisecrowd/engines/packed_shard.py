@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import ModuleType
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.answer_parts import AnswerParts
+from wisecrowd.engines.packed_numbers import load_numbers
+from wisecrowd.engines.packed_pairs import load_pairs
 from wisecrowd.engines.packs import Pack
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
@@ -99,20 +102,21 @@ class PackedShard:
         return kernels_for(family, self.work)
 
 
-def load_shard(pack: Pack, number: int) -> PackedShard:
-    """Return a shard with its arrays mapped into memory; compiled code may trust them.
+def load_shard(pack: Pack, number: int) -> Any:
+    """Return a shard of the pack's kind with its arrays mapped; compiled code may trust them.
 
     An open pack keeps the shards of a small pack, which saves opening their files at every pass.
     """
+    load = LOADERS[pack.summary.kind]
     if pack.n_bytes > SMALL:
-        return _loaded(pack, number)
+        return load(pack, number)
     if number not in pack.kept:
-        pack.kept[number] = _loaded(pack, number)
-    shard: PackedShard = pack.kept[number]
-    return shard
+        pack.kept[number] = load(pack, number)
+    return pack.kept[number]
 
 
-def _loaded(pack: Pack, number: int) -> PackedShard:
+def load_labels(pack: Pack, number: int) -> PackedShard:
+    """Return a shard of classes."""
     summary, info = pack.summary, pack.summary.shards[number]
     K = len(summary.classes)
     shard = PackedShard(
@@ -126,13 +130,27 @@ def _loaded(pack: Pack, number: int) -> PackedShard:
         pack.required(number, "workers"),
         pack.array(number, "weight"),
         *_prior_of(pack.array(number, "gold"), K),
-        summary.n_annotations,
+        stored_cells(pack),
         summary.n_workers,
         K,
         pack.array(number, "repeat"),
     )
     _check_shard(shard, f"shard {info.name} of {pack.path}", info.n_rows)
     return shard
+
+
+LOADERS: dict[str, Callable[[Pack, int], Any]] = {
+    "labels": load_labels,
+    "numbers": load_numbers,
+    "pairs": load_pairs,
+}
+
+
+def stored_cells(pack: Pack) -> int:
+    """Return the number of labels that a pass reads: those of rows, if tasks share them."""
+    if not pack.summary.patterns:
+        return pack.summary.n_annotations
+    return sum(shard.files["cell.npy"][0] for shard in pack.summary.shards) // 4
 
 
 def _prior_of(

@@ -13,6 +13,9 @@
                   weight.npy, timestamp.npy, gold.npy   where there are any
                   pattern.npy, repeat.npy               where equal tasks share a row
 
+A pack of numbers has ``value.npy`` beside, and ``cell.npy`` is the local worker. A pack of pairs
+has ``left.npy``, ``right.npy`` and ``outcome.npy``, and ``items.parquet`` with the sorted items.
+
 A task lies in one shard, chosen by the hash of its id. ``pack.json`` is written last: a folder
 without it is not a pack.
 """
@@ -38,7 +41,8 @@ FORMAT = 1
 HASH = "fnv1a64-mixed"
 SUMMARY = "pack.json"
 PROGRESS = "progress.json"
-WORKERS, WORKER_TOTALS = "workers.parquet", "worker_totals.npy"
+WORKERS, WORKER_TOTALS, ITEMS = "workers.parquet", "worker_totals.npy", "items.parquet"
+KINDS = {"labels": (), "numbers": ("value",), "pairs": ("left", "right", "outcome")}  # and payloads
 SHARDS = "shards"
 LEAST_SHARDS = 16
 SHARD_SIZE = 1 << 24  # annotations per shard, from which the number of shards follows
@@ -94,6 +98,13 @@ class PackSummary:
         Whether tasks with the same labels share one row.
     options, notes, inputs
         How the pack was made, and from which files.
+    kind : "labels", "numbers" or "pairs"
+    has_tasks : bool
+        Whether tasks were given; otherwise the task of a comparison is its pair of items.
+    value_range : list of float
+        The least and the largest number.
+    outcome_totals : list of float
+        Total weight of the comparisons for left, for right and for a tie.
     files, shards
         Every file with its size and digest.
     """
@@ -116,6 +127,10 @@ class PackSummary:
     options: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
+    kind: str = "labels"
+    has_tasks: bool = True
+    value_range: list[float] = field(default_factory=list)
+    outcome_totals: list[float] = field(default_factory=list)
     wisecrowd: str = ""
     format: int = FORMAT
     hash: str = HASH
@@ -171,6 +186,11 @@ class Pack:
             ids[:] = listed
             return ids
         return np.array(listed)
+
+    @cached_property
+    def items(self) -> NDArray[Any]:
+        """(n_items,) compared items of a pack of pairs, sorted."""
+        return as_vocabulary(read_ids(self.path / ITEMS))
 
     @cached_property
     def worker_totals(self) -> NDArray[np.float64]:
@@ -249,6 +269,8 @@ def _read_summary(folder: Path) -> PackSummary:
 
 def _check_summary(summary: PackSummary) -> None:
     _check_values(summary)
+    if summary.kind not in KINDS or (summary.kind == "pairs" and ITEMS not in summary.files):
+        raise ValueError(f"{summary.kind!r} is not a kind of packs, or {ITEMS} is not listed")
     n_shards = len(summary.shards)
     if n_shards < 1 or n_shards & (n_shards - 1):
         raise ValueError(f"{n_shards} shards are not a power of two")

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.outcomes import TIE
 from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.engines.packed_pairs import PackedPairShard
 from wisecrowd.families.logistic import log_sigmoid, sigmoid
 
 Floats = NDArray[np.float64]
@@ -193,11 +194,19 @@ def agreement(data: CrowdPairs, scores: Floats) -> tuple[Floats, Floats]:
     -------
     accuracy, standard_error : (n_workers,)
     """
+    right = np.bincount(data.worker, agreeing(data, scores), data.n_workers)
+    return agreement_share(right, np.bincount(data.worker, data.weight, data.n_workers))
+
+
+def agreeing(data: CrowdPairs | PackedPairShard, scores: Floats) -> Floats:
+    """Return by how much of its weight each vote is for the item with the higher score."""
     gap = scores[data.left] - scores[data.right]
     better = np.sign(np.where(np.abs(gap) <= 1e-12, 0.0, gap))
     right = 0.5 + 0.5 * better * np.array([1.0, -1.0, 0.0])[data.outcome]
-    if data.weight is not None:
-        right *= data.weight
-    total = np.bincount(data.worker, data.weight, data.n_workers)
-    share = (np.bincount(data.worker, right, data.n_workers) + 1) / (total + 2)
+    return np.asarray(right if data.weight is None else right * data.weight)
+
+
+def agreement_share(right: NDArray[Any], total: NDArray[Any]) -> tuple[Floats, Floats]:
+    """Return share and error (n_workers,) from the weight of agreeing votes and of all votes."""
+    share = (right + 1) / (total + 2)
     return share, np.sqrt(share * (1 - share) / (total + 3))

@@ -11,6 +11,7 @@ look certain. V is projected on scores with sum zero, because nobody observes th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -75,17 +76,33 @@ def choose_clusters(data: CrowdPairs | CrowdRankings, cluster: str) -> Clusters:
     """Return the clusters of the votes; "auto" means workers if there are at least two."""
     named = data.n_workers > 1 or data.workers.tolist() != [NOBODY]
     active = int((np.bincount(data.worker, data.weights, data.n_workers) > 0).sum())
+    found = named_clusters(cluster, named, active, data.n_annotations)
+    if found.by == "workers":
+        return replace(found, code=data.worker)
+    if found.by == "tasks":
+        tasks = int((np.bincount(data.task, data.weights, data.n_tasks) > 0).sum())
+        return replace(found, code=data.task, number=tasks)
+    return found
+
+
+def named_clusters(cluster: str, named: bool, active: int, n_votes: int) -> Clusters:
+    """Return the kind of clusters without the codes of votes.
+
+    Parameters
+    ----------
+    cluster : str
+        The parameter of the user.
+    named : bool
+        Whether votes have workers.
+    active, n_votes : int
+        Workers with votes, and votes.
+    """
     if cluster == "auto":
         cluster = "workers" if active >= 2 else "votes"
         if active < 2 and named:
-            return Clusters("votes", None, data.n_annotations, _one_worker())
-    if cluster == "votes":
-        return Clusters("votes", None, data.n_annotations)
-    if cluster == "workers":
-        few = _few_workers(active) if 2 <= active < FEW_CLUSTERS else None
-        return Clusters("workers", data.worker, active, few)
-    tasks = int((np.bincount(data.task, data.weights, data.n_tasks) > 0).sum())
-    return Clusters("tasks", data.task, tasks)
+            return Clusters("votes", None, n_votes, _one_worker())
+    few = _few_workers(active) if cluster == "workers" and 2 <= active < FEW_CLUSTERS else None
+    return Clusters(cluster, None, active if cluster == "workers" else n_votes, few)
 
 
 def _one_worker() -> Finding:
@@ -119,28 +136,37 @@ def cluster_meat(left: Ints, right: Ints, pull: Floats, code: Ints, extra: Float
     n : int
         Number of items.
     """
-    from scipy.linalg.blas import dsyrk
-
     count = np.bincount(code)
     used = np.flatnonzero(count)
     place = (np.cumsum(count > 0) - 1)[code]
     width = n + extra.shape[1]
-    meat = np.zeros((width, width), order="F")
     order = stable_order(place, len(used))
     ends = np.append(0, np.cumsum(count[used]))
     step = max(1, BLOCK // width)
-    for start in range(0, len(used), step):
-        stop = min(start + step, len(used))
-        rows = order[ends[start] : ends[stop]]
-        at = (place[rows] - start) * width
-        size = (stop - start) * width
-        flat = np.bincount(at + left[rows], pull[rows], size)
-        flat -= np.bincount(at + right[rows], pull[rows], size)
-        for k in range(extra.shape[1]):
-            flat += np.bincount(at + n + k, extra[rows, k], size)
-        sums = flat.reshape(-1, width)
-        meat = dsyrk(1.0, sums.T, beta=1.0, c=meat, overwrite_c=True)
-    return np.triu(meat) + np.triu(meat, 1).T
+
+    def sums() -> Iterator[Floats]:
+        for start in range(0, len(used), step):
+            stop = min(start + step, len(used))
+            rows = order[ends[start] : ends[stop]]
+            at = (place[rows] - start) * width
+            size = (stop - start) * width
+            flat = np.bincount(at + left[rows], pull[rows], size)
+            flat -= np.bincount(at + right[rows], pull[rows], size)
+            for k in range(extra.shape[1]):
+                flat += np.bincount(at + n + k, extra[rows, k], size)
+            yield flat.reshape(-1, width)
+
+    return gram(sums(), width)
+
+
+def gram(blocks: Iterable[Floats], width: int) -> Floats:
+    """Return the sum of bᵀ b over blocks of rows, (width, width)."""
+    from scipy.linalg.blas import dsyrk
+
+    total = np.zeros((width, width), order="F")
+    for block in blocks:
+        total = dsyrk(1.0, block.T, beta=1.0, c=total, overwrite_c=True)
+    return np.asarray(np.triu(total) + np.triu(total, 1).T)
 
 
 # ----------------------------------------------------------------------------------- covariance

@@ -10,17 +10,17 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import describe_ids
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_flag, check_number
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import TEXTS, Saved, SavedArray, number_between
 from wisecrowd.engines.memory import MemoryShards, rows_into
-from wisecrowd.families.number_aggregator import (
-    NumberAggregator,
-    NumberProblem,
-    TaskEstimates,
+from wisecrowd.engines.packed_numbers import PackedNumbers
+from wisecrowd.families.number_aggregator import NumberAggregator, NumberProblem, TaskEstimates
+from wisecrowd.families.number_facts import (
     least_noise,
     least_variance,
     overall_mean,
@@ -100,15 +100,34 @@ class NoiseEM(NumberAggregator):
             model, shards, params, states, max_iter=self.max_iter, tol=self.tol,
             settled=lambda stats, params: params.moved < self.tol,
         )  # fmt: skip
-        estimates = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
-        shards.collect(model, "answer", run.states, run.params, rows_into(*estimates))
+        answers: Any
+        if isinstance(data, PackedNumbers):
+            answers = data.parts
+            shards.collect(model, "placed_answer", run.states, run.params, answers)
+        else:
+            answers = TaskEstimates(np.empty(data.n_tasks), np.empty(data.n_tasks))
+            shards.collect(model, "answer", run.states, run.params, rows_into(*answers))
+            answers = _placed(answers, data, pivot, run.params, problem.prior.given)
         return Fit(
-            _placed(estimates, data, pivot, run.params, problem.prior.given),
+            answers,
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
             extra=self._learned(data, pivot, run),
         )
+
+    def _fit_pack(self, problem: NumberProblem) -> Fit:
+        """Return the fit to a pack, after a survey of its numbers."""
+        from wisecrowd.families.number_survey import survey
+
+        if self.scale != "linear":
+            raise ParameterError(
+                f"{parameter('scale', self.scale)} needs all numbers in memory; pack their "
+                "logarithms, or read the pack into memory."
+            )
+        data: Any = problem.data
+        facts = survey(data, problem.cut(data.n_workers))
+        return self._fit_numbers(replace(problem, data=replace(data, facts=facts)))
 
     def _continued(self, problem: NumberProblem, passes: int) -> Fit:
         """Return the fit after some passes from the parameters of the previous fit."""
@@ -209,10 +228,10 @@ class NoiseEM(NumberAggregator):
         return model.log_likelihood(stats, params) - float(jacobian)
 
 
-def question_means(data: CrowdNumbers) -> Floats:
+def question_means(data: CrowdNumbers | PackedNumbers) -> Floats:
     """Return the mean label (Q,) of each question."""
     names, code = data.questions
-    if code is None:
+    if code is None or isinstance(data, PackedNumbers):
         return np.array([overall_mean(data)])
     question, weight = code[data.task], data.weights
     total = np.bincount(question, weight, len(names))

@@ -23,16 +23,14 @@ from wisecrowd.core.parameter_checks import check_choice, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, number_between
+from wisecrowd.engines.packed_numbers import PackedNumbers
+from wisecrowd.families.number_facts import least_variance, overall_mean, overall_variance
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskNumbers
 
 Floats = NDArray[np.float64]
 NumberProblem = Problem[CrowdNumbers, NumberPrior]
 
-CONSTANT_FROM = 5  # labels from which a worker can be constant, and their share of the variance
-CONSTANT_SHARE = 1e-4
-NORMAL_WIDTH = 1.3489795003921634  # distance between the quartiles of a standard normal
-LEAST_VARIANCE = 1e-12  # smallest variance, as a share of that of all labels, or absolute
 MOST_CHECKED = 100_000  # labels from which the skewness is estimated
 LEAST_CHECKED = 30  # labels that an estimate of the skewness needs
 MORE_SKEWED = 1.0  # by this much the residuals must be more skewed than those of the logarithms
@@ -87,12 +85,17 @@ class NumberAggregator(Aggregator):
     def _fit_numbers(self, problem: NumberProblem) -> Fit:
         raise TypeError(f"{type(self).__name__} must define _fit_numbers.")
 
+    def _fit_pack(self, problem: NumberProblem) -> Fit:
+        raise TypeError(f"{type(self).__name__} must define _fit_pack.")
+
     def _predict_numbers(self, problem: NumberProblem) -> TaskEstimates:
         raise TypeError(f"{type(self).__name__} must define _predict_numbers.")
 
     # --------------------------------------------------------------------------------- scale
 
     def _fit(self, problem: NumberProblem) -> Fit:
+        if isinstance(problem.data, PackedNumbers):
+            return self._fit_pack(problem)
         scaled = self._on_scale(problem)
         found = self._fit_numbers(scaled)
         notes = [
@@ -385,58 +388,6 @@ def task_means(data: CrowdNumbers, weight: Floats) -> Floats:
     center = overall_mean(data)
     sums = np.bincount(data.task, weight * (data.value - center), data.n_tasks)
     return np.where(total > 0, center + sums / np.where(total > 0, total, 1.0), np.nan)
-
-
-def overall_mean(data: CrowdNumbers) -> float:
-    """Return the weighted mean of all labels, 0 without labels."""
-    if data.n_annotations == 0 or (data.weight is not None and not data.weight.any()):
-        return 0.0
-    return float(np.average(data.value, weights=data.weight))
-
-
-def overall_variance(data: CrowdNumbers) -> float:
-    """Return the weighted variance of all labels, 0 without labels."""
-    if data.n_annotations == 0 or (data.weight is not None and not data.weight.any()):
-        return 0.0
-    return float(np.average((data.value - overall_mean(data)) ** 2, weights=data.weight))
-
-
-def least_variance(data: CrowdNumbers) -> float:
-    """Return the floor of all variances: a share of the variance of the labels, or absolute."""
-    return LEAST_VARIANCE * (overall_variance(data) or 1.0)
-
-
-def robust_spread(data: CrowdNumbers) -> float:
-    """Return the variance of all labels by their quartiles, which single labels cannot change.
-
-    It is the plain variance if half of the labels are equal.
-    """
-    order = np.argsort(data.value, kind="stable")
-    value, total = data.value[order], np.cumsum(data.weights[order])
-    if not len(total) or not total[-1] > 0:
-        return overall_variance(data)
-    quartiles = []
-    for share in (0.25, 0.75):  # the mean of both neighbours, so that signs do not matter
-        near = total[-1] * share * np.array([1 - 1e-12, 1 + 1e-12])
-        at = np.minimum(np.searchsorted(total, near), len(total) - 1)
-        quartiles.append(float(value[at].mean()))
-    width = (quartiles[1] - quartiles[0]) / NORMAL_WIDTH
-    return width**2 if width > 0 else overall_variance(data)
-
-
-def least_noise(data: CrowdNumbers) -> Floats:
-    """Return the smallest noise (n_workers,): the variance of all labels for constant workers.
-
-    A worker is constant who gave at least ``CONSTANT_FROM`` labels whose variance is below
-    ``CONSTANT_SHARE`` of that of all labels. Others have the floor of variances.
-    """
-    count, floor = data.labels_per_worker, least_variance(data)
-    n = np.maximum(count, 1)
-    away = data.value - overall_mean(data)
-    mean = np.bincount(data.worker, away, data.n_workers) / n
-    spread = np.bincount(data.worker, (away - mean[data.worker]) ** 2, data.n_workers) / n
-    constant = (count >= CONSTANT_FROM) & (spread < CONSTANT_SHARE * robust_spread(data))
-    return np.where(constant, max(overall_variance(data), floor), floor)
 
 
 def within_variance(data: CrowdNumbers, estimates: Floats, gold: Floats | None) -> float:

@@ -17,12 +17,10 @@ from wisecrowd.families.number_aggregator import (
     NumberProblem,
     TaskEstimates,
     labels_by_task,
-    least_variance,
-    overall_mean,
-    overall_variance,
     within_variance,
     worker_residuals,
 )
+from wisecrowd.families.number_facts import least_variance, overall_mean, overall_variance
 
 Floats = NDArray[np.float64]
 

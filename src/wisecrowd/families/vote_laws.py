@@ -23,6 +23,7 @@ from wisecrowd.core.ids.packed_sort import stable_order
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.result import Fit
+from wisecrowd.engines.packed_pairs import PackedPairs
 from wisecrowd.families.comparisons import Votes, centred, virtual_item
 from wisecrowd.families.item_intervals import (
     FEW_DRAWS,
@@ -434,7 +435,7 @@ def fitted(
     answers: ItemAnswers,
     at: Solution,
     clusters: Clusters,
-    data: CrowdPairs,
+    data: CrowdPairs | PackedPairs,
     accuracy: tuple[Floats, Floats],
     extra: dict[str, Any],
     findings: tuple[Finding, ...] = (),

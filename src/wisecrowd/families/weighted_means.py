@@ -16,13 +16,11 @@ from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,
-    least_variance,
-    overall_mean,
-    overall_variance,
     task_means,
     within_variance,
     worker_residuals,
 )
+from wisecrowd.families.number_facts import least_variance, overall_mean, overall_variance
 
 Floats = NDArray[np.float64]
 LEAST_SHARE = 1e-9  # smallest distance of a worker, as a share of the mean one

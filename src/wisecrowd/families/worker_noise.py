@@ -182,6 +182,23 @@ class NoiseModel:
         columns = (self.pivot + params.bias, params.precision, *more)
         return np.ascontiguousarray(np.stack([c.ravel() for c in columns], axis=1))
 
+    def answer(
+        self, shard: NumberShard, state: Any, params: NoiseParams
+    ) -> tuple[tuple[Floats, Floats], NoiseStats]:
+        """Return mean, relative to the pivots, and variance (n,) of the tasks of a shard."""
+        raise TypeError(f"{type(self).__name__} must define answer.")
+
+    def placed_answer(
+        self, shard: NumberShard, state: Any, params: NoiseParams
+    ) -> tuple[tuple[Floats, Floats], NoiseStats]:
+        """Return mean and variance (n,) in the units of the labels, for a shard of a pack."""
+        (mean, variance), stats = self.answer(shard, state, params)
+        mean, gold = mean + self.pivot[0], shard.prior.gold
+        if gold is not None:
+            known = ~np.isnan(gold)
+            mean, variance = np.where(known, gold, mean), np.where(known, 0.0, variance)
+        return (mean, variance), stats
+
     # -------------------------------------------------------------------------- all shards
 
     def first_params(self, stats: NoiseStats, total_variance: float) -> NoiseParams:

@@ -183,10 +183,12 @@ def _of_pack(path: PathLike) -> Inspection:
     """Describe a pack by its summary, without reading the labels."""
     pack = Pack(path)
     summary, n_classes = pack.summary, len(pack.classes)
-    kind = ORDERED if summary.ordered else LABELS
+    kind = ORDERED if summary.ordered else summary.kind
+    answer = get_kind(kind).container
     question = Question(
-        "label", summary.n_annotations, summary.n_tasks, summary.n_workers, n_classes, type=kind
-    )
+        answer.label_role or next(iter(answer.roles())), summary.n_annotations, summary.n_tasks,
+        summary.n_workers, n_classes, len(pack.items) if kind == PAIRS else 0, type=kind,
+    )  # fmt: skip
     fewest, most = summary.labels_per_task
     rows = sum(shard.n_rows for shard in summary.shards)
     shared = f"; tasks with the same labels share {rows} rows" if summary.patterns else ""
@@ -205,11 +207,25 @@ def _of_pack(path: PathLike) -> Inspection:
         classes={
             str(name): round(total)
             for name, total in zip(pack.classes.tolist(), summary.class_totals, strict=True)
-        },
+        }
+        if summary.kind == LABELS
+        else None,
+        numbers=dict(zip(("min", "max"), summary.value_range, strict=False)) or None,
+        pairs=_packed_comparisons(pack) if kind == PAIRS else None,
         n_gold=summary.n_gold,
         dropped={},
         remarks=(described, *summary.notes),
     )
+
+
+def _packed_comparisons(pack: Pack) -> dict[str, float]:
+    """Return what the summary of a pack says of its pairs; shares are by weight."""
+    left, right, tie = pack.summary.outcome_totals
+    return {
+        "n_items": len(pack.items),
+        "tie_share": tie / max(left + right + tie, 1e-300),
+        "left_share": left / max(left + right, 1e-300),
+    }
 
 
 def _described(

@@ -17,14 +17,17 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.packed_sort import stable_order
-from wisecrowd.core.kinds import LABELS
+from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
 from wisecrowd.core.messages.descriptions import Places, describe_rows
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED
+from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.value_columns import as_timestamps, as_weights
+from wisecrowd.engines.packs import KINDS as PACKED
 from wisecrowd.io.formats import Request
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, hash_ids, missing_rows
 from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.pack_payloads import PairCoding, number_columns, pair_keys
 from wisecrowd.io.selection import ALL, Selection
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_batches
@@ -43,8 +46,15 @@ class Coding:
         Codes by first appearance.
     task_type, worker_type, label_type, time_type : str or None
         The type of each column, the same in all files.
-    has_weight : bool or None
+    columns : list of str or None
+        The optional columns, the same in all files.
     n_rows, n_abstentions : int
+    kinds : set of str
+        Kinds of workers.
+    kind : str or None
+        The kind of labels.
+    pairs : PairCoding
+        Items and outcomes, if they are pairs.
     """
 
     workers: GrowingCodes = field(default_factory=GrowingCodes)
@@ -57,6 +67,8 @@ class Coding:
     n_rows: int = 0
     n_abstentions: int = 0
     kinds: set[str] = field(default_factory=set)
+    kind: str | None = None
+    pairs: PairCoding = field(default_factory=PairCoding)
 
 
 class Distributor:
@@ -123,14 +135,15 @@ class Distributor:
         import pyarrow as pa
 
         self._require_columns(piece, source)
+        places = Places(dict(self.request.found), _rows_after(first_row, source))
+        payload = self._payload(piece, places, source, first_row)
+        piece = self._with_ids(piece, payload)
         tasks = self._complete(self._tasks.take(piece["task"], source), "task", source, first_row)
         workers = self._complete(
             self._workers.take(piece["worker"], source), "worker", source, first_row
         )
         self.coding.task_type, self.coding.worker_type = self._tasks.type, self._workers.type
-        columns = {"task": tasks, "worker": pa.array(self.coding.workers.add(workers))}
-        columns["label"] = pa.array(self._labels(piece["label"], source, first_row))
-        places = Places(dict(self.request.found), _rows_after(first_row, source))
+        columns = {"task": tasks, "worker": pa.array(self.coding.workers.add(workers)), **payload}
         if "weight" in piece:
             columns["weight"] = pa.array(as_weights(piece["weight"], places))
         if "timestamp" in piece:
@@ -149,12 +162,53 @@ class Distributor:
                     writers[b] = pa.ipc.new_stream(files[b], batch.schema)
                 writers[b].write_batch(batch.slice(start, end - start))
 
-    def _require_columns(self, piece: dict[str, Any], source: str) -> None:
-        """Refuse files without workers, and files whose optional columns differ."""
+    def _payload(
+        self, piece: dict[str, Any], places: Places, source: str, first_row: int
+    ) -> dict[str, Any]:
+        """Return the columns that hold the answers, as codes or numbers."""
+        import pyarrow as pa
+
+        if self.coding.kind == NUMBERS:
+            return number_columns(piece, places)
+        if self.coding.kind == PAIRS:
+            return self.coding.pairs.columns(piece, places, source)
+        return {"label": pa.array(self._labels(piece["label"], source, first_row))}
+
+    def _with_ids(self, piece: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the piece with the tasks and workers that pairs may lack."""
+        import pyarrow as pa
+
+        if self.coding.kind != PAIRS:
+            return piece
+        left, right = (payload[side].to_numpy() for side in ("left", "right"))
+        if "task" not in piece:
+            piece = {**piece, "task": pair_keys(left, right, self.coding.pairs.items.code_of)}
         if "worker" not in piece:
+            piece = {**piece, "worker": pa.repeat(pa.scalar(NOBODY, pa.large_string()), len(left))}
+        return piece
+
+    def _require_columns(self, piece: dict[str, Any], source: str) -> None:
+        """Refuse files without workers, of another kind, or whose optional columns differ."""
+        kind = LABELS if self.request.kind.name == ORDERED else self.request.kind.name
+        if self.coding.kind not in (None, kind):
+            raise DataError(
+                f"{source} holds {kind} and earlier files {self.coding.kind}; pack them apart."
+            )
+        self.coding.kind = kind
+        if "worker" not in piece and kind != PAIRS:
             raise DataError(f"{source} has no column of workers; name it with "
                             f"{option('worker', 'COLUMN')}.")  # fmt: skip
-        columns: list[str] = [name for name in ("timestamp", "weight") if name in piece]
+        if "question" in piece and kind == NUMBERS:
+            raise DataError(
+                f"{source} has a column of questions, and a pack holds the numbers of one "
+                "question; write one file per question, without that column."
+            )
+        optional = (
+            "timestamp",
+            "weight",
+            *(("task", "worker", "outcome") if kind == PAIRS else ()),
+        )
+        columns = [name for name in optional if name in piece]
         if self.coding.columns is None:
             self.coding.columns = columns
         if columns != self.coding.columns:
@@ -267,19 +321,26 @@ def _pieces(source: Source, format: str, request: Request) -> Iterator[dict[str,
     waiting: dict[str, list[Any]] = {}
     size = seen = 0
     for _, total, batch in read_batches([source], format, request):
+        if not request.open_choices:
+            require_packable(request.kind.name, source.name)
         for name, chunks in batch.items():
             waiting.setdefault(name, []).extend(chunks)
         size, seen = size + total - seen, total
         if size >= ROWS:
             yield {name: _joined(chunks) for name, chunks in waiting.items()}
             waiting, size = {}, 0
-    if request.kind.name not in (LABELS, ORDERED):
-        raise DataError(
-            f"{source.name} holds {request.kind.name}, and a pack holds classes; use the file "
-            "itself."
-        )
+    require_packable(request.kind.name, source.name)
     if size:
         yield {name: _joined(chunks) for name, chunks in waiting.items()}
+
+
+def require_packable(kind: str, source: str) -> None:
+    """Refuse kinds of labels that packs do not hold."""
+    if kind not in (ORDERED, *PACKED):
+        raise DataError(
+            f"{source} holds {kind}, and a pack holds classes, numbers or pairs; use the file "
+            "itself."
+        )
 
 
 def _joined(chunks: list[Any]) -> Any:

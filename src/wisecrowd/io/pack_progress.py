@@ -14,13 +14,14 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.engines.packs import PROGRESS, SHARDS, SUMMARY
 from wisecrowd.io.id_columns import GrowingCodes
 from wisecrowd.io.pack_buckets import Coding
+from wisecrowd.io.pack_payloads import PairCoding
 from wisecrowd.io.pack_shards import ShardSums
 from wisecrowd.storage.atomic import atomic_write
 
 BUCKETS = "buckets"
 _WORKERS = "workers.jsonl"
 _PLAIN = ("task_type", "worker_type", "label_type", "columns", "time_type", "n_rows",
-          "n_abstentions")  # fmt: skip
+          "n_abstentions", "kind")  # fmt: skip
 
 
 @dataclass
@@ -58,6 +59,12 @@ class Progress:
         """Folder of the buckets."""
         return self.folder / BUCKETS
 
+    def remove(self) -> None:
+        """Remove everything of the unfinished pack."""
+        for part in (BUCKETS, SHARDS):
+            shutil.rmtree(self.folder / part, ignore_errors=True)
+        (self.folder / PROGRESS).unlink(missing_ok=True)
+
     def save(self) -> None:
         """Write what is finished; files that grow are described by their sizes."""
         workers = list(self.coding.workers.code_of)[self._n_written :]
@@ -74,6 +81,7 @@ class Progress:
             "coding": {name: getattr(self.coding, name) for name in _PLAIN},
             "kinds": sorted(map(str, self.coding.kinds)),
             "labels": list(self.coding.labels.code_of),
+            "pairs": self.coding.pairs.state(),
             "n_workers": self._n_written,
             "sizes": {file.name: file.stat().st_size for file in grown},
             "shards": [vars(shard) for shard in self.shards],
@@ -139,6 +147,7 @@ def _continued(folder: Path, values: dict[str, Any], key: dict[str, Any]) -> Pro
         _require_sizes(folder / SHARDS / shard.info["name"], shard.info["files"])
     coding = Coding(GrowingCodes(workers), GrowingCodes(values["labels"]), **values["coding"])
     coding.kinds = set(values["kinds"])
+    coding.pairs = PairCoding.of(values["pairs"])
     return Progress(
         folder, key, int(values["n_buckets"]), values["inputs"], values["notes"], values["found"],
         coding, shards, values["patterns"], n_workers,

@@ -15,8 +15,10 @@ from wisecrowd.core.class_evidence import require_classes
 from wisecrowd.core.duplicates import arrange, different_pairs, repeated_pairs
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.packed_sort import sort_annotations
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.outcomes import LEFT
 from wisecrowd.engines.packs import (
     SHARDS,
     TASKS,
@@ -26,13 +28,23 @@ from wisecrowd.engines.packs import (
     write_array,
     write_ids,
 )
+from wisecrowd.engines.task_patterns import Patterns, find_patterns
 from wisecrowd.io.id_columns import hash_ids
 from wisecrowd.io.pack_buckets import read_bucket
-from wisecrowd.io.task_patterns import Patterns, find_patterns
+from wisecrowd.io.pack_payloads import decided
 
 SAMPLE = 100_000  # tasks of the first shard that decide whether rows repeat
 FEW_ROWS = 0.2  # share of distinct rows in the sample below which equal tasks share a row
 LEAST_SAMPLE = 1000  # tasks; smaller packs do not gain from it
+
+
+class PairPlan(NamedTuple):
+    """Final codes of items, and what outcomes mean; see :mod:`wisecrowd.io.pack_payloads`."""
+
+    items: NDArray[Any]
+    item_code: NDArray[np.int32]
+    meaning: NDArray[np.int32]
+    winner: NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -50,10 +62,13 @@ class ShardPlan:
     duplicates : str
     check_classes : bool
         Whether labels that do not look like classes are refused.
-    gold : (pyarrow array of tasks, (n,) codes) or None
+    gold : (pyarrow array of tasks, (n,) codes or numbers) or None
     task_type : "text" or "integer"
     columns : mapping of name to dtype
-        The optional columns, weight and timestamp.
+        The optional columns, weight and timestamp, and the payload of numbers and pairs.
+    kind : "labels", "numbers" or "pairs"
+    pairs : PairPlan, optional
+        What codes of items and outcomes mean.
     """
 
     folder: Path
@@ -66,9 +81,16 @@ class ShardPlan:
     classes: NDArray[Any]
     duplicates: str
     check_classes: bool
-    gold: tuple[Any, NDArray[np.int32]] | None
+    gold: tuple[Any, NDArray[Any]] | None
     task_type: str
     columns: dict[str, str]
+    kind: str = LABELS
+    pairs: PairPlan | None = None
+
+    @property
+    def n_labels(self) -> int:
+        """Number of cells per worker: the classes, or one."""
+        return len(self.classes) if self.kind == LABELS else 1
 
 
 @dataclass
@@ -84,6 +106,8 @@ class ShardSums:
     n_dropped: int = 0
     class_totals: list[float] = field(default_factory=list)
     labels_per_task: list[int] = field(default_factory=list)  # fewest and most, if there are tasks
+    value_range: list[float] = field(default_factory=list)  # least and largest number, if any
+    outcome_totals: list[float] = field(default_factory=list)
 
 
 class _Piece(NamedTuple):
@@ -108,10 +132,10 @@ def write_shard(
     joined = _join([piece for piece in _pieces_of(plan, number) if piece is not None], plan)
     indptr = np.zeros(len(joined.tasks) + 1, dtype=np.int64)
     np.cumsum(np.bincount(joined.task, minlength=len(joined.tasks)), out=indptr[1:])
-    if plan.check_classes and number == 0:
+    if plan.check_classes and plan.kind == LABELS and number == 0:
         require_classes(joined.task, joined.label, plan.classes, Places({}))
     gold = _gold_of(plan, joined.tasks)
-    cell = joined.worker.astype(np.int64) * len(plan.classes) + joined.label
+    cell = joined.worker.astype(np.int64) * plan.n_labels + joined.label
     if use_patterns is None and number == 0:
         use_patterns = not joined.extra and plan.gold is None and _repeats(indptr, cell)
     patterns = find_patterns(indptr, cell) if use_patterns else None
@@ -158,18 +182,32 @@ def _sorted_bucket(plan: ShardPlan, bucket: int, shard: int | None) -> _Piece | 
     task = rank[encoded.indices.to_numpy()]
     del encoded, column
     worker = plan.worker_code[table.column("worker").to_numpy()]
-    label = plan.label_code[table.column("label").to_numpy()]
     extra = {
         name: np.asarray(table.column(name).to_numpy())
-        for name in ("weight", "timestamp")
+        for name in ("weight", "timestamp", "value", "left", "right", "outcome")
         if name in table.column_names
     }
+    label = np.zeros(len(task), np.int32)
+    if plan.kind == LABELS:
+        label = plan.label_code[table.column("label").to_numpy()]
+    elif plan.pairs is not None:
+        extra |= _votes(extra, plan.pairs)
     counted = (label >= 0) & (task >= 0)
     if not counted.all():
         task, worker, label = task[counted], worker[counted], label[counted]
         extra = {name: values[counted] for name, values in extra.items()}
     tasks = distinct.take(pa.array(order))
     return _without_repeats(plan, tasks, (task, worker, label), extra)
+
+
+def _votes(columns: dict[str, NDArray[Any]], plan: PairPlan) -> dict[str, NDArray[Any]]:
+    """Return left and right items in final codes, and outcomes."""
+    left, right = (plan.item_code[columns[side]] for side in ("left", "right"))
+    if "outcome" not in columns:  # left items are the chosen ones
+        outcome = np.full(len(left), LEFT, np.int8)
+    else:
+        outcome = decided(columns["outcome"], left, right, plan.meaning, plan.winner)
+    return {"left": left, "right": right, "outcome": outcome}
 
 
 def _refuse_blank(distinct: Any) -> None:
@@ -197,12 +235,15 @@ def _without_repeats(
     plan: ShardPlan, tasks: Any, codes: tuple[Any, Any, Any], extra: dict[str, NDArray[Any]]
 ) -> _Piece:
     """Sort annotations by (task, worker) and apply the policy for repeated pairs."""
-    sizes = (len(tasks), len(plan.workers), len(plan.classes))
+    sizes = (len(tasks), len(plan.workers), plan.n_labels)
     ordered = sort_annotations(*codes, sizes)
     if extra and ordered.key is not None:
         extra = {name: values[ordered.rows] for name, values in extra.items()}
     task, worker, label = ordered.task, ordered.worker, ordered.label
     same = repeated_pairs(task, worker)
+    if plan.kind != LABELS and same.any():  # the order of repeats must not follow that of the rows
+        label, n_labels = _answer_codes(extra, plan)
+        sizes = (len(tasks), len(plan.workers), n_labels)
     n_pairs = len(task) - int(same.sum())
     if not same.any():
         return _Piece(tasks, task, worker, label, extra, (n_pairs, 0, 0))
@@ -214,11 +255,24 @@ def _without_repeats(
             f"{option('duplicates', 'keep')}."
         )
     different = different_pairs(same, label)
-    policy = "keep" if plan.duplicates == "keep" else "last"
+    all_count = plan.duplicates == "keep" or (plan.duplicates == "auto" and plan.pairs is not None)
+    policy = "keep" if all_count else "last"
     kept = arrange((task, worker, label), sizes, None, extra, policy, Places({}))
     dropped = len(task) - len(kept.task)
-    counts = (n_pairs, different, dropped)
-    return _Piece(tasks, kept.task, kept.worker, kept.label, kept.extra, counts)
+    counts = (n_pairs, 0 if all_count else different, dropped)
+    label = kept.label if plan.kind == LABELS else np.zeros_like(kept.label)
+    return _Piece(tasks, kept.task, kept.worker, label, kept.extra, counts)
+
+
+def _answer_codes(extra: dict[str, NDArray[Any]], plan: ShardPlan) -> tuple[NDArray[np.int32], int]:
+    """Return codes of numbers or votes, and how many there are."""
+    if plan.pairs is None:
+        answer = extra["value"]
+    else:
+        answer = (extra["left"].astype(np.int64) * len(plan.pairs.items) + extra["right"]) * 3
+        answer = answer + extra["outcome"]
+    found, code = np.unique(answer, return_inverse=True)
+    return code.astype(np.int32), len(found)
 
 
 def _join(pieces: list[_Piece], plan: ShardPlan) -> _Piece:
@@ -256,15 +310,16 @@ def _repeats(indptr: NDArray[np.int64], cell: NDArray[np.int64]) -> bool:
     return len(found.repeat) < FEW_ROWS * n
 
 
-def _gold_of(plan: ShardPlan, tasks: Any) -> NDArray[np.int32] | None:
-    """Return the known class of each task of a shard, -1 where there is none."""
+def _gold_of(plan: ShardPlan, tasks: Any) -> NDArray[Any] | None:
+    """Return the known class or number of each task of a shard, -1 or NaN where there is none."""
     import pyarrow.compute as pc
 
     if plan.gold is None:
         return None
     ids, codes = plan.gold
     place = pc.index_in(tasks, value_set=ids).fill_null(-1).to_numpy()
-    return np.asarray(np.append(codes, np.int32(-1))[place])
+    nothing = np.array(-1 if plan.kind == LABELS else np.nan, codes.dtype)
+    return np.asarray(np.append(codes, nothing)[place])
 
 
 def _write_arrays(
@@ -273,11 +328,11 @@ def _write_arrays(
     joined: _Piece,
     indptr: NDArray[np.int64],
     cell: NDArray[np.int64],
-    gold: NDArray[np.int32] | None,
+    gold: NDArray[Any] | None,
     patterns: Patterns | None,
 ) -> int:
     """Write the files of a shard and return its number of rows."""
-    K = len(plan.classes)
+    K = plan.n_labels
     present = np.bincount(joined.worker, minlength=len(plan.workers)) > 0
     local_code = np.cumsum(present) - 1
     small = int(present.sum()) * K <= np.iinfo(np.int32).max
@@ -306,7 +361,7 @@ def _sums(
     plan: ShardPlan,
     joined: _Piece,
     indptr: NDArray[np.int64],
-    gold: NDArray[np.int32] | None,
+    gold: NDArray[Any] | None,
     weight: NDArray[np.float64] | None,
     info: ShardInfo,
 ) -> ShardSums:
@@ -319,8 +374,11 @@ def _sums(
     telling[task[1:][apart]] = True
     size = np.diff(indptr)
     labelled = size > 0
-    known = np.zeros(len(labelled), dtype=bool) if gold is None else gold >= 0
-    totals = np.bincount(joined.label, weight, len(plan.classes))
+    known = np.zeros(len(labelled), dtype=bool)
+    if gold is not None:
+        known = gold >= 0 if plan.kind == LABELS else ~np.isnan(gold)
+    totals = np.bincount(joined.label, weight, len(plan.classes))[: len(plan.classes)]
+    value, outcome = joined.extra.get("value"), joined.extra.get("outcome")
     return ShardSums(
         info=vars(info),
         n_labelled=int(labelled.sum()),
@@ -331,4 +389,6 @@ def _sums(
         n_dropped=joined.counts[2],
         class_totals=totals.astype(np.float64).tolist(),
         labels_per_task=[int(size.min()), int(size.max())] if len(size) else [],
+        value_range=[] if value is None or not len(value) else [value.min(), value.max()],
+        outcome_totals=[] if outcome is None else np.bincount(outcome, weight, 3).tolist(),
     )

@@ -9,12 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.ids.encoding import encode
+from wisecrowd.core.ids.encoding import Encoded, encode
+from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.messages.option_spelling import for_reader, option
-from wisecrowd.engines.packs import Pack, is_pack
+from wisecrowd.core.numbers import CrowdNumbers
+from wisecrowd.core.pairs import CrowdPairs
+from wisecrowd.engines.packs import KINDS, Pack, is_pack
 
 BYTES_PER_LABEL, BYTES_PER_TASK = 40, 150
 
@@ -43,8 +47,8 @@ def refuse_options(given: dict[str, Any]) -> None:
         )
 
 
-def labels_of_pack(path: Any, *, keep_order: bool = False) -> CrowdLabels:
-    """Return the labels of a pack in memory, as if the files behind it had been read."""
+def labels_of_pack(path: Any, *, keep_order: bool = False) -> Annotations:
+    """Return the annotations of a pack in memory, as if the files behind it had been read."""
     pack = Pack(path)
     summary = pack.summary
     require_memory(
@@ -70,22 +74,41 @@ def labels_of_pack(path: Any, *, keep_order: bool = False) -> CrowdLabels:
     first = np.cumsum(new_size) - new_size
     rows = np.repeat(start[order] - first, new_size) + np.arange(int(size.sum()))
     columns = {name: values[rows] for name, values in columns.items()}
+    task = np.repeat(np.arange(len(tasks), dtype=np.int32), new_size)
+    if summary.kind == PAIRS:
+        return _pairs(pack, task, tasks, columns)
+    common: dict[str, Any] = {
+        "task": task, "worker": columns.pop("worker"), "tasks": tasks, "workers": pack.workers,
+        "weight": columns.pop("weight", None), "notes": tuple(summary.notes),
+    }  # fmt: skip
+    if summary.kind == NUMBERS:
+        return CrowdNumbers(value=columns.pop("value"), columns=columns, **common)
     return CrowdLabels(
-        np.repeat(np.arange(len(tasks), dtype=np.int32), new_size),
-        columns.pop("worker"),
-        columns.pop("label"),
-        tasks,
-        pack.workers,
-        pack.classes,
-        weight=columns.pop("weight", None),
-        columns=columns,
-        notes=tuple(summary.notes),
-        ordered=summary.ordered,
+        label=columns.pop("label"), classes=pack.classes, columns=columns, ordered=summary.ordered,
+        **common,
+    )  # fmt: skip
+
+
+def _pairs(
+    pack: Pack, task: NDArray[np.int32], tasks: NDArray[Any], columns: dict[str, NDArray[Any]]
+) -> CrowdPairs:
+    """Return the comparisons of a pack, sorted and named as those of a table."""
+    left, right = (Encoded(columns.pop(side), pack.items) for side in ("left", "right"))
+    return CrowdPairs.from_arrays(
+        Encoded(task, tasks) if pack.summary.has_tasks else None,
+        Encoded(columns.pop("worker"), pack.workers),
+        left,
+        right,
+        columns.pop("outcome"),
+        items=pack.items,
+        duplicates="keep",
+        notes=tuple(pack.summary.notes),
+        **columns,
     )
 
 
 def gold_of_pack(path: Any) -> dict[Any, Any] | None:
-    """Return the known classes of a pack by task, or None if it has none."""
+    """Return the known classes or numbers of a pack by task, or None if it has none."""
     pack = Pack(path)
     if not pack.summary.n_gold:
         return None
@@ -93,9 +116,11 @@ def gold_of_pack(path: Any) -> dict[Any, Any] | None:
     for number in range(len(pack.summary.shards)):
         gold = pack.array(number, "gold")
         if gold is not None:
-            rows = np.flatnonzero(gold >= 0)
+            numbers = pack.summary.kind == NUMBERS
+            rows = np.flatnonzero(~np.isnan(gold) if numbers else gold >= 0)
             ids = pack.tasks(number).take(rows).to_pylist()
-            known |= dict(zip(ids, pack.classes[gold[rows]].tolist(), strict=True))
+            values = gold[rows] if numbers else pack.classes[gold[rows]]
+            known |= dict(zip(ids, values.tolist(), strict=True))
     return known
 
 
@@ -109,8 +134,8 @@ def _tasks_of(pack: Pack) -> tuple[NDArray[Any], NDArray[np.int32]]:
 
 
 def _shard_columns(pack: Pack, number: int) -> dict[str, NDArray[Any]]:
-    """Return size of each task, worker, label and optional columns of each annotation."""
-    K = len(pack.classes)
+    """Return size of each task, worker, answer and optional columns of each annotation."""
+    K = max(len(pack.classes), 1)
     indptr, cell = pack.required(number, "indptr"), pack.required(number, "cell")
     size = np.diff(indptr)
     pattern = pack.array(number, "pattern")
@@ -124,8 +149,10 @@ def _shard_columns(pack: Pack, number: int) -> dict[str, NDArray[Any]]:
         "worker": workers[cell // K].astype(np.int32),
         "label": (cell % K).astype(np.int32),
     }
-    for name in ("weight", "timestamp"):
+    for name in ("weight", "timestamp", *KINDS[pack.summary.kind]):
         values = pack.array(number, name)
         if values is not None:
             columns[name] = values
+    if pack.summary.kind != LABELS:
+        del columns["label"]
     return columns

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from wisecrowd._version import __version__
 from wisecrowd.core.duplicates import DUPLICATES, are_many, several_labels
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
-from wisecrowd.core.kinds import LABELS, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, get_kind
 from wisecrowd.core.memory_check import readable_bytes
-from wisecrowd.core.messages.descriptions import describe_ids, suggestion
-from wisecrowd.core.messages.option_spelling import option
-from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
-from wisecrowd.core.validation import distinct_ids
+from wisecrowd.core.number_columns import require_spread
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.engines.packs import (
+    ITEMS,
     PROGRESS,
     SUMMARY,
     TEXT,
@@ -33,15 +31,16 @@ from wisecrowd.engines.packs import (
     ShardInfo,
     facts_of,
     read_array,
-    shards_for,
     summary_text,
     write_array,
     write_ids,
 )
+from wisecrowd.engines.packs import KINDS as PACKED
 from wisecrowd.io.formats import AUTO, Request
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
 from wisecrowd.io.pack_buckets import Distributor
+from wisecrowd.io.pack_plan import shard_plan
 from wisecrowd.io.pack_progress import Progress, begin
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
@@ -92,21 +91,22 @@ def pack(
     ----------
     path, format, classes, abstain, duplicates, type, encoding, header, columns, wide, \
     worker_columns, kinds, exclude_workers
-        As for ``wisecrowd.read``; ``type`` is "labels" or "ordered".
+        As for ``wisecrowd.read``; ``type`` is "labels", "ordered", "numbers" or "pairs".
     output : path
         The folder to write.
     shards : "auto" or int
         Number of shards, a power of two; by default one for 2^24 rows, and at least 16.
     patterns : {"auto", "always", "never"}
         Whether tasks with the same labels share one row; "auto" looks at a sample of tasks.
-    gold : mapping of task to class, optional
-        Known classes.
+    gold : mapping of task to class or number, optional
+        Known classes or numbers.
     verify : bool
         Compare the digests of all files at the end.
     report : callable
         Receives the name of each step.
     **names : str
-        Names of the columns task, worker, label, weight and timestamp.
+        Names of the columns task, worker, label, weight and timestamp; of pairs also left and
+        right.
 
     Examples
     --------
@@ -127,7 +127,11 @@ def pack(
         "columns": {name: column for name, column in names.items() if column is not None},
     }  # fmt: skip
     _check_options(options)
-    kind = get_kind(type or LABELS)
+    sides = {"left", "right"} & set(options["columns"])
+    kind = get_kind(type or (PAIRS if sides else LABELS))
+    kind.container.reading_options(
+        classes=classes, abstain=tuple(options["abstain"]), type=kind.name
+    )
     request = Request(
         kind.container.asked_columns(
             {**dict.fromkeys(("task", "worker", "label")), **options["columns"]}
@@ -136,15 +140,18 @@ def pack(
         layout=Layout.of(header, columns, wide, worker_columns),
         selection=Selection.of(kinds, exclude_workers),
         kind=kind,
-        undeclared=type is None and classes is None and not (wide or worker_columns),
+        undeclared=type is None and classes is None and not (wide or worker_columns or sides),
     )
     sources, folder = find_sources(path), Path(output)
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
+        is_new = not folder.exists()
         progress = _begin(sources, folder, options)
-        _distribute(progress, sources, request, format, options, report)
-        plan = _plan(progress, options, gold)
-        _write_shards(progress, plan, PATTERNS[patterns], report)
-        _finish(progress, plan, options, gold)
+        with _removed_if_refused(progress, is_new):
+            _require_disk(progress, sources)
+            _distribute(progress, sources, request, format, options, report)
+            plan = shard_plan(progress, options, gold)
+            _write_shards(progress, plan, PATTERNS[patterns], report)
+            _finish(progress, plan, options, gold)
     if verify:
         report("verifying")
     return Pack(folder, verify=verify)
@@ -156,10 +163,10 @@ def _check_options(options: dict[str, Any]) -> None:
         raise ParameterError(
             f"patterns is {options['patterns']!r}; choose one of {', '.join(PATTERNS)}."
         )
-    if options["type"] not in (None, LABELS, ORDERED):
+    if options["type"] not in (None, ORDERED, *PACKED):
         raise ParameterError(
-            f"type is {options['type']!r}, and a pack holds classes; give {option('type', LABELS)} "
-            "or leave it out."
+            f"type is {options['type']!r}, and a pack holds classes, numbers or pairs; give one of "
+            f"{', '.join((ORDERED, *PACKED))}, or use the files themselves."
         )
     if options["duplicates"] not in DUPLICATES:
         raise ParameterError(
@@ -172,7 +179,7 @@ def _check_options(options: dict[str, Any]) -> None:
             f"shards is {shards!r}; give auto or a power of two up to {MOST_SHARDS}."
         )
     for name in options["columns"]:
-        if name not in ("task", "worker", "label", "weight", "timestamp"):
+        if name not in ("task", "worker", "label", "weight", "timestamp", "left", "right"):
             raise ParameterError(f"A pack has no column {name!r}; leave it out.")
 
 
@@ -184,10 +191,21 @@ def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Prog
     n_rows = sum(_estimated_rows(source) for source in sources)
     wanted = -(-n_rows // BUCKET_ROWS)
     n_buckets = min(MOST_BUCKETS, max(LEAST_BUCKETS, 1 << max(0, wanted - 1).bit_length()))
-    progress = begin(folder, {"files": files, "options": options}, n_buckets)
-    if not progress.shards:
-        _require_disk(folder, n_rows * BYTES_PER_ROW)
-    return progress
+    return begin(folder, {"files": files, "options": options}, n_buckets)
+
+
+@contextmanager
+def _removed_if_refused(progress: Progress, is_new: bool) -> Iterator[None]:
+    """Remove the folder if files or options are refused and nothing of it can be continued."""
+    try:
+        yield
+    except (DataError, ParameterError) as error:
+        if isinstance(error, ParameterError) or not (progress.inputs or progress.shards):
+            progress.remove()
+            if is_new:
+                with suppress(OSError):  # not empty: somebody else put something there
+                    progress.folder.rmdir()
+        raise
 
 
 def _facts(source: Source) -> list[Any]:
@@ -212,7 +230,11 @@ def _estimated_rows(source: Source) -> int:
     return source.path.stat().st_size // _TEXT_ROW
 
 
-def _require_disk(folder: Path, needed: int) -> None:
+def _require_disk(progress: Progress, sources: list[Source]) -> None:
+    if progress.shards:
+        return
+    needed = BYTES_PER_ROW * sum(_estimated_rows(source) for source in sources)
+    folder = progress.folder
     free = shutil.disk_usage(folder).free
     if needed > free:
         raise DataError(
@@ -256,77 +278,6 @@ def _distribute(
 # ------------------------------------------------------------------------------------ second pass
 
 
-def _plan(progress: Progress, options: dict[str, Any], gold: Any) -> ShardPlan:
-    """Return final codes of workers and labels, and the number of shards."""
-    coding = progress.coding
-    workers, worker_code = _sorted_codes(list(coding.workers.code_of), "worker")
-    classes, label_code = _classes(list(coding.labels.code_of), options)
-    asked = options["shards"]
-    columns = {"weight": "float64", "timestamp": coding.time_type or "float64"}
-    return ShardPlan(
-        folder=progress.folder,
-        buckets=progress.buckets,
-        n_buckets=progress.n_buckets,
-        n_shards=shards_for(coding.n_rows) if asked == "auto" else int(asked),
-        worker_code=worker_code,
-        label_code=label_code,
-        workers=workers,
-        classes=classes,
-        duplicates=options["duplicates"],
-        check_classes=options["type"] is None and options["classes"] is None,
-        gold=None if gold is None else _gold(gold, classes, coding.task_type),
-        task_type=coding.task_type or TEXT,
-        columns={name: columns[name] for name in coding.columns or []},
-    )
-
-
-def _sorted_codes(values: list[Any], role: str) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    encoded: Encoded = encode(values, role)
-    if len(encoded.codes) and encoded.codes.min() < 0:
-        raise DataError(f"A {role} id consists of white space; fill it in or remove the row.")
-    return encoded.vocabulary, np.append(encoded.codes, np.int32(-1))
-
-
-def _classes(values: list[Any], options: dict[str, Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    away = set(map(str, options["abstain"])) | {""}
-    used = [value for value in values if str(value) not in away]
-    if options["classes"] is not None:
-        vocabulary = distinct_ids(options["classes"], "classes")
-        codes = lookup(used, vocabulary)
-        if (codes < 0).any():
-            value = used[int(np.argmax(codes < 0))]
-            raise DataError(
-                f"Label {value!r}{suggestion(value, vocabulary)} is not among the declared classes "
-                f"({describe_ids(vocabulary)}); correct it, or add it to classes."
-            )
-    else:
-        vocabulary, codes = encode(used, "label").vocabulary, encode(used, "label").codes
-        if options["type"] == ORDERED:
-            codes, vocabulary = in_numeric_order(codes, vocabulary)
-    code_of = dict(zip(used, codes.tolist(), strict=True))
-    return vocabulary, np.array([*(code_of.get(v, -1) for v in values), -1], dtype=np.int32)
-
-
-def _gold(gold: Mapping[Any, Any], classes: NDArray[Any], task_type: str | None) -> Any:
-    import pyarrow as pa
-
-    codes = lookup(list(gold.values()), classes)
-    if (codes < 0).any():
-        task, value = list(gold.items())[int(np.argmax(codes < 0))]
-        raise DataError(
-            f"Gold gives task {task!r} the class {value!r}{suggestion(value, classes)}, which is "
-            f"not among the classes ({describe_ids(classes)}); correct it."
-        )
-    try:
-        kind = pa.large_string() if task_type == TEXT else pa.int64()
-        return pa.array(list(gold), kind), codes
-    except (pa.ArrowException, TypeError, ValueError):
-        raise DataError(
-            f"The tasks of the gold are not {task_type} ids, as those of the labels are; convert "
-            "them."
-        ) from None
-
-
 def _write_shards(
     progress: Progress, plan: ShardPlan, patterns: bool | None, report: Callable[[str], None]
 ) -> None:
@@ -345,7 +296,8 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
 
     folder, parts = progress.folder, progress.shards
     notes = [*progress.notes, *_notes_on_repeats(parts, options), *_notes_on_absent(progress)]
-    notes += warn_of_lookalikes(np.empty(0, object), plan.workers, plan.classes)
+    values = plan.classes if plan.pairs is None else plan.pairs.items
+    notes += warn_of_lookalikes(np.empty(0, object), plan.workers, values)
     if gold is not None and sum(part.n_gold for part in parts) < len(gold):
         raise DataError(
             f"{len(gold) - sum(part.n_gold for part in parts)} tasks of the gold have no row in "
@@ -357,8 +309,17 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
     for number in range(len(parts)):
         totals += read_array(progress.buckets / _TOTALS.format(number))
     write_array(folder / WORKER_TOTALS, totals)
+    own = [WORKERS, WORKER_TOTALS]
+    if plan.pairs is not None:
+        kind = pa.large_string() if progress.coding.pairs.item_type == TEXT else pa.int64()
+        write_ids(folder / ITEMS, pa.array(plan.pairs.items, kind))
+        own.append(ITEMS)
+    ends = [end for part in parts for end in part.value_range]
+    if ends:
+        require_spread(min(ends), max(ends), "value")
     sizes = [size for part in parts for size in part.labels_per_task]
     class_totals = np.sum([part.class_totals for part in parts], axis=0)
+    outcomes = [part.outcome_totals for part in parts if part.outcome_totals]
     summary = PackSummary(
         n_tasks=sum(part.info["n_tasks"] for part in parts),
         n_workers=len(plan.workers),
@@ -374,10 +335,14 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
         labels_per_task=[min(sizes), max(sizes)],
         patterns=bool(progress.patterns),
         shards=[ShardInfo(**part.info) for part in parts],
-        files={name: facts_of(folder / name) for name in (WORKERS, WORKER_TOTALS)},
+        files={name: facts_of(folder / name) for name in own},
         options=options,
         notes=notes,
         inputs=progress.inputs,
+        kind=plan.kind,
+        has_tasks=plan.kind != PAIRS or "task" in (progress.coding.columns or []),
+        value_range=[min(ends), max(ends)] if ends else [],
+        outcome_totals=np.sum(outcomes, axis=0).tolist() if outcomes else [],
         wisecrowd=__version__,
     )
     with atomic_write(folder / SUMMARY) as file:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, IdColumn, lookup
-from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, Kind, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
@@ -144,7 +144,10 @@ def read(
                   "worker_columns": worker_columns, "kinds": kinds,
                   "exclude_workers": exclude_workers or None, **given}  # fmt: skip
         refuse_options({name: value for name, value in chosen.items() if value is not None})
-        return CrowdLabels.coerce(labels_of_pack(packed, keep_order=keep_order), type=type)
+        found: Any = labels_of_pack(packed, keep_order=keep_order)
+        container: Any = (kind_of(found) if type is None else get_kind(type)).container
+        made: CrowdLabels = container.coerce(found, type=type)
+        return made
     sides = {"left", "right"} & set(given)
     kind = get_kind(type or (PAIRS if sides else default_type or LABELS))
     _refuse_sides(given, sides, kind)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
@@ -333,6 +334,17 @@ def _check_replaceable(shown: Path, target: Path, is_own_entry: Callable[[Path],
                 f"Cannot write {shown}: the directory holds {entry.name}, which would be lost; "
                 f"choose another name or move it away."
             )
+
+
+def is_temporary(name: str) -> bool:
+    """Return whether a name is one that is given to unfinished outputs.
+
+    Examples
+    --------
+    >>> is_temporary(".wisecrowd-0123456789abcdef.tmp"), is_temporary("labels.tmp")
+    (True, False)
+    """
+    return re.fullmatch(r"\.wisecrowd-[0-9a-f]{16}\.tmp", name) is not None
 
 
 def _temporary_beside(target: Path) -> Path:

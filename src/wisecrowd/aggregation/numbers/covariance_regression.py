@@ -30,9 +30,9 @@ from wisecrowd.families.number_aggregator import (
     NumberAggregator,
     NumberProblem,
     TaskEstimates,
-    least_variance,
     task_means,
 )
+from wisecrowd.families.number_facts import least_variance
 
 Floats = NDArray[np.float64]
 PSEUDO_LABELS = 5.0  # labels at the overall mean that a worker's mean counts with

@@ -284,7 +284,9 @@ class GaussianEM(NoiseEM):
 
     gain: bool = False
 
-    promises: ClassVar[Tags] = Tags(monotone=True, likelihood=True, pooled=True, online=True)
+    promises: ClassVar[Tags] = Tags(
+        monotone=True, likelihood=True, pooled=True, online=True, shardable=True
+    )
     saves: ClassVar[dict[str, Saved]] = {
         "gain_": SavedArray("J Q", optional=lambda method: not method.gain),
         "gain_variance_": SavedArray("J Q", "amount", optional=lambda method: not method.gain),

@@ -38,10 +38,9 @@ from wisecrowd.families.number_aggregator import (
     NumberProblem,
     TaskEstimates,
     labels_by_task,
-    least_variance,
-    overall_variance,
     task_means,
 )
+from wisecrowd.families.number_facts import least_variance, overall_variance
 from wisecrowd.inference.monitor import Progress, current_listener
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.noise_levels.reference import Edges, NormalPriors

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.numbers import CrowdNumbers
-from wisecrowd.families.number_aggregator import least_variance, task_means
+from wisecrowd.families.number_aggregator import task_means
+from wisecrowd.families.number_facts import least_variance
 from wisecrowd.families.weighted_means import Distances, WeightedMeans
 
 Floats = NDArray[np.float64]

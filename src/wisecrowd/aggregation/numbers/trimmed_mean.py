@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.parameter_checks import check_number
-from wisecrowd.families.number_aggregator import labels_by_task, overall_mean
+from wisecrowd.families.number_aggregator import labels_by_task
+from wisecrowd.families.number_facts import overall_mean
 from wisecrowd.families.task_averages import TaskAverage
 
 Floats = NDArray[np.float64]

@@ -10,18 +10,23 @@ graph of comparisons; votes on the same pair are counted together first.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.aggregator import Tags
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.item_answers import ItemAnswers
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.parameter_checks import check_choice, check_flag, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
+from wisecrowd.engines.packed_pairs import PackedPairs
 from wisecrowd.families.bradley_terry_newton import newton, require_votes
 from wisecrowd.families.comparison_method import TIE_LAYER, ComparisonMethod
 from wisecrowd.families.comparisons import (
@@ -45,6 +50,7 @@ from wisecrowd.families.item_intervals import (
     sandwich,
 )
 from wisecrowd.families.logistic import log_sigmoid, sigmoid
+from wisecrowd.families.shard_votes import ShardVotes
 from wisecrowd.families.tie_layer import fit_tie_layer
 from wisecrowd.families.vote_laws import (
     Solution,
@@ -152,6 +158,7 @@ class BradleyTerry(ComparisonMethod):
     max_iter: int = 100
     tol: float = 1e-9
 
+    promises: ClassVar[Tags] = replace(ComparisonMethod.promises, shardable=True)
     saves: ClassVar[dict[str, Saved]] = {
         **TIE_LAYER,
         "side_bias_": replace(NUMBER, optional=lambda method: not method.side),
@@ -170,6 +177,8 @@ class BradleyTerry(ComparisonMethod):
 
     def _fit(self, problem: Problem[CrowdPairs, None]) -> Fit:
         data = problem.data
+        if isinstance(data, PackedPairs):
+            return self._fit_pack(data, problem.cut(3 * data.n_items**2))
         plain = not (self.side or self.style)
         votes = (pair_votes if plain else single_votes)(data, ties=self.ties)
         require_votes(votes, self.prior)
@@ -184,6 +193,25 @@ class BradleyTerry(ComparisonMethod):
         accuracy = agreement(data, answers.scores)
         return fitted(answers, solution, clusters, data, accuracy, {"tie_layer": layer, **extra})
 
+    def _fit_pack(self, data: PackedPairs, shards: Any) -> Fit:
+        """Return the fit to the votes of a pack, which are counted by shards."""
+        if self.side or self.style:
+            raise ParameterError(
+                f"{parameter('side', True)} and {parameter('style', True)} need all votes in "
+                "memory; leave them out, or read the pack into memory."
+            )
+        source = ShardVotes(data, shards, self.ties)
+        votes, clusters = source.votes, source.clusters(self.cluster)
+        require_votes(votes, self.prior)
+        answers, clusters, at = self._dense(
+            votes, clusters, lambda scores: source.meat(scores, clusters)
+        )
+        extra = {
+            "tie_layer": fit_tie_layer(votes.gap(at.scores), votes.counts),
+            "comparisons_per_item": source.comparisons_per_item,
+        }
+        return fitted(answers, at, clusters, data, source.agreement(answers.scores), extra)
+
     # ------------------------------------------------------------------------- scores alone
 
     def _plain(self, data: CrowdPairs, votes: Votes) -> tuple[ItemAnswers, Clusters, Solution]:
@@ -197,6 +225,20 @@ class BradleyTerry(ComparisonMethod):
             at = at._replace(own=np.zeros((votes.n_workers, 0)))
             answers, _, clusters = uncertain_scores(law, rows, at, data, self.cluster)
             return answers, clusters, at
+
+        def meat(scores: Floats) -> Floats:
+            single = single_votes(data, ties=self.ties)
+            pull = single.halved[:, 0] - single.halved.sum(axis=1) * sigmoid(single.gap(scores))
+            none, code = np.zeros((len(pull), 0)), clusters.code
+            assert code is not None
+            return cluster_meat(data.left, data.right, pull, code, none, votes.n_items)
+
+        return self._dense(votes, clusters, meat)
+
+    def _dense(
+        self, votes: Votes, clusters: Clusters, cluster_sums: Callable[[Floats], Floats]
+    ) -> tuple[ItemAnswers, Clusters, Solution]:
+        """Return scores with intervals; ``cluster_sums`` is the meat of the clusters at scores."""
         at = newton(votes, self.prior, self.max_iter, self.tol)
         wins = votes.halved
         p = sigmoid(votes.gap(at.scores))
@@ -208,11 +250,8 @@ class BradleyTerry(ComparisonMethod):
         meat = laplacian(votes, left * (1 - p) ** 2 + right * p**2 + tie * (0.5 - p) ** 2)
         meat[np.diag_indices(votes.n_items)] += curve
         covariance = sandwich(bread, meat, votes.compared)
-        if clusters.code is not None:
-            single = single_votes(data, ties=self.ties)
-            pull = single.halved[:, 0] - single.halved.sum(axis=1) * sigmoid(single.gap(at.scores))
-            none = np.zeros((len(pull), 0))
-            meat = cluster_meat(data.left, data.right, pull, clusters.code, none, votes.n_items)
+        if clusters.by != "votes":
+            meat = cluster_sums(at.scores)
             meat[np.diag_indices(votes.n_items)] += curve
             by_clusters = sandwich(bread, meat, votes.compared)
             covariance = humble(covariance, by_clusters, clusters.number)

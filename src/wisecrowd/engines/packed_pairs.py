@@ -1,0 +1,122 @@
+"""Packs of pairs: shards of comparisons, and the pack as the data of a problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.engines.answer_parts import AnswerParts
+from wisecrowd.engines.packed_numbers import good_pointers, require_sizes, workers_of
+from wisecrowd.engines.packs import Pack
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedPairShard:
+    """A shard of a pack of pairs: its comparisons, by task.
+
+    Attributes
+    ----------
+    number : int
+    indptr : (n_tasks + 1,)
+    worker, left, right, outcome : (n_annotations,)
+    weight : (n_annotations,), optional
+    n_workers, n_items : int
+    """
+
+    number: int
+    indptr: NDArray[np.int64]
+    worker: NDArray[np.int32]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    outcome: NDArray[np.int8]
+    weight: Floats | None
+    n_workers: int
+    n_items: int
+
+    @property
+    def task(self) -> NDArray[np.int64]:
+        """(n_annotations,): the task of each comparison, from 0 on."""
+        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+    @property
+    def weights(self) -> Floats:
+        """(n_annotations,) weight of each comparison, 1 if none is given."""
+        return np.ones(len(self.left)) if self.weight is None else self.weight
+
+
+@dataclass(frozen=True, eq=False)
+class PackedPairs:
+    """A pack of pairs as the data of a problem: sizes and ids, but no comparisons.
+
+    Attributes
+    ----------
+    pack : Pack
+    parts : AnswerParts
+        Where the answers go.
+    """
+
+    pack: Pack
+    parts: AnswerParts
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return self.pack.summary.n_workers
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return len(self.pack.items)
+
+    @property
+    def n_annotations(self) -> int:
+        """Number of comparisons."""
+        return self.pack.summary.n_annotations
+
+    @property
+    def workers(self) -> NDArray[Any]:
+        """(n_workers,) ids."""
+        return self.pack.workers
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """(n_items,) ids."""
+        return self.pack.items
+
+    @property
+    def worker_totals(self) -> Floats:
+        """(n_workers,) total weight of each worker's comparisons."""
+        return np.array(self.pack.worker_totals)
+
+
+def load_pairs(pack: Pack, number: int) -> PackedPairShard:
+    """Return a shard of comparisons; compiled code may trust its arrays."""
+    info, n_items = pack.summary.shards[number], len(pack.items)
+    indptr, worker = pack.required(number, "indptr"), workers_of(pack, number)
+    left, right, outcome = (pack.required(number, n) for n in ("left", "right", "outcome"))
+    weight = pack.array(number, "weight")
+    require_sizes(
+        f"shard {info.name} of {pack.path}",
+        {
+            "indptr.npy": good_pointers(indptr, info.n_rows, len(worker)),
+            "left.npy": _within(left, len(worker), n_items),
+            "right.npy": _within(right, len(worker), n_items),
+            "outcome.npy": _within(outcome, len(worker), 3),
+            "weight.npy": weight is None or weight.shape == worker.shape,
+        },
+    )
+    return PackedPairShard(
+        number, indptr, worker, left, right, outcome, weight, pack.summary.n_workers, n_items
+    )
+
+
+def _within(codes: Ints, size: int, most: int) -> bool:
+    if codes.dtype.kind != "i" or codes.shape != (size,):
+        return False
+    return not size or bool(codes.min() >= 0 and codes.max() < most)
