@@ -31,6 +31,21 @@ def recode(codes: Codes, code_of: Codes) -> Codes:
     return codes
 
 
+def count_codes(codes: Codes, size: int) -> NDArray[np.int64]:
+    """Return how often each of the codes ``0 .. size - 1`` occurs, block by block as above.
+
+    Examples
+    --------
+    >>> count_codes(np.array([2, 0, 2], dtype=np.int32), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    counts = np.zeros(size, dtype=np.int64)
+    each = max(_BLOCK, size)  # a block touches every count once
+    for start in range(0, len(codes), each):
+        counts += np.bincount(codes[start : start + each], minlength=size)
+    return counts
+
+
 class SortedAnnotations(NamedTuple):
     """Annotations in the order of (task, worker, row)."""
 
