@@ -4,7 +4,7 @@ python -m benchmarks.speed.packs            10^7 labels
 python -m benchmarks.speed.packs 1e8        another size; disk: about 60 bytes per label
 
 Every figure comes from a process of its own, which prints CPU seconds and the most memory beyond
-what was in use after its imports. A pass is the difference between fits of 10 and of 2 passes.
+what was in use after a small run. A pass is the difference between fits of 10 and of 2 passes.
 """
 
 from __future__ import annotations
@@ -35,26 +35,21 @@ from wisecrowd.aggregation import DawidSkene
 from wisecrowd.engines.pack_fit import fit_pack
 from wisecrowd.io.packing import pack
 
-def most():
-    # Linux hands ru_maxrss down from the parent; VmHWM is of this program alone
-    try:
-        lines = open("/proc/self/status").read().splitlines()
-        return next(int(x.split()[1]) * 1024 for x in lines if x.startswith("VmHWM"))
-    except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def memory(name):  # VmHWM: the most so far; ru_maxrss would be handed down from the parent
+    lines = open("/proc/self/status").read().splitlines()
+    return next(int(x.split()[1]) * 1024 for x in lines if x.startswith(name))
 
 def cpu():
     own, others = (resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(u.ru_utime + u.ru_stime for u in (own, others))
 
 wc.set_threads(1)
-base = most()  # the interpreter with its libraries
 """
 PACK = """
-pack(sys.argv[2], sys.argv[3])  # a small one first: compiles the hash
-start = cpu()
+pack(sys.argv[2], sys.argv[3])  # a small one first: loads libraries and compiles the hash
+base, start = memory("VmRSS"), cpu()
 made = pack(sys.argv[1], sys.argv[4])
-print(json.dumps({"cpu": cpu() - start, "memory": most() - base, "disk": made.n_bytes,
+print(json.dumps({"cpu": cpu() - start, "memory": memory("VmHWM") - base, "disk": made.n_bytes,
                   "rows": sum(s.n_rows for s in made.summary.shards)}))
 """
 PASSES = """
@@ -69,14 +64,14 @@ if __name__ == "__main__":
         options = {"engine": "pool", "processes": int(engine[-1])} if "pool" in engine else {}
         return fit_pack(method, sys.argv[2] if small else sys.argv[1], **options)
 
-    fit(2, small=True)  # compiles the kernels
-    times = []
+    fit(2, small=True)  # loads libraries and compiles the kernels
+    base, times = memory("VmRSS"), []
     for passes in (2, 10):
         start = cpu()
         found = fit(passes)
         times.append(cpu() - start)
     history = found.history_ if engine == "memory" else found.fit.history
-    print(json.dumps({"pass": (times[1] - times[0]) / 8, "memory": most() - base,
+    print(json.dumps({"pass": (times[1] - times[0]) / 8, "memory": memory("VmHWM") - base,
                       "whole": times[1], "objective": history[-1]}))
 """
 

@@ -25,6 +25,7 @@ from wisecrowd.core.value_columns import as_timestamps, as_weights
 from wisecrowd.io.formats import Request
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, hash_ids, missing_rows
 from wisecrowd.io.inventory import HUMAN, MODEL
+from wisecrowd.io.pack_refusals import Refused, without_refused
 from wisecrowd.io.selection import ALL, Selection
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_batches
@@ -45,6 +46,8 @@ class Coding:
         The type of each column, the same in all files.
     has_weight : bool or None
     n_rows, n_abstentions : int
+    refused : mapping of reason to count and examples
+        Rows that were left out.
     """
 
     workers: GrowingCodes = field(default_factory=GrowingCodes)
@@ -57,6 +60,7 @@ class Coding:
     n_rows: int = 0
     n_abstentions: int = 0
     kinds: set[str] = field(default_factory=set)
+    refused: Refused = field(default_factory=dict)
 
 
 class Distributor:
@@ -76,6 +80,8 @@ class Distributor:
         Whether every label is declared to be a class.
     coding : Coding
         Changed by every file.
+    max_refused : int
+        Rows that may be left out because they cannot be read.
     """
 
     def __init__(
@@ -87,10 +93,12 @@ class Distributor:
         abstain: tuple[Any, ...],
         declared: bool,
         coding: Coding,
+        max_refused: int = 0,
     ) -> None:
         self.folder, self.n_buckets = folder, n_buckets
         self.request, self.format = request, format
         self.abstain, self.declared, self.coding = abstain, declared, coding
+        self.max_refused = max_refused
         self._tasks, self._workers = PlainIds("task"), PlainIds("worker")
         self._tasks.type, self._workers.type = coding.task_type, coding.worker_type
 
@@ -123,6 +131,11 @@ class Distributor:
         import pyarrow as pa
 
         self._require_columns(piece, source)
+        if self.max_refused:
+            place = (source, first_row)
+            piece = without_refused(
+                piece, self.coding.refused, self.max_refused, place, self.abstain
+            )
         tasks = self._complete(self._tasks.take(piece["task"], source), "task", source, first_row)
         workers = self._complete(
             self._workers.take(piece["worker"], source), "worker", source, first_row

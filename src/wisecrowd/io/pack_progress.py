@@ -20,7 +20,7 @@ from wisecrowd.storage.atomic import atomic_write
 BUCKETS = "buckets"
 _WORKERS = "workers.jsonl"
 _PLAIN = ("task_type", "worker_type", "label_type", "columns", "time_type", "n_rows",
-          "n_abstentions")  # fmt: skip
+          "n_abstentions", "refused")  # fmt: skip
 
 
 @dataclass
