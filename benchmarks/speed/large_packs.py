@@ -15,7 +15,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -81,8 +81,13 @@ def same_digests(folder: Path) -> Row:
                len(found) == 1)  # fmt: skip
 
 
-def size_rows(folder: Path, n_labels: int, base: float) -> Iterator[Row]:
-    """Yield the rows of one size; ``base`` is the memory engine's CPU per label and pass."""
+def size_rows(
+    folder: Path, n_labels: int, base: float | None
+) -> Generator[Row, None, float | None]:
+    """Yield the rows of one size; ``base`` is the memory engine's CPU per label and pass.
+
+    Sizes that fit into memory measure and return it.
+    """
     size, small, packed = f"{n_labels:.0e} labels", folder / "small.pack", folder / "crowd.pack"
     write_inputs(folder / "inputs", n_labels)
     write_crowd(folder / "small.parquet", 200_000)
@@ -103,6 +108,7 @@ def size_rows(folder: Path, n_labels: int, base: float) -> Iterator[Row]:
                   f"pass, {_size(memory['memory'])} for the fit")  # fmt: skip
     else:
         files = measure(PASSES, packed, small, "files")
+    assert base is not None
     each = files["pass"] / n_labels
     factor, limit = (1.2, 600e6) if n_labels <= LARGEST_IN_MEMORY else (1.3, 2e9)
     yield Row(f"{size}, files: a pass", f"<= {factor} x memory",
@@ -111,6 +117,7 @@ def size_rows(folder: Path, n_labels: int, base: float) -> Iterator[Row]:
     yield Row(f"{size}, files: memory", f"<= {_size(limit)}", _size(files["memory"]),
               files["memory"] <= limit)  # fmt: skip
     yield Row(f"{size}, files: 10 passes and answers", "–", f"{files['whole']:.1f} CPU s")
+    return base
 
 
 def memory_figure(folder: Path) -> float:
@@ -128,11 +135,13 @@ def rows(sizes: list[int]) -> Iterator[Row]:
     scratch = os.environ.get("WISECROWD_SCRATCH")
     with tempfile.TemporaryDirectory(dir=scratch) as name:
         yield same_digests(Path(name))
-    with tempfile.TemporaryDirectory(dir=scratch) as name:
-        base = memory_figure(Path(name))
+    base = None
+    if min(sizes) > LARGEST_IN_MEMORY:
+        with tempfile.TemporaryDirectory(dir=scratch) as name:
+            base = memory_figure(Path(name))
     for n_labels in sorted(sizes):
         with tempfile.TemporaryDirectory(dir=scratch) as name:
-            yield from size_rows(Path(name), n_labels, base)
+            base = yield from size_rows(Path(name), n_labels, base)
 
 
 def run() -> list[Row]:
