@@ -5,6 +5,7 @@ python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run kinds          all kinds of labels besides classes
+python -m benchmarks.run large          packs of 10^7 labels; more: python -m benchmarks.speed.large_packs 1e8
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ GROUPS = {
     "trust": (
         "trust_audit_kinds", "trust_audit_spans", "trust_confidence", "trust_crash",
         "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
-        "trust_inputs", "trust_invariance", "calibration",
+        "trust_inputs", "trust_invariance", "trust_pack_faults", "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
@@ -36,6 +37,7 @@ GROUPS = {
         "same", "graphs", "accuracy_texts", "masks",
     ),
     "mutation": ("mutation_driver",),
+    "large": ("large_packs",),
 }  # fmt: skip
 
 

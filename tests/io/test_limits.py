@@ -13,9 +13,11 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.io import limits as module
 from wisecrowd.io.feature_files import read_features
 from wisecrowd.io.limits import changed, limits, parse_limits, require_size
+from wisecrowd.io.packing import pack
 from wisecrowd.io.tables import read, read_frame
 
 LIMITS = module.Limits()
@@ -129,6 +131,19 @@ def test_rows(tmp_path, name):
     assert read(tmp_path / name).n_annotations == 1000
     with limits(rows=999), pytest.raises(DataError, match=r"1000 rows .*limits\(rows=2000\)"):
         read(tmp_path / name)
+
+
+def test_too_little_memory_names_the_command_to_pack(tmp_path, monkeypatch):
+    path = tmp_path / "many rows.csv"
+    path.write_text("task,worker,label\n" + "".join(f"{i},1,1\n" for i in range(1000)))
+    monkeypatch.setattr("wisecrowd.core.memory_check.available_memory", lambda: 20_000)
+    with pytest.raises(DataError, match=r"1000 rows .* 24 kB .*wisecrowd.pack\(.*many rows.csv'"):
+        read(path)
+    packed = pack(path, tmp_path / "crowd.pack")  # needs no memory for all rows
+    assert packed.summary.n_annotations == 1000
+    with shell_spelling(), limits(rows=999), pytest.raises(DataError) as refusal:
+        read(path)
+    assert f"wisecrowd pack '{path}' -o crowd.pack, then wisecrowd aggregate" in str(refusal.value)
 
 
 def test_columns(tmp_path):

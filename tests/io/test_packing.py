@@ -159,6 +159,42 @@ def test_unusable_rows_are_named(columns, message, tmp_path):
         wc.pack(tmp_path / "a.parquet", tmp_path / "a.pack")
 
 
+def test_some_rows_may_be_refused(tmp_path, monkeypatch):
+    """Rows without ids or labels and with bad weights and times are left out and counted."""
+    columns = crowd_columns()
+    good = wc.pack(_written(tmp_path / "good.csv", columns), tmp_path / "good.pack", **OPTIONS)
+    bad = {
+        "task": ["", "t1", "t1", "t2", "t3", " "],
+        "worker": ["w1", " ", "w1", "w2", "w3", "w1"],
+        "label": ["a", "b", "", "a", "c", "a"],
+        "weight": ["1", "1", "1", "heavy", "-1", "1"],
+        "timestamp": ["1", "2", "3", "4", "5", "6"],
+    }
+    mixed = {name: np.append(columns[name].astype(object), bad[name]) for name in columns}
+    order = np.random.default_rng(0).permutation(len(mixed["task"]))
+    file = _written(tmp_path / "mixed.csv", {k: v[order].astype(str) for k, v in mixed.items()})
+    monkeypatch.setattr(pack_buckets, "ROWS", 30)
+    monkeypatch.setattr(pack_buckets, "read_batches", in_small_batches)
+    with pytest.raises(DataError, match=r"empty in row"):
+        wc.pack(file, tmp_path / "a.pack", **OPTIONS)
+    with pytest.raises(DataError, match=r"rows cannot be read, more than max_refused=5 allows"):
+        wc.pack(file, tmp_path / "a.pack", **OPTIONS, max_refused=5)
+    made = wc.pack(file, tmp_path / "a.pack", **OPTIONS, max_refused=6)
+    assert made.digest == good.digest
+    first = 1 + min(np.flatnonzero(np.isin(order, len(columns["task"]) + np.array([0, 5]))))
+    notes = "; ".join(made.summary.notes)
+    assert f"2 rows without a task are left out (row {first} of" in notes
+    assert "1 row without a worker is" in notes
+    assert "2 rows with an unusable weight are" in notes
+    with pytest.raises(ParameterError, match=r"max_refused is -1"):
+        wc.pack(file, tmp_path / "b.pack", **OPTIONS, max_refused=-1)
+
+
+def _written(path, columns):
+    write_table(path, columns)
+    return path
+
+
 def test_one_task_with_all_labels_leaves_shards_empty(tmp_path):
     n = 3000
     table = {"task": ["t"] * n, "worker": [f"w{j}" for j in range(n)], "label": ["a", "b"] * 1500}

@@ -186,7 +186,7 @@ def print_csv(table: Table, *, raw: bool = False) -> None:
 
 
 def _harmless_cells(values: NDArray[Any]) -> NDArray[Any]:
-    if values.dtype.kind not in "OU":
+    if values.dtype.kind not in "OUT":
         return values
     cells = np.empty(len(values), dtype=object)
     cells[:] = [harmless(str(value)) for value in values.tolist()]

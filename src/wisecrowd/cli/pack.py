@@ -36,6 +36,15 @@ def pack(
     verify: Annotated[
         bool, typer.Option("--verify", help="Compare the digests of all files at the end.")
     ] = False,
+    max_refused: Annotated[
+        int,
+        typer.Option(
+            "--max-refused",
+            metavar="N",
+            min=0,
+            help="Leave out up to N rows that cannot be read (default: 0, the first one stops).",
+        ),
+    ] = 0,
     gold: options.Gold = None,
     gold_columns: options.GoldColumns = None,
     *,
@@ -70,6 +79,7 @@ def pack(
                 reading.format,
                 shards=shards if shards == "auto" else int(shards),
                 patterns=patterns,
+                max_refused=max_refused,
                 verify=verify,
                 gold=read_gold(known, notes),
                 classes=reading.declared_classes,

@@ -183,7 +183,11 @@ class Aggregator(Estimator):
                 self.memory_needed(labels),
                 f"{type(self).__name__} with {', '.join(sizes)} would",
                 "use one-coin or majority-vote, which need a few bytes per annotation, fewer "
-                "tasks, or " + for_reader("fit_pack", "wisecrowd pack and --engine files"),
+                "tasks, or pack the files: "
+                + for_reader(
+                    "wisecrowd.pack(path, 'crowd.pack'), then wisecrowd.fit_pack",
+                    "wisecrowd pack FILE -o crowd.pack, then wisecrowd aggregate crowd.pack",
+                ),
             )
         prior = kind.prior(task_prior, gold, labels)
         problem = self._problem(labels, prior, kind.start(init, labels))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.ids.encoding import lookup
-from wisecrowd.core.ids.packed_sort import stable_order
+from wisecrowd.core.ids.packed_sort import count_codes, stable_order
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -268,7 +268,7 @@ class Annotations:
     @cached_property
     def labels_per_worker(self) -> NDArray[np.int64]:
         """(n_workers,) number of annotations by each worker."""
-        return np.bincount(self.worker, minlength=self.n_workers)
+        return count_codes(self.worker, self.n_workers)
 
     @property
     def worker_kind(self) -> NDArray[Any] | None:

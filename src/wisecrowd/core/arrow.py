@@ -29,8 +29,8 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
     if array.ndim != 1:
         raise DataError(f"The {role} values have {array.ndim} dimensions; give one per annotation.")
     if array.dtype.kind == "T":
-        array = array.astype(object)
-    elif not array.dtype.isnative:
+        return compact_texts(array)
+    if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     try:
         arrow = pa.array(array, from_pandas=True)
@@ -58,6 +58,21 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
         if ids and pa.types.is_floating(arrow.type):
             _warn_of_equal_numbers(array, role)
     return arrow
+
+
+def compact_texts(texts: NDArray[Any]) -> Any:
+    """Return an array of ``StringDType`` as Arrow text, with few Python strings at a time.
+
+    Examples
+    --------
+    >>> compact_texts(np.array(["a", "b"], dtype=np.dtypes.StringDType())).to_pylist()
+    ['a', 'b']
+    """
+    import pyarrow as pa
+
+    starts = range(0, max(len(texts), 1), _ROWS)
+    blocks = (texts[start : start + _ROWS].astype(object) for start in starts)
+    return pa.chunked_array([pa.array(block, pa.string(), from_pandas=True) for block in blocks])
 
 
 def _ready(values: Any) -> Any:

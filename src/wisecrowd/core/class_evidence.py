@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.vocabularies import is_text_ids
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.set_text import BETWEEN
@@ -162,7 +163,7 @@ def as_numbers_or_nan(classes: NDArray[np.generic]) -> Floats:
     """(n_classes,) values of the classes, NaN where a class is not a number."""
     if classes.dtype.kind in "iuf":
         return classes.astype(np.float64)
-    if classes.dtype != object:
+    if not is_text_ids(classes):
         return np.full(len(classes), np.nan)
     texts = (str(value) for value in classes.tolist())
     return np.array([float(x) if _NUMBER.fullmatch(x) else np.nan for x in texts])

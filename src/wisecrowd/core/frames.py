@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any
 
+import numpy as np
+
+from wisecrowd.core.arrow import compact_texts
 from wisecrowd.core.exceptions import MissingDependencyError, ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 
@@ -48,8 +51,15 @@ def as_frame(table: Mapping[str, Any], library: str | None) -> Any:
     import narwhals as nw
     import pyarrow as pa
 
-    arrow = pa.table({name: pa.array(values) for name, values in table.items()})
+    arrow = pa.table({name: _column(values) for name, values in table.items()})
     if library in (None, "pyarrow"):
         return arrow
     backend: Any = library
     return nw.from_arrow(arrow, backend=backend).to_native()
+
+
+def _column(values: Any) -> Any:
+    import pyarrow as pa
+
+    compact = isinstance(values, np.ndarray) and values.dtype.kind == "T"
+    return compact_texts(values) if compact else pa.array(values)

@@ -22,6 +22,7 @@ from wisecrowd.core.annotations import (
 )
 from wisecrowd.core.annotations import WorkerView as WorkerView
 from wisecrowd.core.columns import ALIASES
+from wisecrowd.core.ids.packed_sort import count_codes
 from wisecrowd.core.ids.packed_sort import stable_order as stable_order
 from wisecrowd.core.messages.descriptions import describe_ids as describe_ids
 from wisecrowd.core.saved_attributes import Saved, SavedArray
@@ -215,9 +216,9 @@ class CrowdLabels(Annotations):
     @cached_property
     def class_totals(self) -> Floats:
         """(n_classes,) total weight of the labels of each class."""
-        return np.bincount(self.label, weights=self.weight, minlength=self.n_classes).astype(
-            np.float64
-        )
+        if self.weight is None:
+            return count_codes(self.label, self.n_classes).astype(np.float64)
+        return np.bincount(self.label, self.weight, self.n_classes).astype(np.float64)
 
     def attributes(self) -> dict[str, Any]:
         """Return the ids and counts that a fit publishes; see ``saves``."""

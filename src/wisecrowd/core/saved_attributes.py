@@ -58,7 +58,7 @@ class SavedArray:
             return fault
         table = value.data if hasattr(value, "tocsr") else value
         dtypes, good, words = VALUES[self.values]
-        if table.dtype.newbyteorder("=") not in dtypes and dtypes:
+        if dtypes and table.dtype.newbyteorder("=") not in dtypes:
             return f"has the type {table.dtype}, which is not that of {words}"
         return "" if good(value, sizes) else f"holds something else than {words}"
 

@@ -19,6 +19,8 @@ from wisecrowd.engines.packed_shard import load_shard
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.value_files import digest_of_values, read_values, write_values
 
+LARGE = 1 << 20  # bytes of statistics that are added in place
+
 
 class StatePlan(NamedTuple):
     """Files with the states of shards: those before a pass, and those after it.
@@ -104,9 +106,15 @@ def run_block(pack: Pack, first: int, size: int, job: Job) -> Any:
 
 
 def add(left: Any, right: Any) -> Any:
-    """Return the sum of two statistics: numbers, arrays, or tuples of these."""
+    """Return the sum of two statistics: numbers, arrays, or tuples of these.
+
+    Large arrays are added in place, because fresh memory costs more than the sum.
+    """
     if not isinstance(left, tuple):
-        return left + right
+        if getattr(left, "nbytes", 0) < LARGE or not left.flags.owndata or not left.flags.writeable:
+            return left + right
+        left += right
+        return left
     parts = [add(a, b) for a, b in zip(left, right, strict=True)]
     return left._make(parts) if hasattr(left, "_make") else tuple(parts)
 

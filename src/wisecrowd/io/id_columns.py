@@ -14,6 +14,7 @@ from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.id_hash.reference import Hashes
 
 _TAGS = {TEXT: ord("s"), INTEGER: ord("i")}
+_FEW = 1000  # distinct values that are coded one by one
 _EXACT = 2**53  # floats below this are exact integers
 
 
@@ -110,11 +111,32 @@ class GrowingCodes:
 
     def __init__(self, values: list[Any] | None = None) -> None:
         self.code_of: dict[Any, int] = {v: n for n, v in enumerate(values or [])}
+        self._known: Any = None  # the same values as an Arrow array
 
     def add(self, piece: Any) -> NDArray[np.int32]:
         """Return the (n,) codes of a pyarrow array, -1 where it is missing."""
         encoded = piece.dictionary_encode()
-        code_of = self.code_of
-        codes = [code_of.setdefault(x, len(code_of)) for x in encoded.dictionary.to_pylist()]
-        found: NDArray[np.int32] = np.array([*codes, -1], dtype=np.int32)[indices_of(encoded)]
+        codes = np.append(self._codes_of(encoded.dictionary), np.int32(-1))
+        found: NDArray[np.int32] = codes[indices_of(encoded)]
         return found
+
+    def _codes_of(self, distinct: Any) -> NDArray[np.int32]:
+        """Return the codes of distinct values; many of them are looked up by Arrow."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        code_of = self.code_of
+        if len(distinct) < _FEW:
+            found = [code_of.setdefault(x, len(code_of)) for x in distinct.to_pylist()]
+            return np.array(found, dtype=np.int32)
+        if self._known is None or len(self._known) != len(code_of):
+            self._known = pa.array(list(code_of), distinct.type)
+        place = pc.index_in(distinct, value_set=self._known).fill_null(-1).to_numpy()
+        new = np.flatnonzero(place < 0)
+        codes: NDArray[np.int32] = place.astype(np.int32)
+        if len(new):
+            codes[new] = len(code_of) + np.arange(len(new), dtype=np.int32)
+            added = distinct.take(pa.array(new))
+            code_of.update(zip(added.to_pylist(), codes[new].tolist(), strict=True))
+            self._known = pa.concat_arrays([self._known, added])
+        return codes

@@ -6,15 +6,17 @@ really that large are read after raising the limit in question.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.memory_check import readable_bytes
+from wisecrowd.core.memory_check import readable_bytes, require_memory
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.settings import current_settings, with_settings
 
+BYTES_PER_ROW = 24  # three codes, the key that sorts them and a part of the ids
 SMALL = 256 << 20  # below this many decoded bytes no ratio is suspicious
 
 
@@ -101,7 +103,16 @@ def parse_limits(texts: list[str]) -> dict[str, float]:
 
 def require_rows(name: str, rows: int) -> None:
     """Refuse more rows than the limit."""
-    _require(name, "rows", rows, f"{rows} rows or more")
+    _require(name, "rows", rows, f"{rows} rows or more", f", or pack it: {packing(name)}")
+
+
+def require_room(name: str, rows: int) -> None:
+    """Refuse rows that do not fit into memory; files that are packed do not come here."""
+    require_memory(
+        BYTES_PER_ROW * rows,
+        f"The {rows} rows or more of {name} would",
+        f"pack it: {packing(name)}",
+    )
 
 
 def require_columns(name: str, columns: int) -> None:
@@ -109,11 +120,11 @@ def require_columns(name: str, columns: int) -> None:
     _require(name, "columns", columns, f"{columns} columns")
 
 
-def _require(name: str, limit: str, number: int, shown: str) -> None:
+def _require(name: str, limit: str, number: int, shown: str, instead: str = "") -> None:
     allowed = getattr(current_limits(), limit)
     if number > allowed:
         raise DataError(
-            f"{name} has {shown}, over the limit of {allowed}; {raising(limit, number)}."
+            f"{name} has {shown}, over the limit of {allowed}; {raising(limit, number)}{instead}."
         )
 
 
@@ -134,9 +145,7 @@ def require_size(name: str, decoded: int, stored: int, small: int | None = None)
         raise DataError(
             f"{name} holds {readable_bytes(decoded)} or more when decoded, over the limit of "
             f"{readable_bytes(allowed.bytes)}; {raising('bytes', decoded)}, or pack it: "
-            + for_reader(
-                "wisecrowd.pack(path, 'crowd.pack').", "wisecrowd pack FILE -o crowd.pack."
-            )
+            f"{packing(name)}."
         )
     if decoded > (SMALL if small is None else small) and decoded > allowed.ratio * stored:
         times = -(-decoded // max(stored, 1))
@@ -144,6 +153,14 @@ def require_size(name: str, decoded: int, stored: int, small: int | None = None)
             f"{name} would unpack from {readable_bytes(stored)} to {readable_bytes(decoded)} or "
             f"more, {times} times its size, as no table does; {raising('ratio', times)}."
         )
+
+
+def packing(name: str) -> str:
+    """Return how to fit a file that is too large for memory, as the reader would type it."""
+    return for_reader(
+        f"wisecrowd.pack({name!r}, 'crowd.pack'), then wisecrowd.fit_pack",
+        f"wisecrowd pack {shlex.quote(name)} -o crowd.pack, then wisecrowd aggregate crowd.pack",
+    )
 
 
 def raising(name: str, needed: int) -> str:

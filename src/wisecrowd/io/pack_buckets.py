@@ -28,6 +28,7 @@ from wisecrowd.io.formats import Request
 from wisecrowd.io.id_columns import GrowingCodes, PlainIds, hash_ids, missing_rows
 from wisecrowd.io.inventory import HUMAN, MODEL
 from wisecrowd.io.pack_payloads import PairCoding, number_columns, pair_keys
+from wisecrowd.io.pack_refusals import Refused, without_refused
 from wisecrowd.io.selection import ALL, Selection
 from wisecrowd.io.sources import Source
 from wisecrowd.io.tables import read_batches
@@ -55,6 +56,8 @@ class Coding:
         The kind of labels.
     pairs : PairCoding
         Items and outcomes, if they are pairs.
+    refused : mapping of reason to count and examples
+        Rows that were left out.
     """
 
     workers: GrowingCodes = field(default_factory=GrowingCodes)
@@ -69,6 +72,7 @@ class Coding:
     kinds: set[str] = field(default_factory=set)
     kind: str | None = None
     pairs: PairCoding = field(default_factory=PairCoding)
+    refused: Refused = field(default_factory=dict)
 
 
 class Distributor:
@@ -88,6 +92,8 @@ class Distributor:
         Whether every label is declared to be a class.
     coding : Coding
         Changed by every file.
+    max_refused : int
+        Rows that may be left out because they cannot be read.
     """
 
     def __init__(
@@ -99,10 +105,12 @@ class Distributor:
         abstain: tuple[Any, ...],
         declared: bool,
         coding: Coding,
+        max_refused: int = 0,
     ) -> None:
         self.folder, self.n_buckets = folder, n_buckets
         self.request, self.format = request, format
         self.abstain, self.declared, self.coding = abstain, declared, coding
+        self.max_refused = max_refused
         self._tasks, self._workers = PlainIds("task"), PlainIds("worker")
         self._tasks.type, self._workers.type = coding.task_type, coding.worker_type
 
@@ -135,6 +143,11 @@ class Distributor:
         import pyarrow as pa
 
         self._require_columns(piece, source)
+        if self.max_refused:
+            place = (source, first_row)
+            piece = without_refused(
+                piece, self.coding.refused, self.max_refused, place, self.abstain
+            )
         places = Places(dict(self.request.found), _rows_after(first_row, source))
         payload = self._payload(piece, places, source, first_row)
         piece = self._with_ids(piece, payload)

@@ -21,7 +21,7 @@ from wisecrowd.storage.atomic import atomic_write
 BUCKETS = "buckets"
 _WORKERS = "workers.jsonl"
 _PLAIN = ("task_type", "worker_type", "label_type", "columns", "time_type", "n_rows",
-          "n_abstentions", "kind")  # fmt: skip
+          "n_abstentions", "kind", "refused")  # fmt: skip
 
 
 @dataclass

@@ -42,6 +42,7 @@ from wisecrowd.io.limits import limits
 from wisecrowd.io.pack_buckets import Distributor
 from wisecrowd.io.pack_plan import shard_plan
 from wisecrowd.io.pack_progress import Progress, begin
+from wisecrowd.io.pack_refusals import sentences
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
 from wisecrowd.io.sources import PathLike, Source, find_sources
@@ -76,6 +77,7 @@ def pack(
     worker_columns: Any = None,
     kinds: str | Iterable[str] | None = None,
     exclude_workers: str | Iterable[str] = (),
+    max_refused: int = 0,
     verify: bool = False,
     report: Callable[[str], None] = lambda text: None,
     **names: str | None,
@@ -100,6 +102,10 @@ def pack(
         Whether tasks with the same labels share one row; "auto" looks at a sample of tasks.
     gold : mapping of task to class or number, optional
         Known classes or numbers.
+    max_refused : int
+        Rows that cannot be read and may be left out: without task, worker or label, or with an
+        unusable weight or timestamp. They are counted by reason, with five examples each, in the
+        notes. By default the first such row is an error.
     verify : bool
         Compare the digests of all files at the end.
     report : callable
@@ -123,7 +129,7 @@ def pack(
         "abstain": [abstain] if isinstance(abstain, str) else list(abstain),
         "n_gold": len(gold or {}), "format": format, "header": header,
         "kinds": None if kinds is None else list(kinds),
-        "exclude_workers": list(exclude_workers),
+        "exclude_workers": list(exclude_workers), "max_refused": max_refused,
         "columns": {name: column for name, column in names.items() if column is not None},
     }  # fmt: skip
     _check_options(options)
@@ -177,6 +183,10 @@ def _check_options(options: dict[str, Any]) -> None:
     ):
         raise ParameterError(
             f"shards is {shards!r}; give auto or a power of two up to {MOST_SHARDS}."
+        )
+    if not isinstance(options["max_refused"], int) or options["max_refused"] < 0:
+        raise ParameterError(
+            f"max_refused is {options['max_refused']!r}; give a number of rows, 0 or more."
         )
     for name in options["columns"]:
         if name not in ("task", "worker", "label", "weight", "timestamp", "left", "right"):
@@ -260,7 +270,7 @@ def _distribute(
     declared = options["type"] is not None or options["classes"] is not None
     distributor = Distributor(
         progress.buckets, progress.n_buckets, request, format, tuple(options["abstain"]), declared,
-        progress.coding,
+        progress.coding, options["max_refused"],
     )  # fmt: skip
     for source in waiting:
         report(f"reading {source.name}")
@@ -363,4 +373,5 @@ def _notes_on_repeats(parts: list[ShardSums], options: dict[str, Any]) -> list[s
 
 def _notes_on_absent(progress: Progress) -> list[str]:
     count = progress.coding.n_abstentions
-    return [f"{count} abstentions count as no label"] if count else []
+    absent = [f"{count} abstentions count as no label"] if count else []
+    return absent + sentences(progress.coding.refused)

@@ -23,7 +23,7 @@ from wisecrowd.io.conversations import last_messages
 from wisecrowd.io.formats import AUTO, Request, format_of, reader_for
 from wisecrowd.io.inventory import HUMAN, NoLabelsError, SeveralQuestionsError, counted
 from wisecrowd.io.layout import Layout, first_row_is_data, is_data
-from wisecrowd.io.limits import require_rows
+from wisecrowd.io.limits import require_room, require_rows
 from wisecrowd.io.packed_labels import labels_of_pack, pack_among, refuse_options
 from wisecrowd.io.platforms import PLATFORMS
 from wisecrowd.io.row_names import renumbered, row_names_of
@@ -249,6 +249,7 @@ def _collect(
     ends = np.zeros(len(sources), dtype=np.int64)
     for file, size, batch in read_batches(sources, format, request):
         ends[file:] = size
+        require_room(sources[file].name, size)
         for role, chunks in batch.items():
             if role in request.id_roles:
                 column = ids.setdefault(role, IdColumn(role))

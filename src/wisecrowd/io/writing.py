@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from wisecrowd.core.arrow import is_text, to_numpy
+from wisecrowd.core.arrow import compact_texts, is_text, to_numpy
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.io.formats import AUTO, SUFFIXES
 from wisecrowd.io.formulas import neutralised
@@ -160,6 +160,8 @@ def as_column(values: Any) -> Any:
     if array.ndim == 2:
         flat = pa.array(np.ascontiguousarray(array).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, array.shape[1])
+    if array.dtype.kind == "T":
+        return compact_texts(array).combine_chunks()
     if array.dtype.kind == "U":
         array = array.astype(object)
     try:

@@ -15,6 +15,7 @@ import numpy as np
 from wisecrowd.audit.crowd_audit import Findings
 from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.exceptions import ParameterError
+from wisecrowd.core.ids.vocabularies import is_text_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.io.pseudonyms import PSEUDONYM
 
@@ -93,12 +94,12 @@ class Withheld:
         columns = {name: np.asarray(values) for name, values in table.items()}
         keep = np.ones(len(next(iter(columns.values()), ())), dtype=bool)
         for values in columns.values():
-            if values.dtype == object:
+            if is_text_ids(values):
                 keep &= np.array([not self._is_one(value) for value in values], dtype=bool)
         return {name: self._column(values[keep]) for name, values in columns.items()}
 
     def _column(self, values: Any) -> Any:
-        if values.dtype != object:
+        if not is_text_ids(values):
             return values
         named = np.empty(len(values), dtype=object)
         named[:] = [self.text(value) if isinstance(value, str) else value for value in values]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.ids.vocabularies import is_text_ids
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +79,7 @@ class StateEncoder:
         return [self.encode(value, where) for value in values]
 
     def _encode_array(self, array: NDArray[Any], where: str) -> dict[str, Any]:
-        if array.dtype == object:
+        if is_text_ids(array):
             items = self._encode_all(array.ravel().tolist(), where)
             return {_TYPE: "ids", "shape": list(array.shape), "items": items}
         if array.dtype.hasobject or array.dtype.kind not in "biufcUSMm":

@@ -34,13 +34,16 @@ def test_stable_order_of_codes_too_wide_for_one_key():
 
 
 @pytest.mark.parametrize("block", [3, 1 << 16])
-@pytest.mark.parametrize("key_bits", [63, 5])  # with 5 bits nothing fits: the two-pass way
+@pytest.mark.parametrize("key_bits", [63, 14, 5])  # 14: by ranges of tasks; 5: the two-pass way
 def test_annotations_are_sorted_by_task_worker_and_row(monkeypatch, block, key_bits):
     monkeypatch.setattr(packed_sort, "_BLOCK", block)
     rng = np.random.default_rng(0)
     n, sizes = 500, (17, 5, 3)
     task, worker, label = (rng.integers(0, size, n).astype(np.int32) for size in sizes)
     expected = np.lexsort((np.arange(n), worker, task))
+    if key_bits == 14:
+        monkeypatch.setattr(packed_sort, "_KEY_BITS", 14)
+        monkeypatch.setattr(packed_sort, "stable_order", None)  # is not needed
     if key_bits == 5:
         monkeypatch.setattr(packed_sort, "_KEY_BITS", 10)
         monkeypatch.setattr(packed_sort, "stable_order", lambda c, _: np.argsort(c, kind="stable"))

@@ -27,6 +27,7 @@ from wisecrowd.core.arrow import (
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.numbered_ids import BARE, Shape, find_shape, parse, texts_of
 from wisecrowd.core.ids.packed_sort import dense_codes, recode
+from wisecrowd.core.ids.vocabularies import empty_texts, text_vocabulary
 
 MAX_IDS = np.iinfo(np.int32).max
 _TEXTS = 1 << 16  # number of texts to build at a time
@@ -185,7 +186,7 @@ class _Numbered:
         codes, distinct = dense_codes(self._numbers.values(), overwrite=True)
         if self._width() is None and self._shape != BARE:  # t10 sorts before t9
             return _sorted_vocabulary(codes, texts_of(distinct, self._shape, None), "")
-        vocabulary = np.empty(len(distinct), dtype=object)
+        vocabulary = empty_texts(len(distinct))
         for start in range(0, len(distinct), _TEXTS):
             block = slice(start, start + _TEXTS)
             vocabulary[block] = _objects(texts_of(distinct[block], self._shape, self._width()))
@@ -285,7 +286,7 @@ def _sorted_vocabulary(codes: NDArray[np.int32], distinct: Any, role: str) -> En
     code_of = np.full(len(distinct) + 1, -1, dtype=np.int32)
     code_of[order] = np.arange(len(order), dtype=np.int32)
     if numbers is None:
-        return Encoded(recode(codes, code_of), _objects(distinct.take(order)))
+        return Encoded(recode(codes, code_of), text_vocabulary(distinct.take(order)))
     vocabulary = numbers[order]
     if len(order) > 1 and bool(np.any(vocabulary[1:] == vocabulary[:-1])):
         vocabulary, code_of = _merge_equal(vocabulary, code_of)  # categories such as 1 and 1.0

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import WisecrowdWarning
 from wisecrowd.core.ids.confusables import skeletons
+from wisecrowd.core.ids.vocabularies import is_text_ids
 from wisecrowd.core.messages.option_spelling import for_reader
 
 _BLOCK = 1 << 16  # number of texts to process at a time
@@ -60,7 +61,7 @@ def lookalike_pairs(ids: NDArray[Any], *, by_case: bool) -> list[tuple[str, str]
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if ids.dtype != object or len(ids) < 2:
+    if not is_text_ids(ids) or len(ids) < 2:
         return []
     blocks = [ids[i : i + _BLOCK] for i in range(0, len(ids), _BLOCK)]
     if all(_is_plain(block.tolist(), by_case) for block in blocks):
@@ -87,7 +88,7 @@ def equal_numbers(classes: NDArray[Any]) -> list[tuple[str, str]]:
     >>> equal_numbers(np.array(["0", "1", "1.0", "x"], dtype=object))
     [('1', '1.0')]
     """
-    if classes.dtype != object or len(classes) > _BLOCK:
+    if not is_text_ids(classes) or len(classes) > _BLOCK:
         return []
     first: dict[float, str] = {}
     numbers = filter(_NUMBER.fullmatch, classes.tolist())

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Codes = NDArray[np.int32]
 _KEY_BITS = 63
 _BLOCK = 1 << 16
+_MOST_RANGE_BITS = 4  # a large sort is cut into this power of two of ranges
 
 
 def recode(codes: Codes, code_of: Codes) -> Codes:
@@ -31,13 +32,28 @@ def recode(codes: Codes, code_of: Codes) -> Codes:
     return codes
 
 
+def count_codes(codes: Codes, size: int) -> NDArray[np.int64]:
+    """Return how often each of the codes ``0 .. size - 1`` occurs, block by block as above.
+
+    Examples
+    --------
+    >>> count_codes(np.array([2, 0, 2], dtype=np.int32), 4).tolist()
+    [1, 0, 2, 0]
+    """
+    counts = np.zeros(size, dtype=np.int64)
+    each = max(_BLOCK, size)  # a block touches every count once
+    for start in range(0, len(codes), each):
+        counts += np.bincount(codes[start : start + each], minlength=size)
+    return counts
+
+
 class SortedAnnotations(NamedTuple):
     """Annotations in the order of (task, worker, row)."""
 
     task: Codes
     worker: Codes
     label: Codes
-    key: NDArray[np.int64] | None  # contains the row; None if the order has not changed
+    key: NDArray[np.integer[Any]] | None  # contains the row; None if the order has not changed
     row_shift: int
     row_bits: int
 
@@ -46,7 +62,8 @@ class SortedAnnotations(NamedTuple):
         """(n,) input row of each annotation."""
         if self.key is None:
             return np.arange(len(self.task), dtype=np.int64)
-        return (self.key >> self.row_shift) & ((1 << self.row_bits) - 1)
+        rows = (self.key >> self.row_shift) & ((1 << self.row_bits) - 1)
+        return rows.astype(np.int64, copy=False)
 
 
 def bits_for(size: int) -> int:
@@ -92,7 +109,10 @@ def sort_annotations(
     row_bits = bits_for(n)
     if _is_sorted(task, worker):
         return SortedAnnotations(task, worker, label, None, 0, row_bits)
-    if task_bits + worker_bits + row_bits + label_bits > _KEY_BITS:
+    too_many = task_bits + worker_bits + row_bits + label_bits - _KEY_BITS
+    if 0 < too_many <= 2 * _MOST_RANGE_BITS and task_bits > _MOST_RANGE_BITS:
+        return _sort_ranges(task, worker, label, sizes)
+    if too_many > 0:
         rows = stable_order(worker, sizes[1])
         rows = rows[stable_order(task[rows], sizes[0])]
         return SortedAnnotations(task[rows], worker[rows], label[rows], rows, 0, row_bits)
@@ -117,6 +137,44 @@ def sort_annotations(
         part >>= worker_bits
         task[block] = part
     return SortedAnnotations(task, worker, label, key, label_bits, row_bits)
+
+
+def _sort_ranges(
+    task: Codes, worker: Codes, label: Codes, sizes: tuple[int, int, int]
+) -> SortedAnnotations:
+    """Sort ranges of tasks one after the other: their keys have fewer bits of task and row.
+
+    The codes of tasks are overwritten. At 10^8 annotations two stable sorts take three times the
+    time and twice the memory.
+    """
+    n, shift = len(task), bits_for(sizes[0]) - _MOST_RANGE_BITS
+    workers, labels = np.empty_like(worker), np.empty_like(label)
+    rows = np.empty(n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64)
+    start = 0
+    for number in range((sizes[0] - 1 >> shift) + 1):
+        chosen = _rows_of_range(task, shift, number)
+        part = sort_annotations(
+            task[chosen] - np.int32(number << shift), worker[chosen], label[chosen],
+            (1 << shift, *sizes[1:]),
+        )  # fmt: skip
+        own = slice(start, start + len(chosen))
+        workers[own], labels[own], rows[own] = part.worker, part.label, chosen[part.rows]
+        start += len(chosen)
+    count = count_codes(task, sizes[0])
+    start = 0
+    for first in range(0, sizes[0], _BLOCK):
+        codes = np.arange(first, min(first + _BLOCK, sizes[0]), dtype=np.int32)
+        filled = np.repeat(codes, count[first : first + _BLOCK])
+        task[start : start + len(filled)] = filled
+        start += len(filled)
+    return SortedAnnotations(task, workers, labels, rows, 0, bits_for(n))
+
+
+def _rows_of_range(task: Codes, shift: int, number: int) -> NDArray[np.int64]:
+    """Return the rows whose task has ``number`` as its highest bits, block by block."""
+    starts = range(0, len(task), _BLOCK)
+    found = (np.flatnonzero(task[at : at + _BLOCK] >> shift == number) + at for at in starts)
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _is_sorted(task: Codes, worker: Codes) -> bool:
