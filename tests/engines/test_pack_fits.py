@@ -182,7 +182,8 @@ def test_three_deaths_name_the_shard(crowd_files, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_passes"), [("dawid-skene", 0), ("dawid-skene", 3), ("glad", 2)]
+    ("name", "n_passes"),
+    [("dawid-skene", 0), ("dawid-skene", 3), ("glad", 2), ("hierarchical-dawid-skene", 2)],
 )
 def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monkeypatch):
     pack, output = crowd_files / "plain.pack", tmp_path / "answers"
