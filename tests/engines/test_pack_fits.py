@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.aggregation import DawidSkene
+from wisecrowd.aggregation import BWA, Auto, DawidSkene, HierarchicalDawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.registry import get_method
 from wisecrowd.engines import files, pool
@@ -96,13 +96,22 @@ def test_without_weights_and_gold(crowd_files, tmp_path):
     assert workers["n_labels"].tolist() == model.labels_per_worker_.tolist()
 
 
-def test_blocks_and_executors_do_not_change_a_bit(crowd_files, tmp_path):
+SEVERAL = [
+    DawidSkene(),
+    HierarchicalDawidSkene(max_iter=4),
+    Auto(candidates=["hierarchical-dawid-skene"]),
+    BWA(max_iter=4),
+]
+
+
+@pytest.mark.parametrize("method", SEVERAL, ids=lambda method: type(method).__name__)
+def test_blocks_and_executors_do_not_change_a_bit(method, crowd_files, tmp_path):
     pack = crowd_files / "plain.pack"
-    here = fit_pack(DawidSkene(), pack, tmp_path / "files")
+    here = fit_pack(method, pack, tmp_path / "files")
     with ThreadPoolExecutor(3) as executor:
-        there = fit_pack(DawidSkene(), pack, tmp_path / "threads", executor=executor)
+        there = fit_pack(method, pack, tmp_path / "threads", executor=executor)
     assert there.fit.history == here.fit.history
-    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    np.testing.assert_array_equal(there.fit.worker_accuracy, here.fit.worker_accuracy)
     answers, others = table_of(tmp_path / "files"), table_of(tmp_path / "threads")
     for name, values in answers.items():
         np.testing.assert_array_equal(values, others[name])
@@ -320,3 +329,54 @@ def test_patterns_are_found_automatically(judges, tmp_path):
 def test_glad_needs_single_tasks(judges):
     with pytest.raises(ParameterError, match=r"glad .* --patterns never|patterns='never'"):
         fit_pack(get_method("glad")(), judges / "rows.pack")
+
+
+# ------------------------------------------------------------------------------------------- auto
+
+
+def test_auto_reports_its_choice_and_pools_as_in_memory(crowd_files, tmp_path):
+    found = fit_pack(Auto(), crowd_files / "plain.pack", tmp_path / "answers", soft=True)
+    model = Auto().fit(wc.read(crowd_files / "plain.pack"))
+    agrees(found, model, tmp_path / "answers")
+    extra = found.fit.extra
+    assert (extra["chosen"], extra["n_sample"]) == (model.chosen_, 60)
+    assert extra["agreement"] == pytest.approx(model.agreement_)
+    assert extra["overruled"] == pytest.approx(model.overruled_)
+    assert {f.id for f in found.fit.findings} <= {f.id for f in model.findings_}
+    table = table_of(tmp_path / "answers")
+    order = np.argsort(model.tasks_.astype(str))
+    np.testing.assert_allclose(table["p_b"], model.probas_[order, 1], atol=1e-9)
+
+
+def test_auto_chooses_among_methods_that_fit_packs(crowd_files):
+    pack = crowd_files / "plain.pack"
+    found = fit_pack(Auto(candidates=["ebcc", "one-coin"]), pack)
+    assert found.fit.extra["chosen"] == "one-coin"
+    with pytest.raises(ParameterError, match=r"ebcc, which need all labels .* give hier"):
+        fit_pack(Auto(candidates=["ebcc"]), pack)
+    with pytest.raises(ParameterError, match="class_prior of auto"):
+        fit_pack(Auto(class_prior="uniform"), pack)
+
+
+def test_auto_pools_sparse_posteriors(crowd_files, tmp_path, monkeypatch):
+    from wisecrowd.engines import pack_fit
+
+    monkeypatch.setattr(pack_fit, "DENSE_LIMIT", 10)
+    found = fit_pack(Auto(), crowd_files / "plain.pack", tmp_path / "answers")
+    assert list(found.fit.extra["agreement"]) == ["one-coin", "wawa"]
+    table = table_of(tmp_path / "answers")
+    assert ((table["confidence"] > 0.3) & (table["confidence"] <= 1)).all()
+
+
+def test_auto_scales_gold_by_a_temperature(tmp_path):
+    table = crowd_table(n_tasks=80)
+    write_table(tmp_path / "gold.csv", table)
+    gold = {f"t{i:03d}": "abc"[i % 3] for i in range(0, 80, 2)}  # unrelated to the labels
+    wc.pack(tmp_path / "gold.csv", tmp_path / "gold.pack", gold=gold, shards=4)
+    method = Auto(candidates=["one-coin"])
+    found = fit_pack(method, tmp_path / "gold.pack", tmp_path / "answers")
+    assert found.fit.extra["temperature"] > 1.5
+    answers = table_of(tmp_path / "answers")
+    known = np.isin(answers["task"], list(gold))
+    assert (answers["confidence"][known] == 1).all()
+    assert answers["confidence"][~known].max() < 0.99

@@ -15,12 +15,8 @@ if TYPE_CHECKING:
 
     from wisecrowd.cli.aggregate import AggregateOptions
     from wisecrowd.cli.terminal import Notes
-    from wisecrowd.core.aggregator import Aggregator
     from wisecrowd.engines.pack_fit import PackFit
     from wisecrowd.storage.manifest import Manifest
-
-SAMPLE = 200_000  # labels on which the default method chooses
-OTHERWISE = "dawid-skene"  # if the chosen method cannot fit a pack
 
 
 def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -> None:
@@ -48,10 +44,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     set_threads(asked.running.threads)
     engine = "pool" if asked.packed.engine == "pool" else "files"
     with Notes(asked.running.quiet) as notes:
-        if asked.method == "auto":
-            method = _chosen(pack, asked, notes)
-        else:
-            method = configured_method(asked.method, asked.parameter, asked.running.seed)
+        method = configured_method(asked.method, asked.parameter, asked.running.seed)
         options: dict[str, Any] = {
             "engine": engine, "processes": asked.packed.processes, "soft": asked.soft,
             "scratch": asked.packed.scratch or f"{output.rstrip('/')}.scratch",
@@ -108,29 +101,6 @@ def _refuse_others(asked: AggregateOptions) -> None:
             )
 
 
-def _chosen(pack: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
-    """Return the method that the default method chooses on a sample of the tasks."""
-    from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.cli.progress import working
-    from wisecrowd.core.registry import get_method, kebab_case
-    from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
-    from wisecrowd.engines.packed_shard import PackedCrowd
-    from wisecrowd.engines.packs import Pack
-
-    sample = PackedCrowd(Pack(pack), AnswerParts(PartPlan())).sample(SAMPLE)
-    with working("choosing a method on a sample", notes):
-        auto = configured_method("auto", asked.parameter, asked.running.seed)
-        auto._fit_without_checks(sample)
-    name = kebab_case(type(auto.members_[0]).__name__)
-    able = get_method(name).promises.shardable
-    notes(
-        f"auto chooses {name} on a sample of {sample.n_annotations} labels"
-        + ("" if able else f", which cannot fit a pack; {OTHERWISE} is fitted")
-        + "; it is not pooled with votes"
-    )
-    return configured_method(name if able else OTHERWISE, None, asked.running.seed)
-
-
 def _note(found: PackFit, notes: Notes) -> None:
     facts, fit = found.pack.summary, found.fit
     resumed = f", {found.n_resumed} passes of them from before" if found.n_resumed else ""
@@ -141,6 +111,8 @@ def _note(found: PackFit, notes: Notes) -> None:
         f"{len(facts.classes)} classes, {facts.n_annotations} labels; {fit.n_iter} "
         f"iterations{resumed}{unfinished}{ties}"
     )
+    if "reason" in fit.extra:
+        notes(f"{fit.extra['reason']}; chosen on a sample of {fit.extra['n_sample']} tasks")
     notes("the checks of a fit need the labels in memory and were not run")
 
 

@@ -178,8 +178,9 @@ class PackShards:
         plan = None
         if getattr(model, "stateful", False):
             plan = StatePlan(str(self.engine.journal.folder), states[0], None)
-        stats, sums = self.engine.run(self.pack, Job(model, step, params, sink.plan, plan))
-        sink.take(sums)
+        job = Job(model, step, params, sink.plan, plan)
+        stats, sums = self.engine.run(self.pack, job)
+        sink.take(sums, job)
         return stats
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.answer_parts import AnswerParts
-from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.packs import Pack, as_vocabulary
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
 
@@ -243,10 +243,22 @@ class PackedCrowd:
 
         Tasks have their positions as ids; about ``most`` annotations are returned.
         """
+        return self.sample_with_gold(most)[0]
+
+    def sample_with_gold(self, most: int) -> tuple[CrowdLabels, NDArray[np.int32]]:
+        """Return a sample of the tasks, and their known classes, -1 where unknown.
+
+        If these are all tasks, they are in the order of their ids, as they would be in memory.
+        """
+        whole = self.n_annotations <= most
         indptrs, workers, labels, weights, size = [np.zeros(1, np.int64)], [], [], [], 0
+        known = [np.empty(0, np.int32)]
         for number in range(len(self.pack.summary.shards)):
             shard = load_shard(self.pack, number)
+            pattern = self.pack.array(number, "pattern")
             rows = _sample_rows(shard, most - size)
+            if whole:
+                rows = np.arange(shard.n_tasks) if pattern is None else np.asarray(pattern)
             counts = np.diff(shard.indptr)[rows]
             start = np.cumsum(counts) - counts
             place = np.repeat(shard.indptr[:-1][rows] - start, counts) + np.arange(counts.sum())
@@ -254,13 +266,15 @@ class PackedCrowd:
             labels.append(shard.label[place])
             if shard.weight is not None:
                 weights.append(shard.weight[place])
+            gold = self.pack.array(number, "gold")
+            known.append(np.full(len(rows), -1, np.int32) if gold is None else gold[rows])
             indptrs.append(indptrs[-1][-1] + np.cumsum(counts))
             size += int(counts.sum())
-            if size >= most:
+            if size >= most and not whole:
                 break
         indptr = np.concatenate([indptrs[0], *indptrs[1:]])
         n = len(indptr) - 1
-        return CrowdLabels(
+        sample = CrowdLabels(
             np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr)),
             np.concatenate(workers),
             np.concatenate(labels),
@@ -269,6 +283,12 @@ class PackedCrowd:
             self.classes,
             weight=np.concatenate(weights) if weights else None,
         )
+        if not whole:
+            return sample, np.concatenate(known)
+        names = [as_vocabulary(self.pack.tasks(n)) for n in range(len(self.pack.summary.shards))]
+        order = np.argsort(np.concatenate(names), kind="stable")
+        sample = replace(sample[order], tasks=sample.tasks, rows=None)
+        return sample, np.concatenate(known)[order]
 
 
 def _sample_rows(shard: PackedShard, most: int) -> NDArray[np.int64]:
