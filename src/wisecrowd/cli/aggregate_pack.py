@@ -62,7 +62,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
             _note(found, notes)
             manifest = describe_run(
                 context, [pack], method=found.method, parameters=method.get_params(deep=False),
-                threads=get_threads(),
+                threads=get_threads(), facts=_facts(found),
             )  # fmt: skip
             with together():
                 if folder:
@@ -113,7 +113,16 @@ def _note(found: PackFit, notes: Notes) -> None:
     )
     if "reason" in fit.extra:
         notes(f"{fit.extra['reason']}; chosen on a sample of {fit.extra['n_sample']} tasks")
-    notes("the checks of a fit need the labels in memory and were not run")
+    for warning in fit.warnings:
+        notes(warning)
+    if found.unchecked:
+        notes(f"not checked at this size: {', '.join(found.unchecked)}")
+
+
+def _facts(found: PackFit) -> dict[str, Any]:
+    """Return facts for the manifest: the choice of the default method, and missing checks."""
+    chosen = {k: v for k, v in found.fit.extra.items() if k in ("chosen", "n_sample")}
+    return {**chosen, "not_checked": list(found.unchecked)}
 
 
 def _write_one(output: str, folder: Path, raw: bool, manifest: Manifest, notes: Notes) -> None:

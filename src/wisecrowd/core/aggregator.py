@@ -278,11 +278,16 @@ class Aggregator(Estimator):
         found: list[Finding] = checks.findings_of(
             problem.data, result, known, labels_only=not problem.prior.given
         )
+        return [*found, *self._unfinished(result)]
+
+    def _unfinished(self, result: Fit) -> list[Finding]:
+        """Return a finding if the fit should have converged and did not."""
+        checks = importlib.import_module("wisecrowd.checks.fit_checks")
         usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
         # A lower max_iter than the default means early stopping on purpose.
-        if not result.converged and usual is not None and self.max_iter >= usual.default:
-            found.append(checks.not_converged(result.n_iter, type(self).__name__))
-        return found
+        if result.converged or usual is None or self.max_iter < usual.default:
+            return []
+        return [checks.not_converged(result.n_iter, type(self).__name__)]
 
     def _publish(self, data: Annotations, result: Fit) -> None:
         known = data.attributes()

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,6 +20,7 @@ from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.answers import ClassAnswers
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import warn_of
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.parameter_checks import as_generator, check_choice
@@ -30,6 +31,7 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
 from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_beside
 from wisecrowd.engines.journal import Journal
+from wisecrowd.engines.pack_checks import check_pack_fit
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.engines.packs import Pack
 from wisecrowd.engines.pool import Pool, remove_jobs
@@ -49,10 +51,12 @@ class PackFit:
     method : str
     pack : Pack
     fit : Fit
-        Parameters and worker quality; the answers are in the output folder.
+        Parameters, worker quality and findings; the answers are in the output folder.
     n_ties : int
     n_resumed : int
         Passes that were taken from an interrupted run.
+    unchecked : tuple of str
+        The checks that were not made at this size.
     """
 
     method: str
@@ -60,6 +64,7 @@ class PackFit:
     fit: Fit
     n_ties: int
     n_resumed: int
+    unchecked: tuple[str, ...] = ()
 
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return one row per worker: total weight of the labels, accuracy with its interval."""
@@ -96,7 +101,8 @@ def fit_pack(
 
     The same model and kernels run as in memory. Results have the same bits for every engine and
     number of processes, and agree with those in memory up to rounding. The common checks of a fit
-    are not run. After every pass its statistics are kept, so that an interrupted fit continues.
+    look at sums and at a sample of the tasks. After every pass its statistics are kept, so that an
+    interrupted fit continues.
 
     Parameters
     ----------
@@ -156,7 +162,12 @@ def fit_pack(
             crowd, prior, FilesEngine(journal, run), None, rng
         )
         fit = method._fit(problem)
-        return PackFit(name, opened, fit, parts.sums.n_ties, journal.n_taken)
+        checked = check_pack_fit(crowd, problem.cut(0), fit)
+        findings = (*fit.findings, *checked.findings, *method._unfinished(fit))
+        fit = replace(fit, findings=findings)
+        n_ties, n_taken = parts.sums.n_ties, journal.n_taken
+    warn_of(fit.findings, stacklevel=2)
+    return PackFit(name, opened, fit, n_ties, n_taken, checked.unchecked)
 
 
 def _sparse_from(pack: Pack) -> NDArray[np.intp] | None:

@@ -101,6 +101,11 @@ class PooledModel:
     temperature: float
     class_totals: Floats
 
+    @property
+    def stateful(self) -> bool:
+        """Whether a member has states of the shards, which only these have."""
+        return any(job.states is not None for job in self.members)
+
     def begin(self, shard: Any) -> list[Any]:
         """Return the state of the shard of every member."""
         return [
