@@ -10,7 +10,7 @@ import pyarrow.dataset as ds
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.aggregation import BWA, Auto, DawidSkene, HierarchicalDawidSkene
+from wisecrowd.aggregation import BWA, Auto, BeliefPropagation, DawidSkene, HierarchicalDawidSkene
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.registry import get_method
 from wisecrowd.engines import files, pool
@@ -101,6 +101,7 @@ SEVERAL = [
     HierarchicalDawidSkene(max_iter=4),
     Auto(candidates=["hierarchical-dawid-skene"]),
     BWA(max_iter=4),
+    BeliefPropagation(max_iter=4),
 ]
 
 
@@ -192,7 +193,13 @@ def test_three_deaths_name_the_shard(crowd_files, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     ("name", "n_passes"),
-    [("dawid-skene", 0), ("dawid-skene", 3), ("glad", 2), ("hierarchical-dawid-skene", 2)],
+    [
+        ("dawid-skene", 0),
+        ("dawid-skene", 3),
+        ("glad", 2),
+        ("hierarchical-dawid-skene", 2),
+        ("belief-propagation", 3),
+    ],
 )
 def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monkeypatch):
     pack, output = crowd_files / "plain.pack", tmp_path / "answers"
@@ -294,7 +301,7 @@ def judges(tmp_path_factory):
     return folder
 
 
-PATTERNED = [name for name in shardable_methods() if name != "glad"]
+PATTERNED = [name for name in shardable_methods() if get_method(name).promises.repeatable]
 
 
 @pytest.mark.parametrize("name", PATTERNED)
@@ -380,3 +387,33 @@ def test_auto_scales_gold_by_a_temperature(tmp_path):
     known = np.isin(answers["task"], list(gold))
     assert (answers["confidence"][known] == 1).all()
     assert answers["confidence"][~known].max() < 0.99
+
+
+# ----------------------------------------------------------------------------- belief propagation
+
+
+@pytest.mark.parametrize("prior", [wc.priors.OneCoinPrior(), wc.priors.DirichletRows()])
+def test_messages_are_files_of_the_last_passes(prior, crowd_files, tmp_path, monkeypatch):
+    method = BeliefPropagation(prior=prior, max_iter=6, n_nodes=32)
+    most = []
+
+    def counting(pack, number, job):
+        most.append(len({f.name[:11] for f in (tmp_path / "a.scratch/passes").glob("state-*")}))
+        return original(pack, number, job)
+
+    original = files.run_shard
+    monkeypatch.setattr(files, "run_shard", counting)
+    found = fit_pack(method, crowd_files / "rich.pack", tmp_path / "a")
+    assert max(most) <= 3  # the previous one, that before it, and the one in the making
+    model = method.fit(wc.read(crowd_files / "rich.pack"), gold={"t000": "a", "t007": "b"})
+    agrees(found, model, tmp_path / "a")
+
+
+def test_belief_propagation_refuses_what_needs_memory(crowd_files, tmp_path):
+    with pytest.raises(ParameterError, match=r"fit_prior=True needs all labels"):
+        fit_pack(BeliefPropagation(fit_prior=True), crowd_files / "plain.pack")
+    table = crowd_table()
+    write_table(tmp_path / "heavy.csv", {**table, "weight": np.full(len(table["task"]), 501.0)})
+    wc.pack(tmp_path / "heavy.csv", tmp_path / "heavy.pack", weight="weight", shards=4)
+    with pytest.raises(DataError, match="240 of the weights are more"):
+        fit_pack(BeliefPropagation(), tmp_path / "heavy.pack")

@@ -148,7 +148,7 @@ class PackShards:
         """Return no states: ``model.begin(shard)`` runs before every step.
 
         The states of a model that declares ``stateful`` are files; these are the passes that made
-        them.
+        them. Its steps in ``reads`` do not change them.
         """
         return [None] * len(self)
 
@@ -160,14 +160,17 @@ class PackShards:
         number, before, after = journal.next_pass(), states[0], list(states)
         key = digest_of_values((self.pack.digest, job, before))
         if getattr(model, "stateful", False):
-            job = job._replace(states=StatePlan(str(journal.folder), before, number))
-            after, self._before[number] = [number] * len(self), before
+            changes = step not in getattr(model, "reads", ())
+            plan = StatePlan(str(journal.folder), before, number if changes else None)
+            job = job._replace(states=plan)
+            if changes:
+                after, self._before[number] = [number] * len(self), before
         found = journal.find(number, key, package_of(model))
         if found is not None:
             return after, found.stats
         stats = self.engine.run(self.pack, job)
         journal.add(number, key, stats)
-        if job.states is not None and before is not None:
+        if job.states is not None and before is not None and after[0] == number:
             job.states.drop(self._before[before], len(self))
         return after, stats
 
