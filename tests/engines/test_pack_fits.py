@@ -10,8 +10,17 @@ import pyarrow.dataset as ds
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.aggregation import BWA, Auto, BeliefPropagation, DawidSkene, HierarchicalDawidSkene
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.aggregation import (
+    BWA,
+    Auto,
+    BeliefPropagation,
+    CoupledNMF,
+    DawidSkene,
+    HierarchicalDawidSkene,
+    MultiSPA,
+    SymmetricNMF,
+)
+from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
 from wisecrowd.core.registry import get_method
 from wisecrowd.engines import files, pool
 from wisecrowd.engines.files import Job, run_block
@@ -417,3 +426,42 @@ def test_belief_propagation_refuses_what_needs_memory(crowd_files, tmp_path):
     wc.pack(tmp_path / "heavy.csv", tmp_path / "heavy.pack", weight="weight", shards=4)
     with pytest.raises(DataError, match="240 of the weights are more"):
         fit_pack(BeliefPropagation(), tmp_path / "heavy.pack")
+
+
+# ---------------------------------------------------------------------------------------- moments
+
+
+PAIR_METHODS = [MultiSPA(), CoupledNMF(max_iter=20), SymmetricNMF(max_iter=20)]
+
+
+@pytest.mark.parametrize("method", PAIR_METHODS, ids=lambda method: type(method).__name__)
+def test_pair_tables_are_sums_over_shards(method, tmp_path):
+    table = crowd_table(n_tasks=300)
+    table["label"][5] = "rare"  # a class on which nobody agreed is left to the vote
+    write_table(tmp_path / "crowd.csv", table)
+    gold = {f"t{i:03d}": "abc"[i % 3] for i in range(9)}
+    wc.pack(tmp_path / "crowd.csv", tmp_path / "crowd.pack", gold=gold, shards=4)
+    found = fit_pack(method, tmp_path / "crowd.pack", tmp_path / "answers")
+    with ThreadPoolExecutor(2) as executor:
+        there = fit_pack(method, tmp_path / "crowd.pack", executor=executor)
+    np.testing.assert_array_equal(there.fit.confusion, found.fit.confusion)
+    model = method.fit(wc.read(tmp_path / "crowd.csv"), gold=gold)
+    agrees(found, model, tmp_path / "answers")
+    np.testing.assert_allclose(found.fit.confusion, model.confusion_, atol=1e-9)
+
+
+def test_fewer_pairs_are_chosen_as_in_memory(crowd_files, tmp_path):
+    method = MultiSPA(max_pairs=12, min_shared=1)
+    with pytest.warns(FindingWarning, match="12 of them are used"):
+        found = fit_pack(method, crowd_files / "plain.pack", tmp_path / "answers")
+    with pytest.warns(FindingWarning, match="12 of them are used"):
+        model = method.fit(wc.read(crowd_files / "plain.pack"))
+    agrees(found, model, tmp_path / "answers")
+
+
+def test_too_many_pairs_are_refused(crowd_files, monkeypatch):
+    from wisecrowd.families.moments import packed_moments
+
+    monkeypatch.setattr(packed_moments, "MOST_PAIRS", 10)
+    with pytest.raises(DataError, match="More than 10 pairs of workers share tasks"):
+        fit_pack(MultiSPA(), crowd_files / "plain.pack")
