@@ -12,6 +12,7 @@ import pytest
 import wisecrowd as wc
 from wisecrowd.aggregation import (
     BWA,
+    MMSR,
     Auto,
     BeliefPropagation,
     CoupledNMF,
@@ -431,7 +432,7 @@ def test_belief_propagation_refuses_what_needs_memory(crowd_files, tmp_path):
 # ---------------------------------------------------------------------------------------- moments
 
 
-PAIR_METHODS = [MultiSPA(), CoupledNMF(max_iter=20), SymmetricNMF(max_iter=20)]
+PAIR_METHODS = [MultiSPA(), CoupledNMF(max_iter=20), SymmetricNMF(max_iter=20), MMSR(max_iter=20)]
 
 
 @pytest.mark.parametrize("method", PAIR_METHODS, ids=lambda method: type(method).__name__)
@@ -444,10 +445,11 @@ def test_pair_tables_are_sums_over_shards(method, tmp_path):
     found = fit_pack(method, tmp_path / "crowd.pack", tmp_path / "answers")
     with ThreadPoolExecutor(2) as executor:
         there = fit_pack(method, tmp_path / "crowd.pack", executor=executor)
-    np.testing.assert_array_equal(there.fit.confusion, found.fit.confusion)
+    np.testing.assert_array_equal(there.fit.worker_accuracy, found.fit.worker_accuracy)
     model = method.fit(wc.read(tmp_path / "crowd.csv"), gold=gold)
     agrees(found, model, tmp_path / "answers")
-    np.testing.assert_allclose(found.fit.confusion, model.confusion_, atol=1e-9)
+    for name, values in found.fit.extra.items():
+        np.testing.assert_allclose(values, getattr(model, f"{name}_"), atol=1e-9)
 
 
 def test_fewer_pairs_are_chosen_as_in_memory(crowd_files, tmp_path):

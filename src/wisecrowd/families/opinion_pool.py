@@ -188,7 +188,8 @@ def packed_result(
     sample: CrowdLabels,
 ) -> Fit:
     """Return the fit of a pool on a pack: the first of ``fits`` with pooled answers."""
-    share, shown = float(sums.overruled[0] / sums.n_tasks), []
+    share = float(sums.overruled[0] / sums.n_tasks)
+    shown: list[Finding] = []
     for name, (n, total) in (
         ("overruled-majority", sums.overruled),
         ("members-disagree", sums.differ),

@@ -207,15 +207,15 @@ class Auto(Aggregator):
         sample, gold = crowd.sample_with_gold(SAMPLE)
         small = replace(problem, data=sample, prior=as_task_prior(None, gold, sample))
         small = replace(small, engine=MemoryEngine())
-        names, scores = list(LARGE_CROWD), {}
+        names, scores = list(LARGE_CROWD), dict[str, HeldOutScore]()
         if not is_large_crowd(crowd):
             names, scores = self._for_packs(crowd)._choice(small)
         temperature = _temperature(names, small)
         fits, jobs = [], []
         for name in names:
             parts = AnswerParts(PartPlan(), crowd.parts.by_frequency)
-            own: Problem[Any, TaskPrior] = replace(problem, data=PackedCrowd(crowd.pack, parts))
-            fits.append(_fit_member(name, own, publish=False)[1])
+            own: Any = PackedCrowd(crowd.pack, parts)
+            fits.append(_fit_member(name, replace(problem, data=own), publish=False)[1])
             jobs.append(parts.job)
         model = PooledModel(tuple(jobs), temperature, crowd.class_totals)
         shards = problem.cut(0)

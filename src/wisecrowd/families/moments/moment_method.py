@@ -33,6 +33,7 @@ from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.task_prior import certain_classes
 from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.confusion import known_mixture, naive_bayes
 from wisecrowd.families.moments.packed_moments import PackedMoments
@@ -42,7 +43,6 @@ from wisecrowd.families.moments.pair_moments import (
     pair_moments,
     with_gold_worker,
 )
-from wisecrowd.families.skill_vote import known_classes
 from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -130,7 +130,7 @@ class MomentMethod(Aggregator):
         if isinstance(labels, PackedCrowd):
             crowd = PackedMoments.of(problem, labels)
         else:
-            crowd = with_gold_worker(labels, known_classes(prior, labels.n_tasks))
+            crowd = with_gold_worker(labels, certain_classes(prior, labels.n_tasks))
         estimate = self._used_classes(replace(problem, data=crowd))
         total = worker_weights(crowd)
         confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.problem import Problem
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.task_prior import TaskPrior, certain_classes
 from wisecrowd.engines.packed_shard import PackedCrowd, PackedShard
 from wisecrowd.families.moments.pair_moments import (
     PairMoments,
     agreed_classes,
+    agreement_with_votes,
     counted_annotations,
     require_tables,
     selected_pairs,
     share_of_labels,
     with_gold_worker,
 )
-from wisecrowd.families.skill_vote import known_classes
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.posteriors import soft_votes
 
@@ -39,33 +39,35 @@ MOST_PAIRS = 20_000_000  # pairs of workers who share a task, 16 bytes each
 
 @dataclass(frozen=True, eq=False)
 class PairTable:
-    """Weight of the tasks that pairs of workers share, as a sparse sum.
+    """Sums over the tasks that pairs of workers share, as a sparse table.
 
     Attributes
     ----------
     key : (n_pairs,) int64
         First worker times workers plus second worker, sorted.
-    shared : (n_pairs,)
+    values : (n_pairs, n)
+        The weight of the shared tasks and, in a second column, of those with equal labels.
     """
 
     key: NDArray[np.int64]
-    shared: Floats
+    values: Floats
 
     def __add__(self, other: PairTable) -> PairTable:
         """Return the sum; too many pairs are refused."""
         both = np.concatenate([self.key, other.key])
         key, place = np.unique(both, return_inverse=True)
         require_pairs(len(key))
-        shared = np.bincount(place, np.concatenate([self.shared, other.shared]), len(key))
-        return PairTable(key, shared.astype(np.float64, copy=False))
+        parts = np.concatenate([self.values, other.values])
+        columns = [np.bincount(place, column, len(key)) for column in parts.T]
+        return PairTable(key, np.stack(columns, axis=1).astype(np.float64, copy=False))
 
 
 def require_pairs(n_pairs: int) -> None:
     """Refuse a table of more pairs than one process should hold."""
     if n_pairs > MOST_PAIRS:
         raise DataError(
-            f"More than {MOST_PAIRS} pairs of workers share tasks, which is too many for a table of "
-            "pairs; use one-coin or dawid-skene, which need none."
+            f"More than {MOST_PAIRS} pairs of workers share tasks, and the table of pairs holds no "
+            "more; use one-coin or dawid-skene, which need no pairs."
         )
 
 
@@ -102,6 +104,13 @@ class SharedSums(NamedTuple):
     table: PairTable
 
 
+class AgreementSums(NamedTuple):
+    """Additive: weights of shared tasks and equal labels, and agreement (J,) with the vote."""
+
+    table: PairTable
+    agreement: Floats
+
+
 @dataclass(frozen=True, eq=False)
 class MomentModel:
     """Sums of the shards of a pack.
@@ -123,7 +132,7 @@ class MomentModel:
         ids = np.arange(shard.n_tasks), np.arange(shard.n_workers), np.arange(shard.n_classes)
         labels = CrowdLabels(task, shard.worker, shard.label, *ids, weight=shard.weight)
         prior = TaskPrior(shard.prior_rows, shard.prior_index)
-        labels = with_gold_worker(labels, known_classes(prior, shard.n_tasks))
+        labels = with_gold_worker(labels, certain_classes(prior, shard.n_tasks))
         labels = only_classes(
             labels.select_annotations(np.isin(labels.label, self.kept)), self.kept
         )
@@ -158,7 +167,32 @@ class MomentModel:
         kernel = kernels_for("pairs", shard.work)
         first, second, shared = kernel.shared_weight(task, worker, weight, self.n_workers, 0.0)
         require_pairs(len(first))
-        return None, SharedSums(PairTable(first.astype(np.int64) * self.n_workers + second, shared))
+        key = first.astype(np.int64) * self.n_workers + second
+        return None, SharedSums(PairTable(key, shared[:, None]))
+
+    def agree(
+        self, shard: PackedShard, state: tuple[CrowdLabels, Floats], params: None
+    ) -> tuple[None, AgreementSums]:
+        """Return how often pairs of workers agree in one shard, and workers with the vote."""
+        labels, times = state
+        table = self.share(shard, state, None)[1].table
+        task, worker, label, weight = _for_pairs(labels, times)
+        cell = np.unique(task.astype(np.int64) * len(self.kept) + label, return_inverse=True)[1]
+        order = np.lexsort((worker, cell))
+        first, second, equal = kernels_for("pairs", shard.work).shared_weight(
+            cell[order], worker[order], weight[order], self.n_workers, 0.0
+        )
+        both = np.zeros((len(table.key), 2))
+        both[:, :1] = table.values
+        place = np.searchsorted(table.key, first.astype(np.int64) * self.n_workers + second)
+        both[place, 1] = equal
+        prior = TaskPrior(shard.prior_rows, shard.prior_index)
+        gold = certain_classes(prior, shard.n_tasks)
+        mine = labels.select_annotations(labels.worker < self.n_workers - 1)
+        agreement = np.zeros(self.n_workers)
+        found = agreement_with_votes(mine, gold, times)
+        agreement[: len(found)] = found
+        return None, AgreementSums(PairTable(table.key, both), agreement[:-1])
 
     def count(
         self, shard: PackedShard, state: tuple[CrowdLabels, Floats], params: tuple[Ints, Ints]
@@ -246,8 +280,9 @@ class PackedMoments:
     ) -> PairMoments:
         """Return the pair tables, as ``pair_moments`` does for labels in memory."""
         J, K = self.n_workers, self.n_classes
-        enough = self.shared.shared >= min_shared
-        key, weight = self.shared.key[enough], self.shared.shared[enough]
+        weight = self.shared.values[:, 0]
+        enough = weight >= min_shared
+        key, weight = self.shared.key[enough], weight[enough]
         pairs = (key // J).astype(np.int32), (key % J).astype(np.int32), weight
         (first, second, weight), left_out = selected_pairs(*pairs, max_pairs, rng)
         require_tables(24.0 * len(first) * K * K)
@@ -257,3 +292,41 @@ class PackedMoments:
 
     def _run(self, step: str, params: Any) -> Any:
         return self.shards.map_reduce(self.model, step, self.shards.begin(self.model), params)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedPairs:
+    """The labels of a pack, as far as methods use them that only ask who agrees with whom.
+
+    Attributes
+    ----------
+    shards : PackShards
+    crowd : PackedCrowd
+    """
+
+    shards: Any
+    crowd: PackedCrowd
+
+    @property
+    def n_workers(self) -> int:
+        """Number of workers."""
+        return self.crowd.n_workers
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.crowd.n_classes
+
+    @property
+    def worker_totals(self) -> Floats:
+        """(n_workers,) weight of each worker's labels."""
+        return self.crowd.worker_totals
+
+    @cached_property
+    def sums(self) -> AgreementSums:
+        """Agreement of pairs, gold labels being those of one more worker, and with the vote."""
+        model = MomentModel(np.arange(self.n_classes), self.n_workers + 1)
+        found: AgreementSums = self.shards.map_reduce(
+            model, "agree", self.shards.begin(model), None
+        )[1]
+        return found

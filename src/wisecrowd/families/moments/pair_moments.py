@@ -26,6 +26,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.posteriors import sum_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -353,3 +354,19 @@ def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
         labels.classes,
         weight=weight,
     )
+
+
+def agreement_with_votes(labels: CrowdLabels, gold: Ints, times: Floats | None = None) -> Floats:
+    """Return each worker's agreement with the plain vote, or gold, beyond chance.
+
+    ``times`` (n_tasks,) is how often each task counts.
+    """
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    task, label, K = labels.task.astype(np.int64), labels.label, labels.n_classes
+    key, entry = np.unique(task * K + label, return_inverse=True)
+    votes = np.bincount(entry, weights=weight, minlength=len(key))[entry]
+    total = np.bincount(task, weights=weight, minlength=labels.n_tasks)[task]
+    share = np.divide(votes, total, out=np.full(len(task), 1 / K), where=total > 0)
+    share = np.where(gold[task] >= 0, gold[task] == label, share)
+    weight = weight if times is None else weight * times[task]
+    return sum_by(labels.worker, weight * (share - 1 / K), labels.n_workers)
