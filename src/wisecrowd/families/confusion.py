@@ -353,7 +353,7 @@ def posterior(problem: Problem, table: Floats, log_class: Floats) -> tuple[Float
     K = len(log_class)
     model = WorkerConfusionModel(n_workers=len(table) // K, n_classes=K, fixed_class=log_class)
     params = ConfusionParams(table, log_class, 0.0, {})
-    shards, (probas, sink) = problem.cut(table.size), posterior_of(problem.data)
+    shards, (probas, sink) = problem.cut(table.size), posterior_of(problem.data, K)
     evidence = shards.collect(model, "answer", shards.begin(model), params, sink)
     return probas, evidence.log_likelihood
 

@@ -218,10 +218,9 @@ def _best_outside(
 def worker_weights(labels: Any) -> Floats:
     """Return the (n_workers,) total weight of each worker's labels, in memory or of a pack."""
     if hasattr(labels, "worker_totals"):
-        totals: Floats = labels.worker_totals
-        return totals
+        return np.asarray(labels.worker_totals)
     if labels.weight is None:
-        return labels.labels_per_worker.astype(np.float64)
+        return np.asarray(labels.labels_per_worker, dtype=np.float64)
     weights = np.bincount(labels.worker, weights=labels.weight, minlength=labels.n_workers)
     return weights.astype(np.float64, copy=False)
 

@@ -172,7 +172,7 @@ class MomentMethod(Aggregator):
 
     def _agreed_classes(self, problem: Problem) -> MomentEstimate:
         """Return the completed estimate, with the soft vote where moments do not suffice."""
-        crowd = problem.data
+        crowd: Any = problem.data
         packed = isinstance(crowd, PackedMoments)
         agreed = crowd.sums.agreed > 0 if packed else agreed_classes(crowd)
         if not self.tells_classes_apart or agreed.all() or agreed.sum() < 2:
@@ -208,7 +208,7 @@ def _narrowed(problem: Problem, kept: Ints) -> Problem:
     crowd, start = problem.data, problem.start
     if len(kept) == crowd.n_classes:
         return problem
-    if isinstance(crowd, PackedMoments):
+    if hasattr(crowd, "narrowed"):  # that of a pack
         return replace(problem, data=crowd.narrowed(kept))
     if start is not None:
         start = start[:, kept] + 1e-300
