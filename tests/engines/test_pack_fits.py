@@ -17,6 +17,7 @@ from wisecrowd.aggregation import (
     BeliefPropagation,
     CoupledNMF,
     DawidSkene,
+    EigenRatio,
     HierarchicalDawidSkene,
     MultiSPA,
     SymmetricNMF,
@@ -83,7 +84,10 @@ def agrees(found, model, folder):
     assert found.n_ties == model.ties_.sum()
 
 
-@pytest.mark.parametrize("name", shardable_methods())
+ANY_CLASSES = [name for name in shardable_methods() if not get_method(name).promises.binary]
+
+
+@pytest.mark.parametrize("name", ANY_CLASSES)
 def test_every_shardable_method_agrees_with_memory(name, crowd_files, tmp_path):
     method = get_method(name)()
     params = method.get_params()
@@ -311,7 +315,7 @@ def judges(tmp_path_factory):
     return folder
 
 
-PATTERNED = [name for name in shardable_methods() if get_method(name).promises.repeatable]
+PATTERNED = [name for name in ANY_CLASSES if get_method(name).promises.repeatable]
 
 
 @pytest.mark.parametrize("name", PATTERNED)
@@ -450,6 +454,21 @@ def test_pair_tables_are_sums_over_shards(method, tmp_path):
     agrees(found, model, tmp_path / "answers")
     for name, values in found.fit.extra.items():
         np.testing.assert_allclose(values, getattr(model, f"{name}_"), atol=1e-9)
+
+
+def test_methods_for_two_classes(crowd_files, tmp_path):
+    with pytest.raises(DataError, match="EigenRatio handles two classes and there are 3"):
+        fit_pack(EigenRatio(), crowd_files / "plain.pack")
+    table = crowd_table()
+    table["label"][table["label"] == "c"] = "b"
+    write_table(tmp_path / "two.csv", table)
+    gold = {"t000": "a", "t007": "b"}
+    wc.pack(tmp_path / "two.csv", tmp_path / "two.pack", gold=gold, shards=4)
+    found = fit_pack(EigenRatio(max_iter=20), tmp_path / "two.pack", tmp_path / "answers")
+    model = EigenRatio(max_iter=20).fit(wc.read(tmp_path / "two.csv"), gold=gold)
+    agrees(found, model, tmp_path / "answers")
+    with pytest.raises(ParameterError, match=r"ghosh-svd.* needs all labels in memory"):
+        fit_pack(EigenRatio(variant="ghosh-svd"), tmp_path / "two.pack")
 
 
 def test_fewer_pairs_are_chosen_as_in_memory(crowd_files, tmp_path):

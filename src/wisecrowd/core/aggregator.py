@@ -170,11 +170,7 @@ class Aggregator(Estimator):
         self._validate_parameters()
         kind = self._kind()
         labels = kind.gate(labels)
-        if self.tags().binary and labels.n_classes > 2:
-            raise DataError(
-                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
-                f"wrap it: {_one_vs_rest(type(self).__name__)}."
-            )
+        self._require_binary(labels)
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
         if self.footprint is not None:
@@ -198,6 +194,14 @@ class Aggregator(Estimator):
                 self._kept = kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)
         return self
+
+    def _require_binary(self, labels: Any) -> None:
+        """Refuse more than two classes if the method handles two."""
+        if self.tags().binary and labels.n_classes > 2:
+            raise DataError(
+                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
+                f"wrap it: {_one_vs_rest(type(self).__name__)}."
+            )
 
     def update(
         self,

@@ -156,6 +156,7 @@ def fit_pack(
         plan = PartPlan(None if folder is None else str(folder), soft)
         parts = AnswerParts(plan, _sparse_from(opened))
         crowd = PackedCrowd(opened, parts)
+        method._require_binary(crowd)
         prior = TaskPrior(np.zeros((1, crowd.n_classes)))
         rng = as_generator(getattr(method, "random_state", None))
         problem: Problem[Any, TaskPrior] = Problem(
