@@ -11,8 +11,19 @@ import pyarrow.dataset as ds
 import pytest
 
 import wisecrowd as wc
-from wisecrowd.aggregation import DawidSkene
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.aggregation import (
+    BWA,
+    MMSR,
+    Auto,
+    BeliefPropagation,
+    CoupledNMF,
+    DawidSkene,
+    EigenRatio,
+    HierarchicalDawidSkene,
+    MultiSPA,
+    SymmetricNMF,
+)
+from wisecrowd.core.exceptions import DataError, FindingWarning, ParameterError
 from wisecrowd.core.registry import get_method
 from wisecrowd.engines import files, pack_fit, pool
 from wisecrowd.engines import merged_rows as merging
@@ -76,7 +87,10 @@ def agrees(found, model, folder):
     assert found.n_ties == model.ties_.sum()
 
 
-@pytest.mark.parametrize("name", shardable_methods())
+ANY_CLASSES = [name for name in shardable_methods() if not get_method(name).promises.binary]
+
+
+@pytest.mark.parametrize("name", ANY_CLASSES)
 def test_every_shardable_method_agrees_with_memory(name, crowd_files, tmp_path):
     method = get_method(name)()
     params = method.get_params()
@@ -99,13 +113,23 @@ def test_without_weights_and_gold(crowd_files, tmp_path):
     assert workers["n_labels"].tolist() == model.labels_per_worker_.tolist()
 
 
-def test_blocks_and_executors_do_not_change_a_bit(crowd_files, tmp_path):
+SEVERAL = [
+    DawidSkene(),
+    HierarchicalDawidSkene(max_iter=4),
+    Auto(candidates=["hierarchical-dawid-skene"]),
+    BWA(max_iter=4),
+    BeliefPropagation(max_iter=4),
+]
+
+
+@pytest.mark.parametrize("method", SEVERAL, ids=lambda method: type(method).__name__)
+def test_blocks_and_executors_do_not_change_a_bit(method, crowd_files, tmp_path):
     pack = crowd_files / "plain.pack"
-    here = fit_pack(DawidSkene(), pack, tmp_path / "files")
+    here = fit_pack(method, pack, tmp_path / "files")
     with ThreadPoolExecutor(3) as executor:
-        there = fit_pack(DawidSkene(), pack, tmp_path / "threads", executor=executor)
+        there = fit_pack(method, pack, tmp_path / "threads", executor=executor)
     assert there.fit.history == here.fit.history
-    np.testing.assert_array_equal(there.fit.confusion, here.fit.confusion)
+    np.testing.assert_array_equal(there.fit.worker_accuracy, here.fit.worker_accuracy)
     answers, others = table_of(tmp_path / "files"), table_of(tmp_path / "threads")
     for name, values in answers.items():
         np.testing.assert_array_equal(values, others[name])
@@ -214,7 +238,14 @@ def test_three_deaths_name_the_shard(crowd_files, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "n_passes"), [("dawid-skene", 0), ("dawid-skene", 3), ("glad", 2)]
+    ("name", "n_passes"),
+    [
+        ("dawid-skene", 0),
+        ("dawid-skene", 3),
+        ("glad", 2),
+        ("hierarchical-dawid-skene", 2),
+        ("belief-propagation", 3),
+    ],
 )
 def test_an_interrupted_fit_resumes(name, n_passes, crowd_files, tmp_path, monkeypatch):
     pack, output = crowd_files / "plain.pack", tmp_path / "answers"
@@ -338,7 +369,7 @@ def judges(tmp_path_factory):
     return folder
 
 
-PATTERNED = [name for name in shardable_methods() if name != "glad"]
+PATTERNED = [name for name in ANY_CLASSES if get_method(name).promises.repeatable]
 
 
 @pytest.mark.parametrize("name", PATTERNED)
@@ -400,3 +431,139 @@ def test_weights_do_not_share_rows(crowd_files, tmp_path):
 def test_glad_needs_single_tasks(judges):
     with pytest.raises(ParameterError, match=r"glad .* --patterns never|patterns='never'"):
         fit_pack(get_method("glad")(), judges / "rows.pack")
+
+
+# ------------------------------------------------------------------------------------------- auto
+
+
+def test_auto_reports_its_choice_and_pools_as_in_memory(crowd_files, tmp_path):
+    found = fit_pack(Auto(), crowd_files / "plain.pack", tmp_path / "answers", soft=True)
+    model = Auto().fit(wc.read(crowd_files / "plain.pack"))
+    agrees(found, model, tmp_path / "answers")
+    extra = found.fit.extra
+    assert (extra["chosen"], extra["n_sample"]) == (model.chosen_, 60)
+    assert extra["agreement"] == pytest.approx(model.agreement_)
+    assert extra["overruled"] == pytest.approx(model.overruled_)
+    assert {f.id for f in found.fit.findings} <= {f.id for f in model.findings_}
+    table = table_of(tmp_path / "answers")
+    order = np.argsort(model.tasks_.astype(str))
+    np.testing.assert_allclose(table["p_b"], model.probas_[order, 1], atol=1e-9)
+
+
+def test_auto_chooses_among_methods_that_fit_packs(crowd_files):
+    pack = crowd_files / "plain.pack"
+    found = fit_pack(Auto(candidates=["ebcc", "one-coin"]), pack)
+    assert found.fit.extra["chosen"] == "one-coin"
+    with pytest.raises(ParameterError, match=r"ebcc, which need all labels .* give hier"):
+        fit_pack(Auto(candidates=["ebcc"]), pack)
+    with pytest.raises(ParameterError, match="class_prior of auto"):
+        fit_pack(Auto(class_prior="uniform"), pack)
+
+
+def test_auto_pools_sparse_posteriors(crowd_files, tmp_path, monkeypatch):
+    from wisecrowd.engines import pack_fit
+
+    monkeypatch.setattr(pack_fit, "DENSE_LIMIT", 10)
+    found = fit_pack(Auto(), crowd_files / "plain.pack", tmp_path / "answers")
+    assert list(found.fit.extra["agreement"]) == ["one-coin", "wawa"]
+    table = table_of(tmp_path / "answers")
+    assert ((table["confidence"] > 0.3) & (table["confidence"] <= 1)).all()
+
+
+def test_auto_scales_gold_by_a_temperature(tmp_path):
+    table = crowd_table(n_tasks=80)
+    write_table(tmp_path / "gold.csv", table)
+    gold = {f"t{i:03d}": "abc"[i % 3] for i in range(0, 80, 2)}  # unrelated to the labels
+    wc.pack(tmp_path / "gold.csv", tmp_path / "gold.pack", gold=gold, shards=4)
+    method = Auto(candidates=["one-coin"])
+    found = fit_pack(method, tmp_path / "gold.pack", tmp_path / "answers")
+    assert found.fit.extra["temperature"] > 1.5
+    answers = table_of(tmp_path / "answers")
+    known = np.isin(answers["task"], list(gold))
+    assert (answers["confidence"][known] == 1).all()
+    assert answers["confidence"][~known].max() < 0.99
+
+
+# ----------------------------------------------------------------------------- belief propagation
+
+
+@pytest.mark.parametrize("prior", [wc.priors.OneCoinPrior(), wc.priors.DirichletRows()])
+def test_messages_are_files_of_the_last_passes(prior, crowd_files, tmp_path, monkeypatch):
+    method = BeliefPropagation(prior=prior, max_iter=6, n_nodes=32)
+    most = []
+
+    def counting(pack, number, job):
+        most.append(len({f.name[:11] for f in (tmp_path / "a.scratch/passes").glob("state-*")}))
+        return original(pack, number, job)
+
+    original = files.run_shard
+    monkeypatch.setattr(files, "run_shard", counting)
+    found = fit_pack(method, crowd_files / "rich.pack", tmp_path / "a")
+    assert max(most) <= 3  # the previous one, that before it, and the one in the making
+    model = method.fit(wc.read(crowd_files / "rich.pack"), gold={"t000": "a", "t007": "b"})
+    agrees(found, model, tmp_path / "a")
+
+
+def test_belief_propagation_refuses_what_needs_memory(crowd_files, tmp_path):
+    with pytest.raises(ParameterError, match=r"fit_prior=True needs all labels"):
+        fit_pack(BeliefPropagation(fit_prior=True), crowd_files / "plain.pack")
+    table = crowd_table()
+    write_table(tmp_path / "heavy.csv", {**table, "weight": np.full(len(table["task"]), 501.0)})
+    wc.pack(tmp_path / "heavy.csv", tmp_path / "heavy.pack", weight="weight", shards=4)
+    with pytest.raises(DataError, match="240 of the weights are more"):
+        fit_pack(BeliefPropagation(), tmp_path / "heavy.pack")
+
+
+# ---------------------------------------------------------------------------------------- moments
+
+
+PAIR_METHODS = [MultiSPA(), CoupledNMF(max_iter=20), SymmetricNMF(max_iter=20), MMSR(max_iter=20)]
+
+
+@pytest.mark.parametrize("method", PAIR_METHODS, ids=lambda method: type(method).__name__)
+def test_pair_tables_are_sums_over_shards(method, tmp_path):
+    table = crowd_table(n_tasks=300)
+    table["label"][5] = "rare"  # a class on which nobody agreed is left to the vote
+    write_table(tmp_path / "crowd.csv", table)
+    gold = {f"t{i:03d}": "abc"[i % 3] for i in range(9)}
+    wc.pack(tmp_path / "crowd.csv", tmp_path / "crowd.pack", gold=gold, shards=4)
+    found = fit_pack(method, tmp_path / "crowd.pack", tmp_path / "answers")
+    with ThreadPoolExecutor(2) as executor:
+        there = fit_pack(method, tmp_path / "crowd.pack", executor=executor)
+    np.testing.assert_array_equal(there.fit.worker_accuracy, found.fit.worker_accuracy)
+    model = method.fit(wc.read(tmp_path / "crowd.csv"), gold=gold)
+    agrees(found, model, tmp_path / "answers")
+    for name, values in found.fit.extra.items():
+        np.testing.assert_allclose(values, getattr(model, f"{name}_"), atol=1e-9)
+
+
+def test_methods_for_two_classes(crowd_files, tmp_path):
+    with pytest.raises(DataError, match="EigenRatio handles two classes and there are 3"):
+        fit_pack(EigenRatio(), crowd_files / "plain.pack")
+    table = crowd_table()
+    table["label"][table["label"] == "c"] = "b"
+    write_table(tmp_path / "two.csv", table)
+    gold = {"t000": "a", "t007": "b"}
+    wc.pack(tmp_path / "two.csv", tmp_path / "two.pack", gold=gold, shards=4)
+    found = fit_pack(EigenRatio(max_iter=20), tmp_path / "two.pack", tmp_path / "answers")
+    model = EigenRatio(max_iter=20).fit(wc.read(tmp_path / "two.csv"), gold=gold)
+    agrees(found, model, tmp_path / "answers")
+    with pytest.raises(ParameterError, match=r"ghosh-svd.* needs all labels in memory"):
+        fit_pack(EigenRatio(variant="ghosh-svd"), tmp_path / "two.pack")
+
+
+def test_fewer_pairs_are_chosen_as_in_memory(crowd_files, tmp_path):
+    method = MultiSPA(max_pairs=12, min_shared=1)
+    with pytest.warns(FindingWarning, match="12 of them are used"):
+        found = fit_pack(method, crowd_files / "plain.pack", tmp_path / "answers")
+    with pytest.warns(FindingWarning, match="12 of them are used"):
+        model = method.fit(wc.read(crowd_files / "plain.pack"))
+    agrees(found, model, tmp_path / "answers")
+
+
+def test_too_many_pairs_are_refused(crowd_files, monkeypatch):
+    from wisecrowd.families.moments import packed_moments
+
+    monkeypatch.setattr(packed_moments, "MOST_PAIRS", 10)
+    with pytest.raises(DataError, match="More than 10 pairs of workers share tasks"):
+        fit_pack(MultiSPA(), crowd_files / "plain.pack")

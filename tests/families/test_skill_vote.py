@@ -11,9 +11,9 @@ from wisecrowd.engines.memory import in_memory
 from wisecrowd.families.skill_vote import (
     PSEUDO,
     CoinVotes,
+    certain_classes,
     clipped_log_odds,
     fill_in,
-    known_classes,
     orient,
     pair_agreement,
     signed_labels,
@@ -70,11 +70,11 @@ def test_weights_of_zero_have_no_scale():
 def test_known_classes_are_gold_and_certain_priors():
     labels = CrowdLabels.from_matrix([[0, 1], [1, 1], [0, 0]])
     gold = as_task_prior(None, np.array([-1, 1, -1], dtype=np.int32), labels)
-    assert known_classes(gold, 3).tolist() == [-1, 1, -1]
+    assert certain_classes(gold, 3).tolist() == [-1, 1, -1]
     certain = as_task_prior([[1, 1], [1, 1], [1, 0]], None, labels)
-    assert known_classes(certain, 3).tolist() == [-1, -1, 0]
+    assert certain_classes(certain, 3).tolist() == [-1, -1, 0]
     one_class = CrowdLabels.from_arrays([0], ["w"], ["x"])
-    assert known_classes(as_task_prior(None, None, one_class), 1).tolist() == [-1]
+    assert certain_classes(as_task_prior(None, None, one_class), 1).tolist() == [-1]
 
 
 def test_each_part_is_turned_for_itself():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,14 +54,20 @@ def subsample_step(labels: CrowdLabels, most: int = ENOUGH) -> int:
 
 def data_findings(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]:
     """Yield findings on the labels, independent of the method; ``some`` is a subsample of them."""
-    yield from _unseen_classes(labels)
+    yield from unseen_classes(labels)
     yield from _separate_parts(labels, some)
-    yield from _clones(some)
-    yield from _repeated_votes(some)
+    yield from sheet_findings(some)
     yield from _one_task_workers(labels)
 
 
-def _unseen_classes(labels: CrowdLabels) -> Iterator[Finding]:
+def sheet_findings(some: CrowdLabels) -> Iterator[Finding]:
+    """Yield findings on workers who copied, or labelled a task repeatedly, in a subsample."""
+    yield from _clones(some)
+    yield from _repeated_votes(some)
+
+
+def unseen_classes(labels: Any) -> Iterator[Finding]:
+    """Yield a finding on classes without labels; ``labels`` are in memory or a pack."""
     unseen = labels.class_totals == 0
     if not unseen.any() or labels.n_annotations == 0:
         return
@@ -77,13 +84,22 @@ def _separate_parts(labels: CrowdLabels, some: CrowdLabels) -> Iterator[Finding]
     if labels.n_tasks < LEAST_TASKS:
         return
     present = labels.labels_per_worker > 0
-    if _reached(some)[0][present].all():
+    if connects(some, present):
         return  # the subsample connects all workers, who connect all tasks
     workers, tasks = _reached(labels)
     outside = float(np.mean(~tasks[labels.task]))
+    yield from separate_finding(labels.workers[present & ~workers], outside)
+
+
+def connects(some: CrowdLabels, present: Mask) -> bool:
+    """Return whether tasks connect all workers that are present (n_workers,)."""
+    return bool(_reached(some)[0][present].all())
+
+
+def separate_finding(strangers: NDArray[Any], outside: float) -> Iterator[Finding]:
+    """Yield a finding on workers with a share of labels outside the largest connected part."""
     if outside <= OUTSIDE:
         return
-    strangers = labels.workers[present & ~workers]
     yield Finding(
         "separate-parts", "low", outside, tuple(strangers.tolist()),
         f"The crowd falls into parts that share no tasks: {len(strangers)} workers "
@@ -171,8 +187,7 @@ def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
     n = labels.labels_per_task
     if labels.n_tasks < LEAST_TASKS:
         return
-    some = n[:: subsample_step(labels)]
-    many = max(20.0, 5 * float(np.median(some[some > 0])) if (some > 0).any() else 0.0)
+    many = unusually_many(n[:: subsample_step(labels)])
     if n.max() < many:
         return
     labelled, large = n > 0, n >= many
@@ -196,6 +211,11 @@ def _one_task_workers(labels: CrowdLabels) -> Iterator[Finding]:
         "nearly all the same and by workers who labelled nothing else.",
         "Remove the labels of workers with a single task, or check who these are.",
     )  # fmt: skip
+
+
+def unusually_many(n: NDArray[np.integer[Any]]) -> float:
+    """Return the number of labels from which a task is suspect, from those of some tasks."""
+    return max(20.0, 5 * float(np.median(n[n > 0])) if (n > 0).any() else 0.0)
 
 
 def _unanimity(labels: CrowdLabels, i: int, once: Mask) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -346,16 +346,43 @@ def findings_of(
         some = some.select_annotations(~known[::step][some.task])
     if some.n_annotations == 0 or not labels_only:
         return found
-    codes = choose_labels(result.probas[::step], labels.class_totals)[0]
+    fitted = replace(result, answers=result.probas[::step])
+    return found + result_findings(
+        some, fitted, labels.class_totals, labels.labels_per_worker, subsample=step > 1
+    )
+
+
+def result_findings(
+    some: CrowdLabels,
+    result: Fit,
+    class_totals: Floats,
+    labels_per_worker: NDArray[Any],
+    *,
+    subsample: bool,
+) -> list[Finding]:
+    """Return the findings on the result for some of the tasks.
+
+    Parameters
+    ----------
+    some : CrowdLabels
+        Labels of a subsample of the tasks, or of all.
+    result : Fit
+        The fit, with the answers of these tasks only.
+    class_totals, labels_per_worker : (n_classes,) and (n_workers,)
+        Of all labels.
+    subsample : bool
+        Whether there are more tasks.
+    """
+    codes = choose_labels(result.probas, class_totals)[0]
     learns = result.confusion is not None or len(result.history) > 0 or result.n_iter > 1
-    fitted = Fitted(some, codes, result.confusion, learns, subsample=step > 1)
-    n_workers = max(int((labels.labels_per_worker > 0).sum()), 1)
-    found += fit_findings(fitted, labels.n_annotations / n_workers)
+    fitted = Fitted(some, codes, result.confusion, learns, subsample)
+    n_workers = max(int((labels_per_worker > 0).sum()), 1)
+    found = list(fit_findings(fitted, float(labels_per_worker.sum()) / n_workers))
     if learns:
-        confidence = confidence_of(result.probas[::step], codes)
-        found += little_evidence(some, codes, confidence, labels.labels_per_worker)
+        confidence = confidence_of(result.probas, codes)
+        found += little_evidence(some, codes, confidence, labels_per_worker)
     if learns and not few_shared_tasks(some):
-        found += _assumed_frequencies(some, result.probas[::step], result.class_prior)
+        found += _assumed_frequencies(some, result.probas, result.class_prior)
     return found
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wisecrowd.core.exceptions import ParameterError
-from wisecrowd.core.kinds import LABELS
 
 if TYPE_CHECKING:
     import typer
@@ -20,10 +19,7 @@ if TYPE_CHECKING:
     from wisecrowd.engines.pack_fit import PackFit
     from wisecrowd.storage.manifest import Manifest
 
-SAMPLE = 200_000  # labels on which the default method chooses
-OTHERWISE = {  # if the chosen or default method cannot fit a pack
-    "labels": "dawid-skene", "numbers": "gaussian-em", "pairs": "bradley-terry",
-}  # fmt: skip
+OTHERWISE = {"numbers": "gaussian-em", "pairs": "bradley-terry"}  # if the default cannot fit a pack
 
 
 def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -> None:
@@ -31,7 +27,6 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     from wisecrowd.cli.inputs import describe_run
     from wisecrowd.cli.outputs import check_outputs, write_result
     from wisecrowd.cli.pack_options import is_folder
-    from wisecrowd.cli.parameters import configured_method
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.engines.pack_fit import fit_pack
@@ -50,10 +45,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
     check_outputs(outputs, [pack], folder=output if folder else None)
     set_threads(asked.running.threads)
     with Notes(asked.running.quiet) as notes:
-        if asked.method == "auto":
-            method = _chosen(pack, asked, notes)
-        else:
-            method = configured_method(asked.method, asked.parameter, asked.running.seed)
+        method = _method(pack, asked, notes)
         options: dict[str, Any] = {
             "engine": _engine(pack, asked), "processes": asked.packed.processes, "soft": asked.soft,
             "scratch": asked.packed.scratch or f"{output.rstrip('/')}.scratch",
@@ -70,7 +62,7 @@ def aggregate_pack(context: typer.Context, pack: str, asked: AggregateOptions) -
             _note(found, notes)
             manifest = describe_run(
                 context, [pack], method=found.method, parameters=method.get_params(deep=False),
-                threads=get_threads(),
+                threads=get_threads(), facts=_facts(found),
             )  # fmt: skip
             with together():
                 if folder:
@@ -132,41 +124,18 @@ def _refuse_others(asked: AggregateOptions) -> None:
             )
 
 
-def _chosen(pack: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
-    """Return the method that the default method chooses on a sample of the tasks."""
-    from wisecrowd.cli.parameters import configured_method
-    from wisecrowd.cli.progress import working
-    from wisecrowd.core.registry import get_method, kebab_case
-    from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
-    from wisecrowd.engines.packed_shard import PackedCrowd
-    from wisecrowd.engines.packs import Pack
-
-    opened = Pack(pack)
-    if opened.summary.kind != LABELS:
-        return _default(opened.summary.kind, asked, notes)
-    sample = PackedCrowd(opened, AnswerParts(PartPlan())).sample(SAMPLE)
-    with working("choosing a method on a sample", notes):
-        auto = configured_method("auto", asked.parameter, asked.running.seed)
-        auto._fit_without_checks(sample)
-    name = kebab_case(type(auto.members_[0]).__name__)
-    able = get_method(name).promises.shardable
-    notes(
-        f"auto chooses {name} on a sample of {sample.n_annotations} labels"
-        + ("" if able else f", which cannot fit a pack; {OTHERWISE[LABELS]} is fitted")
-        + "; it is not pooled with votes"
-    )
-    return configured_method(name if able else OTHERWISE[LABELS], None, asked.running.seed)
-
-
-def _default(kind: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
-    """Return the default method of a kind without a choice, or the one that fits packs."""
+def _method(pack: str, asked: AggregateOptions, notes: Notes) -> Aggregator:
+    """Return the method to fit; of other kinds than classes, one that fits packs."""
     from wisecrowd.cli.parameters import configured_method
     from wisecrowd.core.kinds import get_kind
+    from wisecrowd.engines.packs import Pack
 
-    name, able = get_kind(kind).default_method, OTHERWISE[kind]
-    if name != able:
-        notes(f"{name} cannot fit a pack by shards; {able} is fitted")
-    return configured_method(able, asked.parameter, asked.running.seed)
+    kind, name = Pack(pack).summary.kind, asked.method
+    if name == "auto" and kind in OTHERWISE:
+        name = OTHERWISE[kind]
+        if name != get_kind(kind).default_method:
+            notes(f"{get_kind(kind).default_method} cannot fit a pack by shards; {name} is fitted")
+    return configured_method(name, asked.parameter, asked.running.seed)
 
 
 def _note(found: PackFit, notes: Notes) -> None:
@@ -181,9 +150,18 @@ def _note(found: PackFit, notes: Notes) -> None:
         f"{vocabulary_size(found.pack)}, {facts.n_annotations} labels; {fit.n_iter} "
         f"iterations{resumed}{unfinished}{ties}"
     )
-    for finding in fit.findings:
-        notes(str(finding))
-    notes("the checks of a fit need the labels in memory and were not run")
+    if "reason" in fit.extra:
+        notes(f"{fit.extra['reason']}; chosen on a sample of {fit.extra['n_sample']} tasks")
+    for warning in fit.warnings:
+        notes(warning)
+    if found.unchecked:
+        notes(f"not checked at this size: {', '.join(found.unchecked)}")
+
+
+def _facts(found: PackFit) -> dict[str, Any]:
+    """Return facts for the manifest: the choice of the default method, and missing checks."""
+    chosen = {k: v for k, v in found.fit.extra.items() if k in ("chosen", "n_sample")}
+    return {**chosen, "not_checked": list(found.unchecked)}
 
 
 def _write_one(output: str, folder: Path, raw: bool, manifest: Manifest, notes: Notes) -> None:

@@ -170,11 +170,7 @@ class Aggregator(Estimator):
         self._validate_parameters()
         kind = self._kind()
         labels = kind.gate(labels)
-        if self.tags().binary and labels.n_classes > 2:
-            raise DataError(
-                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
-                f"wrap it: {_one_vs_rest(type(self).__name__)}."
-            )
+        self._require_binary(labels)
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; select tasks that have labels.")
         if self.footprint is not None:
@@ -202,6 +198,14 @@ class Aggregator(Estimator):
                 self._kept = kept(labels, prior.gold, given=prior.given)
         warn_of(self.findings_, stacklevel=3)
         return self
+
+    def _require_binary(self, labels: Any) -> None:
+        """Refuse more than two classes if the method handles two."""
+        if self.tags().binary and labels.n_classes > 2:
+            raise DataError(
+                f"{type(self).__name__} handles two classes and there are {labels.n_classes}; "
+                f"wrap it: {_one_vs_rest(type(self).__name__)}."
+            )
 
     def update(
         self,
@@ -282,11 +286,16 @@ class Aggregator(Estimator):
         found: list[Finding] = checks.findings_of(
             problem.data, result, known, labels_only=not problem.prior.given
         )
+        return [*found, *self._unfinished(result)]
+
+    def _unfinished(self, result: Fit) -> list[Finding]:
+        """Return a finding if the fit should have converged and did not."""
+        checks = importlib.import_module("wisecrowd.checks.fit_checks")
         usual = inspect.signature(type(self).__init__).parameters.get("max_iter")
         # A lower max_iter than the default means early stopping on purpose.
-        if not result.converged and usual is not None and self.max_iter >= usual.default:
-            found.append(checks.not_converged(result.n_iter, type(self).__name__))
-        return found
+        if result.converged or usual is None or self.max_iter < usual.default:
+            return []
+        return [checks.not_converged(result.n_iter, type(self).__name__)]
 
     def _publish(self, data: Annotations, result: Fit) -> None:
         known = data.attributes()

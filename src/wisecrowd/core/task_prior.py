@@ -49,6 +49,15 @@ class TaskPrior:
         return np.asarray(table / table.sum(axis=1, keepdims=True))
 
 
+def certain_classes(prior: TaskPrior, n_tasks: int) -> NDArray[np.int64]:
+    """Return the only possible class of each task, such as its gold label, and -1 elsewhere."""
+    possible = prior.rows > -np.inf
+    only = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
+    if prior.rows.shape[1] == 1:
+        only[:] = -1  # with one class there is nothing to infer
+    return np.asarray(only[np.zeros(n_tasks, np.intp) if prior.index is None else prior.index])
+
+
 def class_prior(task_prior: Any, gold: Any, labels: CrowdLabels) -> TaskPrior:
     """Combine a class prior or a classifier's output with gold into the prior of each task."""
     return as_task_prior(task_prior, as_gold(gold, labels), labels)

@@ -30,10 +30,18 @@ def labelled_by_several(labels: CrowdLabels) -> NDArray[np.bool_]:
     >>> labelled_by_several(labels)
     array([ True, False])
     """
-    worker, size = labels.worker, labels.labels_per_task
-    if labels.weight is not None and not labels.weight.all():
-        counted = labels.weight > 0
-        worker, size = worker[counted], np.bincount(labels.task[counted], minlength=labels.n_tasks)
+    return labelled_twice(labels.indptr, labels.worker, labels.weight)
+
+
+def labelled_twice(
+    indptr: NDArray[np.int64], worker: NDArray[np.int32], weight: NDArray[np.float64] | None
+) -> NDArray[np.bool_]:
+    """Return (n_tasks,): whether two workers or more labelled a task; labels are sorted by task."""
+    size = np.diff(indptr)
+    if weight is not None and not weight.all():
+        counted = weight > 0
+        task = np.repeat(np.arange(len(size)), size)[counted]
+        worker, size = worker[counted], np.bincount(task, minlength=len(size))
     end = np.cumsum(size)
     several = size > 1
     # Workers are sorted within a task, so the first and the last differ unless all are the same.

@@ -65,6 +65,7 @@ class AnswerParts:
     def __init__(self, plan: PartPlan, by_frequency: NDArray[np.intp] | None = None) -> None:
         self.plan, self.by_frequency = plan, by_frequency
         self._sums: AnswerSums | None = None
+        self.job: Any = None  # the step that gave the answers
 
     def __call__(self, tasks: slice, rows: Any) -> None:
         """Refuse rows in memory: engines of packs write them where they are made."""
@@ -77,9 +78,9 @@ class AnswerParts:
             raise DataError("The answers of the pack have not been written yet.")
         return self._sums
 
-    def take(self, sums: AnswerSums) -> None:
-        """Keep the sums over all shards."""
-        self._sums = sums
+    def take(self, sums: AnswerSums, job: Any = None) -> None:
+        """Keep the sums over all shards, and the step that gave the answers."""
+        self._sums, self.job = sums, job
 
     @property
     def store(self) -> AnswerParts:
@@ -98,7 +99,7 @@ def part_name(number: int) -> str:
 
 def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> AnswerSums:
     """Write the answers of a shard, if asked for, and return its sums."""
-    probas = _posterior(rows, shard)
+    probas = posterior_of_rows(rows, shard)
     codes, ties = choose_labels(probas, np.array(pack.summary.class_totals))
     confidence = confidence_of(probas, codes)
     if plan.folder is not None:
@@ -108,7 +109,7 @@ def write_part(pack: Pack, shard: PackedShard, rows: Any, plan: PartPlan) -> Ans
     return AnswerSums(_unsure(shard, probas), int(tied.sum()))
 
 
-def _posterior(rows: Any, shard: PackedShard) -> Any:
+def posterior_of_rows(rows: Any, shard: PackedShard) -> Any:
     """Return the posterior (n, K) among the results of a step, dense or sparse."""
     if not isinstance(rows, tuple):
         return rows

@@ -30,13 +30,13 @@ class StatePlan(NamedTuple):
     folder : str
     before : int or None
         The pass whose states are used; None begins.
-    after : int
-        The pass that is run.
+    after : int or None
+        The pass that is run; None keeps no states.
     """
 
     folder: str
     before: int | None
-    after: int
+    after: int | None
 
     def load(self, model: Any, shard: Any) -> Any:
         """Return the state of a shard before the pass."""
@@ -47,16 +47,16 @@ class StatePlan(NamedTuple):
 
     def save(self, shard: Any, state: Any) -> None:
         """Keep the state of a shard after the pass."""
-        write_values(self._file(self.after, shard.number), state)
+        if self.after is not None:
+            write_values(self._file(self.after, shard.number), state)
 
     def _file(self, number: int, shard: int) -> Path:
         return Path(self.folder) / f"state-{number:05d}-{shard:05d}"
 
-    def drop_older(self) -> None:
-        """Delete the states of passes before the previous one."""
-        for file in Path(self.folder).glob("state-*"):
-            if int(file.name.split("-")[1]) not in (self.before, self.after):
-                file.unlink(missing_ok=True)
+    def drop(self, number: int | None, n_shards: int) -> None:
+        """Delete the states of a pass."""
+        for shard in range(0 if number is None else n_shards):
+            self._file(number or 0, shard).unlink(missing_ok=True)
 
 
 class Job(NamedTuple):
@@ -154,6 +154,7 @@ class PackShards:
 
     def __init__(self, pack: Pack, engine: FilesEngine) -> None:
         self.pack, self.engine = pack, engine
+        self._before: dict[int, int | None] = {}  # pass -> the pass whose states it used
 
     def __len__(self) -> int:
         return len(self.pack.summary.shards)
@@ -162,7 +163,7 @@ class PackShards:
         """Return no states: ``model.begin(shard)`` runs before every step.
 
         The states of a model that declares ``stateful`` are files; these are the passes that made
-        them.
+        them. Its steps in ``reads`` do not change them.
         """
         return [None] * len(self)
 
@@ -174,23 +175,30 @@ class PackShards:
         number, before, after = journal.next_pass(), states[0], list(states)
         key = digest_of_values((self.pack.digest, job, before))
         if getattr(model, "stateful", False):
-            job = job._replace(states=StatePlan(str(journal.folder), before, number))
-            after = [number] * len(self)
+            changes = step not in getattr(model, "reads", ())
+            plan = StatePlan(str(journal.folder), before, number if changes else None)
+            job = job._replace(states=plan)
+            if changes:
+                after, self._before[number] = [number] * len(self), before
         found = journal.find(number, key, package_of(model))
         if found is not None:
             return after, found.stats
         stats = self._run(job)
         journal.add(number, key, stats)
-        if job.states is not None:
-            job.states.drop_older()
+        if job.states is not None and before is not None and after[0] == number:
+            job.states.drop(self._before[before], len(self))
         return after, stats
 
     def collect(
         self, model: Any, step: str, states: Sequence[Any], params: Any, sink: AnswerParts
     ) -> Any:
         """Run a step whose rows are answers; they are written where they are computed."""
-        stats, sums = self._run(Job(model, step, params, sink.plan))
-        sink.take(sums)
+        plan = None
+        if getattr(model, "stateful", False):
+            plan = StatePlan(str(self.engine.journal.folder), states[0], None)
+        job = Job(model, step, params, sink.plan, plan)
+        stats, sums = self._run(job)
+        sink.take(sums, job)
         return stats
 
     def _run(self, job: Job) -> Any:

@@ -210,14 +210,16 @@ class MemoryShards:
             return list(executor.map(run, self._shards, states))
 
 
-def posterior_of(data: Any) -> tuple[Any, Any]:
+def posterior_of(data: Any, n_classes: int | None = None) -> tuple[Any, Any]:
     """Return a posterior (n_tasks, n_classes) to fill, and the sink that fills it.
 
-    A pack has its own: its posterior is written by shards.
+    A pack has its own: its posterior is written by shards. ``n_classes`` is that of the
+    data unless a model has more.
     """
     if hasattr(data, "parts"):
         return data.parts, data.parts
-    probas = np.empty((data.n_tasks, data.n_classes))  # takes no memory until it is written
+    # It takes no memory until it is written.
+    probas = np.empty((data.n_tasks, data.n_classes if n_classes is None else n_classes))
     return probas, rows_into(probas)
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.concurrency import exclusive_fit
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.findings import warn_of
 from wisecrowd.core.footprint import DENSE_LIMIT
 from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.kinds import LABELS, NUMBERS, PAIRS, get_kind
@@ -33,6 +34,7 @@ from wisecrowd.core.task_prior import TaskPrior
 from wisecrowd.engines.answer_parts import AnswerParts, PartPlan, part_name
 from wisecrowd.engines.files import FilesEngine, Runner, run_here, scratch_beside
 from wisecrowd.engines.journal import Journal
+from wisecrowd.engines.pack_checks import PackFindings, check_pack_fit
 from wisecrowd.engines.packed_numbers import PackedNumbers
 from wisecrowd.engines.packed_pairs import PackedPairs
 from wisecrowd.engines.packed_shard import PackedCrowd
@@ -69,10 +71,12 @@ class PackFit:
     method : str
     pack : Pack
     fit : Fit
-        Parameters and worker quality; the answers are in the output folder.
+        Parameters, worker quality and findings; the answers are in the output folder.
     n_ties : int
     n_resumed : int
         Passes that were taken from an interrupted run.
+    unchecked : tuple of str
+        The checks that were not made at this size.
     """
 
     method: str
@@ -80,6 +84,7 @@ class PackFit:
     fit: Fit
     n_ties: int
     n_resumed: int
+    unchecked: tuple[str, ...] = ()
 
     def worker_columns(self) -> dict[str, NDArray[Any]]:
         """Return one row per worker: total weight of the labels, and the worker's quality."""
@@ -130,7 +135,8 @@ def fit_pack(
 
     The same model and kernels run as in memory. Results have the same bits for every engine and
     number of processes, and agree with those in memory up to rounding. The common checks of a fit
-    are not run. After every pass its statistics are kept, so that an interrupted fit continues.
+    look at sums and at a sample of the tasks. After every pass its statistics are kept, so that an
+    interrupted fit continues.
 
     Parameters
     ----------
@@ -186,16 +192,21 @@ def fit_pack(
         folder = None if output is None else stack.enter_context(_parts_folder(Path(output), place))
         plan = PartPlan(None if folder is None else str(folder), soft)
         parts = AnswerParts(plan, _sparse_from(opened))
+        crowd, prior = _problem_of(opened, parts)
+        if opened.summary.kind == LABELS:
+            method._require_binary(crowd)
         rng = as_generator(getattr(method, "random_state", None))
-        problem: Problem[Any, Any] = Problem(
-            *_problem_of(opened, parts), FilesEngine(journal, run), None, rng
-        )
+        engine_of_files = FilesEngine(journal, run)
+        problem: Problem[Any, Any] = Problem(crowd, prior, engine_of_files, None, rng)
         fit = method._fit(problem)
+        findings, unchecked = _findings(crowd, problem, fit)
+        fit = replace(fit, findings=(*fit.findings, *findings, *method._unfinished(fit)))
         n_ties = parts.sums.n_ties if opened.summary.kind == LABELS else 0
-        found = PackFit(name, opened, fit, n_ties, journal.n_taken)
+        found = PackFit(name, opened, fit, n_ties, journal.n_taken, unchecked)
         if folder is not None and opened.summary.kind == PAIRS:
             _write_items(folder, found)
-        return found
+    warn_of(found.fit.findings, stacklevel=2)
+    return found
 
 
 def _check_method(method: Aggregator, name: str, pack: Pack, soft: bool) -> None:
@@ -214,6 +225,13 @@ def _check_method(method: Aggregator, name: str, pack: Pack, soft: bool) -> None
             f"{for_reader('soft=True', '--soft')} is for classes, and {pack.path} holds {kind}; "
             "leave it out."
         )
+
+
+def _findings(crowd: Any, problem: Problem[Any, Any], fit: Fit) -> PackFindings:
+    """Return the findings of the common checks; those of other kinds need the labels in memory."""
+    if isinstance(crowd, PackedCrowd):
+        return check_pack_fit(crowd, problem.cut(0), fit)
+    return PackFindings((), ("the common checks of a fit",))
 
 
 def _problem_of(pack: Pack, parts: AnswerParts) -> tuple[Any, Any]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.engines.answer_parts import AnswerParts
 from wisecrowd.engines.packed_numbers import load_numbers
 from wisecrowd.engines.packed_pairs import load_pairs
-from wisecrowd.engines.packs import Pack
+from wisecrowd.engines.packs import Pack, as_vocabulary
 from wisecrowd.kernels import kernels_for
 from wisecrowd.kernels.arguments import TaskLabels
 
@@ -261,38 +261,75 @@ class PackedCrowd:
 
         Tasks have their positions as ids; about ``most`` annotations are returned.
         """
-        indptrs, workers, labels, weights, size = [np.zeros(1, np.int64)], [], [], [], 0
-        for number in range(len(self.pack.summary.shards)):
-            shard = load_shard(self.pack, number)
-            rows = _sample_rows(shard, most - size)
-            counts = np.diff(shard.indptr)[rows]
-            start = np.cumsum(counts) - counts
-            place = np.repeat(shard.indptr[:-1][rows] - start, counts) + np.arange(counts.sum())
-            workers.append(shard.worker[place])
-            labels.append(shard.label[place])
-            if shard.weight is not None:
-                weights.append(shard.weight[place])
-            indptrs.append(indptrs[-1][-1] + np.cumsum(counts))
-            size += int(counts.sum())
-            if size >= most:
-                break
-        indptr = np.concatenate([indptrs[0], *indptrs[1:]])
-        n = len(indptr) - 1
-        return CrowdLabels(
-            np.repeat(np.arange(n, dtype=np.int32), np.diff(indptr)),
-            np.concatenate(workers),
-            np.concatenate(labels),
+        return self.sample_with_gold(most)[0]
+
+    def sample_with_gold(self, most: int) -> tuple[CrowdLabels, NDArray[np.int32]]:
+        """Return a sample of the tasks, and their known classes, -1 where unknown.
+
+        If these are all tasks, they are in the order of their ids, as they would be in memory.
+        """
+        found = [_sampled(self.pack, shard, tasks) for shard, tasks in self.sampled(most)]
+        sizes, workers, labels, weights, known = (
+            np.concatenate(part) for part in zip(*found, strict=True)
+        )
+        n = len(sizes)
+        sample = CrowdLabels(
+            np.repeat(np.arange(n, dtype=np.int32), sizes),
+            workers,
+            labels,
             np.arange(n),
             self.workers,
             self.classes,
-            weight=np.concatenate(weights) if weights else None,
+            weight=weights if len(weights) else None,
+        )
+        if self.n_annotations > most:
+            return sample, known
+        order = np.argsort(self.sampled_ids(most), kind="stable")
+        return replace(sample[order], tasks=sample.tasks, rows=None), known[order]
+
+    def sampled(self, most: int) -> Iterator[tuple[PackedShard, NDArray[np.int64]]]:
+        """Yield shards and the positions of their first tasks, with ``most`` labels or more."""
+        size = 0
+        for number in range(len(self.pack.summary.shards)):
+            shard = load_shard(self.pack, number)
+            tasks = _first_tasks(self.pack, shard, most - size)
+            size += int(np.diff(shard.indptr)[rows_of(self.pack, shard, tasks)].sum())
+            yield shard, tasks
+            if size >= most:
+                break
+
+    def sampled_ids(self, most: int) -> NDArray[Any]:
+        """Return the ids of the tasks of a sample."""
+        return np.concatenate(
+            [as_vocabulary(self.pack.tasks(s.number))[tasks] for s, tasks in self.sampled(most)]
         )
 
 
-def _sample_rows(shard: PackedShard, most: int) -> NDArray[np.int64]:
-    """Return rows with about ``most`` annotations, each as often as tasks share it."""
-    if shard.repeat is None:
-        n = int(np.searchsorted(shard.indptr, max(most, 1)))
-        return np.arange(min(n, shard.n_tasks))
-    share = min(1.0, most / max(float((np.diff(shard.indptr) * shard.repeat).sum()), 1.0))
-    return np.repeat(np.arange(shard.n_tasks), np.ceil(share * shard.repeat).astype(int))
+def rows_of(pack: Pack, shard: PackedShard, tasks: NDArray[np.int64]) -> Ints:
+    """Return the rows of tasks of a shard."""
+    pattern = pack.array(shard.number, "pattern")
+    return tasks if pattern is None else np.asarray(pattern[tasks])
+
+
+def _first_tasks(pack: Pack, shard: PackedShard, most: int) -> NDArray[np.int64]:
+    """Return the positions of the first tasks, with about ``most`` labels."""
+    n_tasks = pack.summary.shards[shard.number].n_tasks
+    sizes = np.diff(shard.indptr)[rows_of(pack, shard, np.arange(n_tasks))]
+    n = int(np.searchsorted(np.cumsum(sizes), max(most, 1))) + 1
+    return np.arange(min(n, n_tasks))
+
+
+def _sampled(pack: Pack, shard: PackedShard, tasks: NDArray[np.int64]) -> tuple[Any, ...]:
+    """Return sizes, workers, labels, weights and gold of some tasks of a shard."""
+    rows = rows_of(pack, shard, tasks)
+    sizes = np.diff(shard.indptr)[rows]
+    start = np.cumsum(sizes) - sizes
+    place = np.repeat(shard.indptr[:-1][rows] - start, sizes) + np.arange(sizes.sum())
+    gold = pack.array(shard.number, "gold")
+    return (
+        sizes,
+        shard.worker[place],
+        shard.label[place],
+        np.empty(0) if shard.weight is None else shard.weight[place],
+        np.full(len(tasks), -1, np.int32) if gold is None else gold[tasks],
+    )

@@ -21,7 +21,7 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of, rows_into
+from wisecrowd.engines.memory import MemoryShards, Shard, Sink, posterior_of
 from wisecrowd.families.repeated_rows import confusion_statistics, posterior_counts
 from wisecrowd.families.worker_accuracy import accuracy_fitted
 from wisecrowd.inference.class_prior import fixed_class_prior, known_class_prior, log_shares
@@ -353,8 +353,8 @@ def posterior(problem: Problem, table: Floats, log_class: Floats) -> tuple[Float
     K = len(log_class)
     model = WorkerConfusionModel(n_workers=len(table) // K, n_classes=K, fixed_class=log_class)
     params = ConfusionParams(table, log_class, 0.0, {})
-    shards, probas = problem.cut(table.size), np.empty((problem.data.n_tasks, K))
-    evidence = shards.collect(model, "answer", shards.begin(model), params, rows_into(probas))
+    shards, (probas, sink) = problem.cut(table.size), posterior_of(problem.data, K)
+    evidence = shards.collect(model, "answer", shards.begin(model), params, sink)
     return probas, evidence.log_likelihood
 
 

@@ -12,14 +12,17 @@ workers to tasks are the state of a shard.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.core.problem import Problem
 from wisecrowd.engines.memory import MemoryShards, Shard
+from wisecrowd.engines.packed_shard import PackedCrowd
+from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.inference.class_prior import log_shares
 from wisecrowd.inference.loop import LoopResult
 from wisecrowd.inference.quadrature import Rule
@@ -125,10 +128,48 @@ class MessageParams:
 
 
 class MessageState(NamedTuple):
-    """Edges (task, worker) of a shard, None if every annotation is one, and their messages."""
+    """Edges (task, worker) of a shard, None if they are found at every pass, and their messages."""
 
     edges: Edges | None
     message: Floats
+
+
+class SurveyStats(NamedTuple):
+    """Additive: number of labels (J,), of repeated pairs (task, worker), and of large weights."""
+
+    labels: Floats
+    n_repeated: int
+    n_heavy: int
+
+
+class CountStats(NamedTuple):
+    """Additive: expected counts (n·K, K) of some workers, by label and class."""
+
+    counts: Floats
+
+
+class CountParams(NamedTuple):
+    """Parameters, and the place (J,) of each worker among those to count, -1 for the others."""
+
+    params: MessageParams
+    place: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """Looks at the labels before messages are sent."""
+
+    n_workers: int
+
+    def begin(self, shard: Shard) -> None:
+        """Return nothing: there is no state."""
+
+    def local_step(self, shard: Shard, state: None, params: None) -> tuple[None, SurveyStats]:
+        """Return the sums of one shard."""
+        counts = np.bincount(shard.worker, minlength=self.n_workers).astype(np.float64)
+        repeated = int(np.count_nonzero(~starts_edge(shard.indptr, shard.worker)))
+        heavy = 0 if shard.weight is None else int(np.count_nonzero(shard.weight > MAX_WEIGHT))
+        return None, SurveyStats(counts, repeated, heavy)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,6 +187,8 @@ class MessageModel:
         Whether the class prior is estimated from the beliefs.
     n_terms : int
         Number of (edge, node, class) terms in a round over all shards; many need compiled kernels.
+    keeps_edges : bool
+        Whether edges stay in memory with the states; files keep the messages only.
     """
 
     n_classes: int
@@ -154,19 +197,36 @@ class MessageModel:
     tol: float
     estimate_class: bool
     n_terms: int
+    keeps_edges: bool = True
+    stateful: ClassVar[bool] = True
+    reads: ClassVar[tuple[str, ...]] = ("sum_nodes", "expect")
 
     def begin(self, shard: Shard) -> MessageState:
         """Return the edges of a shard, with uniform messages."""
         if self.coin:
             return MessageState(None, np.zeros(len(shard.worker)))
         edges = find_edges(shard.indptr, shard.worker)
-        return MessageState(edges, np.zeros((len(edges.worker), self.n_classes)))
+        messages = np.zeros((len(edges.worker), self.n_classes))
+        return MessageState(edges if self.keeps_edges else None, messages)
 
     def local_step(
         self, shard: Shard, state: MessageState, params: MessageParams
     ) -> tuple[MessageState, MessageStats]:
         """Replace the messages of one shard, in place, and sum the node terms of its tasks."""
         return state, self._round(shard, state, params, None)
+
+    def sum_nodes(
+        self, shard: Shard, state: MessageState, params: MessageParams
+    ) -> tuple[MessageState, MessageStats]:
+        """Sum the node terms of one shard; its messages stay."""
+        return state, self._round(shard, state, replace(params, update=False), None)
+
+    def expect(
+        self, shard: Shard, state: MessageState, params: CountParams
+    ) -> tuple[MessageState, CountStats]:
+        """Return the expected counts of some workers under the beliefs of one shard."""
+        probas, _ = self.answer(shard, state, params.params)
+        return state, CountStats(expected_counts(shard, probas, params.place))
 
     def answer(
         self, shard: Shard, state: MessageState, params: MessageParams
@@ -190,10 +250,11 @@ class MessageModel:
             params.update,
         )
         kernels = kernels_for("belief_propagation", self.n_terms // TERMS_PER_ANNOTATION)
-        if state.edges is None:
+        if self.coin:
             evidence, moved = kernels.coin_messages(*arguments)
         else:
-            evidence, moved = kernels.matrix_messages(state.edges, *arguments)
+            edges = state.edges or find_edges(shard.indptr, shard.worker)
+            evidence, moved = kernels.matrix_messages(edges, *arguments)
         return MessageStats(sums, mass, evidence, moved)
 
     def global_step(self, stats: MessageStats, params: MessageParams) -> MessageParams:
@@ -230,13 +291,16 @@ def find_edges(indptr: Ints, worker: NDArray[np.int32]) -> Edges:
     return Edges(before[indptr].astype(np.int64), start, worker[start[:-1]])
 
 
-def check_weights(labels: CrowdLabels) -> None:
-    """Refuse weights under which a message would underflow."""
-    if labels.weight is not None and labels.weight.max(initial=0.0) > MAX_WEIGHT:
+def survey(problem: Problem) -> SurveyStats:
+    """Return sums over all labels, and refuse weights under which a message would underflow."""
+    model, shards = Survey(problem.data.n_workers), problem.cut(problem.data.n_workers)
+    found: SurveyStats = shards.map_reduce(model, "local_step", shards.begin(model), None)[1]
+    if found.n_heavy:
         raise DataError(
-            f"A weight of {labels.weight.max():.3g} is more than messages can carry, which is "
+            f"{found.n_heavy} of the weights are more than messages can carry, which is "
             f"{MAX_WEIGHT:g} per label; scale the weights down, or use dawid-skene."
         )
+    return found
 
 
 def rules_for(
@@ -251,34 +315,43 @@ def rules_for(
 # ---------------------------------------------------------------- rules centred on the posterior
 
 
-def label_weights(labels: CrowdLabels) -> NDArray[np.int64]:
+def label_weights(labels: CrowdLabels | PackedCrowd) -> NDArray[np.int64]:
     """Return the degree of each worker's factor (J,): the weighted number of labels."""
-    if labels.weight is None:
-        return labels.labels_per_worker
-    total = np.bincount(labels.worker, labels.weight, labels.n_workers)
-    return np.asarray(np.ceil(total - 1e-9), dtype=np.int64)
+    return np.asarray(np.ceil(worker_weights(labels) - 1e-9), dtype=np.int64)
 
 
-def inexact_workers(prior: WorkerPrior, labels: CrowdLabels) -> NDArray[np.intp]:
+def inexact_workers(
+    prior: WorkerPrior, degrees: NDArray[np.int64], n_classes: int
+) -> NDArray[np.intp]:
     """Return the workers with too many labels for an exact rule."""
-    distinct, index = np.unique(label_weights(labels), return_inverse=True)
-    exact = np.array([prior.exact(int(d), labels.n_classes) for d in distinct])
+    distinct, index = np.unique(degrees, return_inverse=True)
+    exact = np.array([prior.exact(int(d), n_classes) for d in distinct])
     return np.flatnonzero(~exact[index])
 
 
-def expected_counts(labels: CrowdLabels, probas: Floats, workers: NDArray[np.intp]) -> Floats:
-    """Return the expected counts (len(workers), K, K) of some workers under the beliefs."""
-    K = labels.n_classes
-    place = np.full(labels.n_workers, -1)
-    place[workers] = np.arange(len(workers))
-    mine = place[labels.worker] >= 0
-    task, label = labels.task[mine], labels.label[mine]
-    row = place[labels.worker[mine]] * K + label
-    weight = 1.0 if labels.weight is None else labels.weight[mine]
-    counts = np.empty((len(workers) * K, K))
+def expected_counts(shard: Shard, probas: Floats, place: NDArray[np.intp]) -> Floats:
+    """Return the expected counts (n·K, K) of the workers with a ``place`` (J,), by label."""
+    K = probas.shape[1]
+    mine = np.flatnonzero(place[shard.worker] >= 0)
+    task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))[mine]
+    row = place[shard.worker[mine]] * K + shard.label[mine]
+    weight = 1.0 if shard.weight is None else shard.weight[mine]
+    counts = np.empty(((int(place.max()) + 1) * K, K))
     for k in range(K):
         counts[:, k] = np.bincount(row, probas[task, k] * weight, len(counts))
-    return counts.reshape(-1, K, K).transpose(0, 2, 1)
+    return counts
+
+
+def counts_of(
+    model: MessageModel, shards: MemoryShards, done: LoopResult, workers: NDArray[np.intp]
+) -> Floats:
+    """Return the expected counts (len(workers), K, K) of some workers, true class second."""
+    place = np.full(len(done.params.nodes.rule_start), -1)
+    place[workers] = np.arange(len(workers))
+    wanted = CountParams(done.params, place)
+    found: CountStats = shards.map_reduce(model, "expect", done.states, wanted)[1]
+    K = model.n_classes
+    return found.counts.reshape(-1, K, K).transpose(0, 2, 1)
 
 
 def centred_nodes(
@@ -316,6 +389,6 @@ def log_evidence(
 ) -> tuple[Floats, MessageParams]:
     """Return each worker's log evidence (J,) at other nodes, with the messages fixed."""
     params = replace(done.params, nodes=nodes, share=np.exp(nodes.log_weight), update=False)
-    _, stats = shards.map_reduce(model, "local_step", done.states, params)
+    _, stats = shards.map_reduce(model, "sum_nodes", done.states, params)
     share, evidence = nodes.per_worker(stats.node_sums)
     return evidence, replace(params, share=share, update=True)

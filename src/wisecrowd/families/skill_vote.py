@@ -18,7 +18,7 @@ scales are chosen for each connected component of the crowd.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,11 +30,14 @@ from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.task_prior import TaskPrior, certain_classes
+from wisecrowd.engines.packed_shard import PackedCrowd
+from wisecrowd.families.moments.packed_moments import PackedPairs, PairTable
+from wisecrowd.families.moments.pair_moments import agreement_with_votes
 from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel, log_wrong
 from wisecrowd.families.sparse_posterior import (
-    PosteriorMatrix,
     accuracy_error,
+    posterior_matrix,
     share_of,
     worker_weights,
 )
@@ -91,7 +94,11 @@ class SkillVote(Aggregator):
 
     def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
-        skills = self._skills(problem, known_classes(prior, labels.n_tasks))
+        if isinstance(labels, PackedCrowd):
+            pairs: Any = PackedPairs(problem.cut(labels.n_workers), labels)
+            skills = self._skills(replace(problem, data=pairs), np.empty(0, np.int64))
+        else:
+            skills = self._skills(problem, certain_classes(prior, labels.n_tasks))
         votes = CoinVotes(problem)
         offset = np.zeros(labels.n_classes)
         if skills.offset is not None:
@@ -131,8 +138,11 @@ class CoinVotes:
     def __init__(self, problem: Problem) -> None:
         labels = problem.data
         self.total = worker_weights(labels)  # (J,) total weight of each worker's labels
-        self._labelled = float(np.count_nonzero(labels.labels_per_task))
-        self._probas = PosteriorMatrix(labels)
+        if isinstance(labels, PackedCrowd):
+            self._labelled = float(labels.pack.summary.n_labelled)
+        else:
+            self._labelled = float(np.count_nonzero(labels.labels_per_task))
+        self._probas = posterior_matrix(labels)
         self._model = OneCoinModel(
             coin=OneCoinPrior(0.0, 0.0),
             weights=self.total,
@@ -215,15 +225,6 @@ def _log_wrong(log_odds: Floats, n_classes: int) -> Floats:
 
 def _log_softmax(scores: Floats) -> Floats:
     return np.asarray(scores - np.logaddexp.reduce(scores))
-
-
-def known_classes(prior: TaskPrior, n_tasks: int) -> NDArray[np.int64]:
-    """Return the only possible class of each task, such as its gold label, and -1 elsewhere."""
-    possible = prior.rows > -np.inf
-    only = np.where(possible.sum(axis=1) == 1, possible.argmax(axis=1), -1)
-    if prior.rows.shape[1] == 1:
-        only[:] = -1  # with one class there is nothing to infer
-    return np.asarray(only[np.zeros(n_tasks, np.intp) if prior.index is None else prior.index])
 
 
 def clipped_log_odds(accuracy: Floats, total: Floats, n_classes: int) -> tuple[Floats, Floats]:
@@ -330,16 +331,11 @@ def _parts(task: Ints, worker: Ints, n_tasks: int, n_workers: int) -> tuple[Ints
     return part[:n_tasks], part[n_tasks:], int(n_parts)
 
 
-def vote_agreement(labels: CrowdLabels, gold: Ints) -> Floats:
+def vote_agreement(labels: CrowdLabels | PackedPairs, gold: Ints) -> Floats:
     """Return each worker's agreement with the plain vote, or gold, beyond chance."""
-    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
-    task, label, K = labels.task.astype(np.int64), labels.label, labels.n_classes
-    key, entry = np.unique(task * K + label, return_inverse=True)
-    votes = np.bincount(entry, weights=weight, minlength=len(key))[entry]
-    total = np.bincount(task, weights=weight, minlength=labels.n_tasks)[task]
-    share = np.divide(votes, total, out=np.full(len(task), 1 / K), where=total > 0)
-    share = np.where(gold[task] >= 0, gold[task] == label, share)
-    return sum_by(labels.worker, weight * (share - 1 / K), labels.n_workers)
+    if isinstance(labels, PackedPairs):
+        return labels.sums.agreement
+    return agreement_with_votes(labels, gold)
 
 
 def orient(skill: Floats, agreement: Floats, part: Ints, n_parts: int) -> Floats:
@@ -390,8 +386,10 @@ class Pairs:
         return part, int(n_parts)
 
 
-def pair_agreement(labels: CrowdLabels, gold: Ints) -> Pairs:
+def pair_agreement(labels: CrowdLabels | PackedPairs, gold: Ints) -> Pairs:
     """Return the agreement of all pairs of workers that share a task, as a sparse list."""
+    if isinstance(labels, PackedPairs):
+        return _both_ways(labels.sums.table, labels.n_workers + 1, labels.n_classes)
     from scipy.sparse import coo_array
 
     per_task = labels.labels_per_task.astype(np.float64)
@@ -413,6 +411,21 @@ def pair_agreement(labels: CrowdLabels, gold: Ints) -> Pairs:
     first = np.repeat(np.arange(n_workers), np.diff(common.indptr))
     apart = np.flatnonzero(first != common.indices)
     n = common.data[apart]
-    chance = 1 / max(K - 1, 1)
-    agreement = (both.data[apart] - n) / n * (1 + chance) - chance
+    agreement = _beyond_chance(both.data[apart] - n, n, K)
     return Pairs(first[apart], common.indices[apart], agreement, n, n_workers)
+
+
+def _both_ways(table: PairTable, n_workers: int, n_classes: int) -> Pairs:
+    """Return the pairs of a table, each both ways."""
+    low, high = table.key // n_workers, table.key % n_workers
+    first, second = np.concatenate([low, high]), np.concatenate([high, low])
+    order = np.lexsort((second, first))
+    common, equal = np.tile(table.values.T, 2)[:, order]
+    agreement = _beyond_chance(equal, common, n_classes)
+    return Pairs(first[order], second[order].astype(np.int32), agreement, common, n_workers)
+
+
+def _beyond_chance(equal: Floats, common: Floats, n_classes: int) -> Floats:
+    """Return the share of equal labels, scaled so that chance is 0 and full agreement is 1."""
+    chance = 1 / max(n_classes - 1, 1)
+    return np.asarray(equal / common * (1 + chance) - chance)

@@ -215,12 +215,12 @@ def _best_outside(
 # ------------------------------------------------------------------------------ worker accuracy
 
 
-def worker_weights(labels: CrowdLabels | PackedCrowd) -> Floats:
-    """Return the (n_workers,) total weight of each worker's labels."""
-    if isinstance(labels, PackedCrowd):
-        return labels.worker_totals
+def worker_weights(labels: Any) -> Floats:
+    """Return the (n_workers,) total weight of each worker's labels, in memory or of a pack."""
+    if hasattr(labels, "worker_totals"):
+        return np.asarray(labels.worker_totals)
     if labels.weight is None:
-        return labels.labels_per_worker.astype(np.float64)
+        return np.asarray(labels.labels_per_worker, dtype=np.float64)
     weights = np.bincount(labels.worker, weights=labels.weight, minlength=labels.n_workers)
     return weights.astype(np.float64, copy=False)
 

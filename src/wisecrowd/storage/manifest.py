@@ -56,6 +56,8 @@ class Manifest:
         How many threads were allowed, where the method can use several.
     hash_seed : str
         ``PYTHONHASHSEED``, or "random". Results depend on neither of the last two.
+    facts : dict
+        Further facts of the run, such as checks that were not made; older manifests have none.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class Manifest:
     platform: str = field(default_factory=lambda: f"{platform.system()} {platform.machine()}")
     threads: int | None = None
     hash_seed: str = field(default_factory=lambda: os.environ.get("PYTHONHASHSEED") or "random")
+    facts: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def describe(
@@ -89,6 +92,7 @@ class Manifest:
         inputs: Iterable[str | os.PathLike[str]] = (),
         command: Sequence[str] = (),
         threads: int | None = None,
+        facts: Mapping[str, object] | None = None,
     ) -> Manifest:
         """Make a manifest from live objects: inputs are hashed, parameters turned into JSON.
 
@@ -100,6 +104,8 @@ class Manifest:
             Any values; what JSON does not know is written as its ``repr``.
         inputs : iterable of paths
             Files to hash; leave standard input out, it is gone once it has been read.
+        facts : mapping, optional
+            Like parameters.
         """
         return cls(
             method=method,
@@ -108,6 +114,7 @@ class Manifest:
             inputs={os.fspath(path): file_sha256(path) for path in inputs},
             command=list(command),
             threads=threads,
+            facts=plain(facts or {}, other=repr),
         )
 
 
@@ -152,8 +159,11 @@ def write_manifest(output: str | os.PathLike[str], manifest: Manifest) -> Path |
     path, content = manifest_path(output), written_at(output)
     if content.exists():
         manifest = replace(manifest, output_sha256=output_sha256(content))
+    values = asdict(manifest)
+    if not manifest.facts:
+        del values["facts"]
     with atomic_write(path) as file:
-        json.dump(asdict(manifest), file, indent=2, allow_nan=False)
+        json.dump(values, file, indent=2, allow_nan=False)
         file.write("\n")
     return path
 
@@ -178,7 +188,7 @@ def read_manifest(output: str | os.PathLike[str]) -> Manifest:
             f"The manifest {path} is damaged ({error}); make the output again."
         ) from error
     known = {f.name for f in fields(Manifest)}
-    if not isinstance(values, dict) or values.keys() != known:
+    if not isinstance(values, dict) or {*values, "facts"} != known:
         raise DataError(
             f"The manifest {path} does not have the fields {', '.join(sorted(known))}; "
             f"make the output again."

@@ -60,7 +60,9 @@ def test_truths_and_statistics_by_brute_force(labels):
 
 def spread_of(labels, n_classes):
     (shard,) = cut_tasks(labels, TaskPrior(np.zeros((1, n_classes))), 1)
-    model = BWAModel(1.0, 1.0, np.ones(labels.n_workers), None, np.zeros(n_classes))
+    model = BWAModel(
+        1.0, 1.0, np.ones(labels.n_workers), None, np.zeros(n_classes), np.zeros(n_classes)
+    )
     return vote_variance(model.spread(shard, model.begin(shard), None)[1])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -16,15 +16,25 @@ from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import DENSE_LIMIT, Footprint
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import as_generator
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.registry import get_method, kebab_case
 from wisecrowd.core.result import Fit, choose_labels, confidence_of
 from wisecrowd.core.saved_attributes import Saved, SavedValue
-from wisecrowd.core.task_prior import TaskPrior
+from wisecrowd.core.task_prior import TaskPrior, as_task_prior
 from wisecrowd.core.votes import vote_table
+from wisecrowd.engines.answer_parts import AnswerParts, PartPlan
+from wisecrowd.engines.memory import MemoryEngine
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.incremental import Arrival
+from wisecrowd.families.opinion_pool import (
+    PooledModel,
+    below_plurality,
+    dependence_finding,
+    packed_result,
+    pooled_posterior,
+    reason_of,
+)
 from wisecrowd.families.updating import continued_fit
 from wisecrowd.inference.class_prior import check_fixed_class_prior, with_class_prior
 from wisecrowd.inference.held_out_choice import are_numbers, leader, score_table
@@ -36,11 +46,7 @@ from wisecrowd.inference.held_out_labels import (
 )
 from wisecrowd.inference.label_law import LabelLaw
 from wisecrowd.inference.monitor import stage
-from wisecrowd.inference.temperature_scaling import (
-    at_temperature,
-    best_temperature,
-    log_posteriors,
-)
+from wisecrowd.inference.temperature_scaling import best_temperature, log_posteriors
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
@@ -50,13 +56,11 @@ CANDIDATES = ("hierarchical-dawid-skene", "one-coin", "dawid-skene", "spammer-el
 VOTES = ("wawa", "bwa")  # pooled with the chosen method, a quarter each
 LARGE_CROWD = ("one-coin", "wawa")  # pooled where confusion matrices would not fit into memory
 MOST_CONFUSION = 50_000_000  # workers × classes²; above, the crowd is large
-VOTE_SHARE = 1e-6  # weight of the plurality in the pool, which decides between equal classes
 LEAST_TASKS = 30  # tasks with two labels; with fewer, held-out scores are noise,
 FEWEST_TASKS, MANY_LABELS = 10, 300  # unless these tasks have so many labels
 LEAST_GOLD = 30  # gold tasks from which a temperature is estimated
 COLDEST, HOTTEST = 0.25, 4.0  # limits of the temperature
-OVERRULED = 0.05  # share of plurality labels that may be changed without a finding
-DISAGREE = 0.1  # share of tasks on which members may differ without a finding
+SAMPLE = 100_000  # labels of a pack on which the choice is made, as many as in memory
 N_AFFECTED = 20  # tasks named in a finding
 
 
@@ -146,7 +150,7 @@ class Auto(Aggregator):
     }
     promises: ClassVar[Tags] = Tags(
         inductive=False, predicts=True, exact_replication=False, pooled=True, stochastic=True,
-        online=True,
+        online=True, shardable=True,
     )  # fmt: skip
     footprint = Footprint(label=40.0, task=60.0, cell=120.0, confusion=150.0)
 
@@ -169,7 +173,7 @@ class Auto(Aggregator):
         names = [kebab_case(type(member).__name__) for member in self.members_]
         if names not in ([self.chosen_, *VOTES], list(LARGE_CROWD)) or names[0] != self.chosen_:
             return f"members_ are {', '.join(names)}, which are not those of {self.chosen_}"
-        if self.reason_ != _reason(names, self.scores_, self.overruled_):
+        if self.reason_ != reason_of(names, self.scores_, self.overruled_):
             return "reason_ is not that of the choice"
         for member in self.members_:
             if not member.__sklearn_is_fitted__():
@@ -189,12 +193,54 @@ class Auto(Aggregator):
     # ------------------------------------------------------------------------------------- fit
 
     def _fit(self, problem: Problem) -> Fit:
+        if isinstance(problem.data, PackedCrowd):
+            return self._fit_by_shards(problem, problem.data)
         problem = with_class_prior(problem, self.class_prior)
         names, scores = self._choice(problem)
         parts = [_fit_member(name, problem) for name in names]
         temperature = _temperature(names, problem)
         probas = _pool([result.probas for _, result in parts], problem, temperature)
         return _result(problem.data, probas, parts, names, score_table(scores), temperature)
+
+    def _fit_by_shards(self, problem: Problem, crowd: PackedCrowd) -> Fit:
+        """Choose on a sample of a pack, fit the members by shards, and pool their posteriors."""
+        sample, gold = crowd.sample_with_gold(SAMPLE)
+        small = replace(problem, data=sample, prior=as_task_prior(None, gold, sample))
+        small = replace(small, engine=MemoryEngine())
+        names, scores = list(LARGE_CROWD), dict[str, HeldOutScore]()
+        if not is_large_crowd(crowd):
+            names, scores = self._for_packs(crowd)._choice(small)
+        temperature = _temperature(names, small)
+        fits, jobs = [], []
+        for name in names:
+            parts = AnswerParts(PartPlan(), crowd.parts.by_frequency)
+            own: Any = PackedCrowd(crowd.pack, parts)
+            fits.append(_fit_member(name, replace(problem, data=own), publish=False)[1])
+            jobs.append(parts.job)
+        model = PooledModel(tuple(jobs), temperature, crowd.class_totals)
+        shards = problem.cut(0)
+        sums = shards.collect(model, "answer", shards.begin(model), None, crowd.parts)
+        return packed_result(crowd, sums, fits, names, score_table(scores), temperature, sample)
+
+    def _for_packs(self, crowd: PackedCrowd) -> Self:
+        """Return the method with those candidates that fit a pack by shards."""
+        if not isinstance(self.class_prior, str) or self.class_prior != "auto":
+            raise ParameterError(
+                "class_prior of auto needs all labels in memory; leave it out, or name the method "
+                "to fit."
+            )
+        tags = {name: get_method(name).promises for name in self.candidates}
+        able = [
+            name
+            for name, tag in tags.items()
+            if tag.shardable and (tag.repeatable or not crowd.pack.summary.patterns)
+        ]
+        if not able:
+            raise ParameterError(
+                f"candidates are {', '.join(self.candidates)}, which need all labels in memory; "
+                f"give {', '.join(CANDIDATES)}."
+            )
+        return type(self)(candidates=able)
 
     def _continued(self, problem: Problem, arrival: Arrival, passes: int) -> Fit:
         """Return the pool of the same members after some passes from their previous posteriors."""
@@ -229,12 +275,13 @@ class Auto(Aggregator):
         return _pool(parts, problem, self.temperature_)
 
 
-def is_large_crowd(labels: CrowdLabels) -> bool:
+def is_large_crowd(labels: CrowdLabels | PackedCrowd) -> bool:
     """Return whether posteriors or confusion matrices are too large to be kept for each member."""
-    return (
-        labels.n_tasks * labels.n_classes > DENSE_LIMIT
-        or labels.n_workers * labels.n_classes**2 > MOST_CONFUSION
-    )
+    if isinstance(labels, PackedCrowd):
+        many_tasks = labels.parts.by_frequency is not None
+    else:
+        many_tasks = labels.n_tasks * labels.n_classes > DENSE_LIMIT
+    return many_tasks or labels.n_workers * labels.n_classes**2 > MOST_CONFUSION
 
 
 # -------------------------------------------------------------------------------------- choice
@@ -284,20 +331,10 @@ def _fit_member(name: str, problem: Problem, publish: bool = True) -> tuple[Aggr
 
 def _pool(parts: Sequence[Any], problem: Problem, temperature: float) -> Any:
     """Return half of the chosen posterior and half of the votes; gold stays certain."""
-    chosen, votes = parts[0], parts[1:]
-    pooled = 0.5 * chosen
-    for vote in votes:
-        pooled = pooled + vote * (0.5 / len(votes))
-    if hasattr(pooled, "tocsr"):
-        return pooled.tocsr()
-    if problem.data.n_annotations:
-        shares = vote_table(problem.data, weighted=True)
-        total = shares.sum(axis=1, keepdims=True)
-        shares = np.where(total > 0, shares / np.where(total > 0, total, 1), pooled)
-        possible = np.isfinite(problem.prior.dense(len(pooled)))
-        pooled = pooled + VOTE_SHARE * np.where(possible, shares, 0.0)
-    pooled = pooled / pooled.sum(axis=1, keepdims=True)
-    return pooled if temperature == 1.0 else at_temperature(pooled, temperature)
+    sparse, labels = hasattr(parts[0], "tocsr"), problem.data
+    votes = None if sparse or not labels.n_annotations else vote_table(labels, weighted=True)
+    log_prior = problem.prior.rows[:1] if sparse else problem.prior.dense(labels.n_tasks)
+    return pooled_posterior(parts, votes, log_prior, temperature)
 
 
 def _temperature(names: Sequence[str], problem: Problem) -> float:
@@ -359,7 +396,7 @@ def _result(
         "agreement": agreement,
         "overruled": share,
         "temperature": temperature,
-        "reason": _reason(names, table, share),
+        "reason": reason_of(names, table, share),
     }
     return Fit(
         probas,
@@ -378,8 +415,7 @@ def _result(
 def _not_plurality(labels: CrowdLabels, codes: Codes) -> Mask:
     """Return whether the chosen class (n_tasks,) has fewer votes than another."""
     if labels.n_tasks * labels.n_classes <= DENSE_LIMIT:
-        table = vote_table(labels, weighted=True)
-        return np.asarray(table[np.arange(len(table)), codes] < table.max(axis=1) - 1e-9)
+        return below_plurality(vote_table(labels, weighted=True), codes)
     weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
     cell = labels.task.astype(np.int64) * labels.n_classes + labels.label
     cells, place = np.unique(cell, return_inverse=True)
@@ -399,39 +435,10 @@ def _findings_of(
     labelled = labels.labels_per_task > 0
     confidence = confidence_of(probas, codes)
     differ = labelled & np.any([own != by_member[0] for own in by_member[1:]], axis=0)
-    for name, tasks, most, what in (
-        ("overruled-majority", overruled, OVERRULED, "is not a label of the majority"),
-        ("members-disagree", differ, DISAGREE, "depends on the method"),
-    ):
-        share = float(tasks.sum() / labelled.sum())
-        if share <= most:
-            continue
+    for name, tasks in (("overruled-majority", overruled), ("members-disagree", differ)):
         rows = np.flatnonzero(tasks)
         ids = labels.tasks[rows[np.argsort(confidence[rows], kind="stable")[:N_AFFECTED]]]
-        yield Finding(
-            name, "low", share, tuple(ids.tolist()),
-            f"The label of {share:.0%} of the tasks {what}, at a mean confidence of "
-            f"{confidence[rows].mean():.2f}.",
-            f"Gold labels of {len(ids)} such tasks would show which is right: {describe_ids(ids)}.",
-        )  # fmt: skip
-
-
-def _reason(
-    names: Sequence[str], table: Mapping[str, Mapping[str, float]], overruled: float
-) -> str:
-    """Return the sentence that explains the choice."""
-    chosen, changed = names[0], f"{overruled:.0%} of majority labels were changed"
-    if len(names) == len(LARGE_CROWD):
-        return f"{chosen} and wawa are pooled, because the crowd is too large for more; {changed}"
-    if not table:
-        return f"{chosen} is used, because there is too little to choose by; {changed}"
-    own = table[chosen]
-    stated = f"{own['score']:.3f} ± {own['standard_error']:.3f}"
-    others = sorted(((-row["score"], name) for name, row in table.items() if name != chosen))
-    rival = f"{others[0][1]} {-others[0][0]:.3f}"
-    if -others[0][0] <= own["score"]:
-        return f"{chosen} predicts held-out labels best ({stated}; {rival}); {changed}"
-    return (
-        f"{chosen} predicts held-out labels as well as the best within a standard error "
-        f"({stated}; {rival}); {changed}"
-    )
+        share = float(tasks.sum() / labelled.sum())
+        yield from dependence_finding(
+            name, share, float(confidence[rows].sum()) / max(len(rows), 1), ids
+        )

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Aggregator, Tags
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.footprint import Footprint
-from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import require_memory
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import (
     check_choice,
     check_flag,
@@ -23,7 +24,8 @@ from wisecrowd.core.parameter_checks import (
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray, SavedValue
-from wisecrowd.engines.memory import MemoryShards, rows_into
+from wisecrowd.engines.memory import MemoryShards, posterior_of
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.confusion import naive_bayes
 from wisecrowd.families.message_passing import (
     MessageModel,
@@ -31,13 +33,12 @@ from wisecrowd.families.message_passing import (
     MessageState,
     Nodes,
     centred_nodes,
-    check_weights,
-    expected_counts,
+    counts_of,
     inexact_workers,
     label_weights,
     log_evidence,
     rules_for,
-    starts_edge,
+    survey,
 )
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.empirical_bayes import fittable, maximise_evidence
@@ -129,7 +130,9 @@ class BeliefPropagation(Aggregator):
         "log_evidence_": NUMBER,
         "prior_": SavedValue(lambda value: isinstance(value, WorkerPrior), "a prior"),
     }
-    promises: ClassVar[Tags] = Tags(inductive=False, predicts=True, confusion=True)
+    promises: ClassVar[Tags] = Tags(
+        inductive=False, predicts=True, confusion=True, shardable=True, repeatable=False
+    )
     footprint = Footprint(label=50.3, cell=7.59, confusion=16.3)
 
     def _validate_parameters(self) -> None:
@@ -146,12 +149,18 @@ class BeliefPropagation(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         K = labels.n_classes
-        size = 16 * K * (labels.n_tasks + labels.n_workers * K)  # results and work area
+        packed = isinstance(labels, PackedCrowd)
+        n_tasks = 0 if packed else labels.n_tasks
+        size = 16 * K * (n_tasks + labels.n_workers * K)  # results and work area
         instead = "use one-coin or majority-vote, which need a few bytes per annotation"
         require_memory(size, f"BeliefPropagation with {K} classes would", instead)
         workers = as_worker_prior(self.prior)
         if not self.fit_prior:
             return self._propagate(workers, problem)
+        if packed:
+            raise ParameterError(
+                f"{parameter('fit_prior', True)} needs all labels in memory; fit packs without it."
+            )
 
         def evidence(candidate: WorkerPrior) -> float:
             return float(self._propagate(candidate, problem).history[-1])
@@ -162,31 +171,30 @@ class BeliefPropagation(Aggregator):
     def _propagate(self, workers: WorkerPrior, problem: Problem) -> Fit:
         """Run messages to their fixed point under one prior."""
         labels, K = problem.data, problem.data.n_classes
-        check_weights(labels)
-        single = bool(starts_edge(labels.indptr, labels.worker).all())
-        coin = workers.coin and single and self.rule == "best"
+        looked = survey(problem)
+        coin = workers.coin and not looked.n_repeated and self.rule == "best"
         fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         degrees = label_weights(labels)
         rules, rule_of = self._rules(workers, degrees, K, coin, problem.rng)
         nodes = Nodes.build(rules, rule_of)
+        shards = problem.cut(len(nodes.log_weight))
         model = MessageModel(
             n_classes=K,
             coin=coin,
             damping=0.0,
             tol=self.tol,
             estimate_class=fixed is None,
-            n_terms=int(np.diff(nodes.node_start) @ labels.labels_per_worker) * (1 if coin else K),
+            n_terms=int(np.diff(nodes.node_start) @ looked.labels) * (1 if coin else K),
+            keeps_edges=shards.keeps_states,
         )
-        shards = problem.cut(len(nodes.log_weight))
         log_class = np.full(K, -np.log(K)) if fixed is None else fixed
         params = MessageParams(nodes, np.exp(nodes.log_weight), log_class, update=False)
         done = self._converge(model, shards, params, shards.begin(model))
-        probas, rule_error = np.empty((labels.n_tasks, K)), 0.0
-        inexact = inexact_workers(workers, labels) if self.rule == "best" else np.empty(0, np.intp)
+        rule_error, inexact = 0.0, np.empty(0, np.intp)
+        if self.rule == "best":
+            inexact = inexact_workers(workers, degrees, K)
         if len(inexact):
-            done, rule_error = self._refine(
-                workers, labels, model, shards, done, rules, rule_of, inexact
-            )
+            done, rule_error = self._refine(workers, model, shards, done, rules, rule_of, inexact)
         if len(inexact) or self.rule == "monte-carlo":
             share, _ = done.params.nodes.per_worker(done.stats.node_sums)
             params = replace(done.params, share=share)
@@ -194,7 +202,8 @@ class BeliefPropagation(Aggregator):
             # The moments of a worker are polynomials of two degrees more than its messages.
             nodes = Nodes.build(*self._rules(workers, degrees + 2, K, coin, problem.rng))
             _, params = log_evidence(model, shards, done, nodes)
-        shards.collect(model, "answer", done.states, done.params, rows_into(probas))
+        probas, sink = posterior_of(labels)
+        shards.collect(model, "answer", done.states, done.params, sink)
         return self._result(workers, done, params, probas, rule_error)
 
     def _rules(
@@ -245,7 +254,6 @@ class BeliefPropagation(Aggregator):
     def _refine(
         self,
         workers: WorkerPrior,
-        labels: CrowdLabels,
         model: MessageModel,
         shards: MemoryShards,
         done: LoopResult,
@@ -259,10 +267,8 @@ class BeliefPropagation(Aggregator):
         consistent. Returns the last run and the largest change of a worker's log evidence, in nats.
         """
         size, error = self.n_nodes, np.inf
-        probas = np.empty((labels.n_tasks, labels.n_classes))
         for _ in range(MOST_REFINEMENTS):
-            shards.collect(model, "answer", done.states, done.params, rows_into(probas))
-            counts = expected_counts(labels, probas, inexact)
+            counts = counts_of(model, shards, done, inexact)
             coarse, fine = (
                 centred_nodes(workers, rules, rule_of, inexact, counts, points, model.coin)
                 for points in (size, 2 * size)
@@ -282,7 +288,7 @@ class BeliefPropagation(Aggregator):
         workers: WorkerPrior,
         done: LoopResult,
         params: MessageParams,
-        probas: Floats,
+        probas: Any,
         rule_error: float,
     ) -> Fit:
         inexact = Finding(
@@ -291,7 +297,7 @@ class BeliefPropagation(Aggregator):
             "log evidence only.",
             f"Raise n_nodes above {self.n_nodes} or choose a simpler prior.",
         )  # fmt: skip
-        confusion, variance = params.nodes.mean(params.share, probas.shape[1])
+        confusion, variance = params.nodes.mean(params.share, len(params.log_class))
         class_prior = np.exp(params.log_class - params.log_class.max())
         class_prior = class_prior / class_prior.sum()
         accuracy = np.diagonal(confusion, axis1=1, axis2=2) @ class_prior

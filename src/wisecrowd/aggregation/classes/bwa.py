@@ -21,7 +21,8 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit, choose_labels
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.engines.memory import MemoryShards, Shard, rows_into
+from wisecrowd.engines.memory import MemoryShards, Shard, posterior_of, rows_into
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.sparse_posterior import accuracy_error, share_of, worker_weights
 from wisecrowd.inference.class_prior import fixed_class_prior
 from wisecrowd.inference.loop import LoopResult, best_of, first_params, iterate
@@ -76,6 +77,7 @@ class Truths:
         columns = (self.weight, self.worker, shard.indptr)
         self.votes = csr_array(columns, shape=(shard.n_tasks, n_workers))
         self.labelled = shard.labelled
+        self.times = np.ones(shard.n_tasks) if shard.repeat is None else shard.repeat
         self.mean = np.broadcast_to(
             means[0] if shard.prior_index is None else means[shard.prior_index],
             (shard.n_tasks, means.shape[1]),
@@ -96,14 +98,21 @@ class Truths:
     def stats(self, shift: Floats) -> BWAStats:
         """Return the additive statistics of the truths."""
         n_workers, K = self.votes.shape[1], self.x.shape[1]
-        own = self.weight * (1 - 2 * self.x[self.task, self.label])
+        times = self.times[:, None]
+        own = self.weight * self.times[self.task] * (1 - 2 * self.x[self.task, self.label])
         errors = np.bincount(self.cell, weights=own, minlength=n_workers * K)
-        errors = self.votes.T @ self.x**2 + errors.reshape(n_workers, K)
-        counted = self.free & self.labelled[:, None]
-        excess = np.where(counted, self.x - self.mean, 0.0)
-        distance = (np.where(counted, excess - shift, 0.0) ** 2).sum()
+        errors = self.votes.T @ (times * self.x**2) + errors.reshape(n_workers, K)
+        counted = times * (self.free & self.labelled[:, None])
+        excess = self.x - self.mean
+        distance = float((counted * (excess - shift) ** 2).sum())
         # Rounding may make the sum of squares negative.
-        return BWAStats(np.maximum(errors, 0), excess.sum(0), counted.sum(0) * 1.0, float(distance))
+        return BWAStats(np.maximum(errors, 0), (counted * excess).sum(0), counted.sum(0), distance)
+
+
+class Agreement(NamedTuple):
+    """Additive: weight of each worker's labels that are the final ones, (J,)."""
+
+    right: Floats
 
 
 class VoteSpread(NamedTuple):
@@ -125,6 +134,8 @@ class BWAModel:
     fixed_class : (n_classes,) log class prior, or None where it is estimated
     rate : (n_classes,)
         Prior sum of squared errors of a worker; zeros until it is estimated.
+    class_totals : (n_classes,)
+        Total weight of the labels of each class, which decides between equal classes.
     """
 
     strength: float
@@ -132,6 +143,7 @@ class BWAModel:
     total: Floats
     fixed_class: Floats | None
     rate: Floats
+    class_totals: Floats
 
     def begin(self, shard: Shard) -> Truths:
         """Return truths at their prior means."""
@@ -143,6 +155,7 @@ class BWAModel:
         weight = np.diff(shard.indptr).astype(np.float64)
         if shard.weight is not None:
             weight = sum_by(state.task, shard.weight, shard.n_tasks)
+        weight = weight * state.times
         return state, VoteSpread(weight @ (votes * (1 - votes)), float(weight.sum()))
 
     def first(self, shard: Shard, state: Truths, start: Start) -> tuple[Truths, BWAStats]:
@@ -174,13 +187,15 @@ class BWAModel:
         """Return None: there is no acceleration."""
         return None
 
-    def answer(self, shard: Shard, state: Truths, params: BWAParams) -> tuple[Floats, VoteSpread]:
+    def answer(self, shard: Shard, state: Truths, params: BWAParams) -> tuple[Floats, Agreement]:
         """Return the truths (n, K), normalised; the prior means where all are zero."""
         state.update(params, self.task_strength)
         x = np.maximum(state.x, 0)
         total = x.sum(axis=1, keepdims=True)
         rows = np.where(total > 0, x / np.where(total > 0, total, 1.0), state.mean)
-        return rows, VoteSpread(np.zeros(0), 0.0)
+        chosen, _ = choose_labels(rows, self.class_totals)
+        right = state.weight * state.times[state.task] * (chosen[state.task] == state.label)
+        return rows, Agreement(sum_by(state.worker, right, len(self.total)))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -261,7 +276,7 @@ class BWA(Aggregator):
         "class_mean_": SavedArray("K"),
         "class_prior_": SavedArray("K", "distribution"),
     }
-    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, online=True)
+    promises: ClassVar[Tags] = Tags(monotone=True, inductive=True, online=True, shardable=True)
     footprint = Footprint(label=59.8, cell=46.9)
 
     def _validate_parameters(self) -> None:
@@ -285,14 +300,9 @@ class BWA(Aggregator):
             return iterate(model, shards, params, states, max_iter=self.max_iter, tol=self.tol)
 
         best = best_of(attempt, self.n_init)
-        probas = np.empty((labels.n_tasks, K))
-        shards.collect(model, "answer", best.states, best.params, rows_into(probas))
-        chosen, _ = choose_labels(probas, labels.class_totals)
-        weight = 1.0 if labels.weight is None else labels.weight
-        right = sum_by(
-            labels.worker, weight * (chosen[labels.task] == labels.label), labels.n_workers
-        )
-        accuracy = share_of(right, model.total, 1 / K)
+        probas, sink = posterior_of(labels)
+        found: Agreement = shards.collect(model, "answer", best.states, best.params, sink)
+        accuracy = share_of(found.right, model.total, 1 / K)
         known = np.full(K, 1 / K) if model.fixed_class is None else np.exp(model.fixed_class)
         mean = known / known.sum() + best.params.shift
         return Fit(
@@ -313,14 +323,17 @@ class BWA(Aggregator):
     def _model(self, problem: Problem) -> tuple[BWAModel, MemoryShards]:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
+        n_tasks = 0 if isinstance(labels, PackedCrowd) else labels.n_tasks
         require_memory(
-            8 * K * (6 * labels.n_tasks + 6 * J),
+            8 * K * (6 * n_tasks + 6 * J),
             f"BWA with {labels.n_tasks} tasks and {K} classes would",
             "use majority-vote or wawa, which need a few bytes per annotation",
         )
         fixed = fixed_class_prior(self.class_prior, problem.prior, K, labels)
         strengths = float(self.strength), float(self.task_strength)
-        model = BWAModel(*strengths, worker_weights(labels), fixed, np.zeros(K))
+        model = BWAModel(
+            *strengths, worker_weights(labels), fixed, np.zeros(K), labels.class_totals
+        )
         return model, problem.cut(J * K)
 
     def _predict(self, problem: Problem) -> Floats:

@@ -181,7 +181,7 @@ class CoupledNMF(PairMethod):
     random_state: Any = 0
 
     promises: ClassVar[Tags] = Tags(
-        monotone=True, inductive=True, confusion=True, likelihood=True, pooled=True
+        monotone=True, inductive=True, confusion=True, likelihood=True, pooled=True, shardable=True
     )
     footprint = Footprint(label=42.6, cell=34.0, confusion=100.0, pair_table=34.8)
 

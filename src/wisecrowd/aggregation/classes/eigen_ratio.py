@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.aggregator import Tags
+from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.footprint import Footprint
+from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.families.moments.packed_moments import PackedPairs
 from wisecrowd.families.skill_vote import (
     Ints,
     Pairs,
@@ -112,7 +115,7 @@ class EigenRatio(SkillVote):
         "skill_": SavedArray("J"),
         "identified_": SavedArray("J", "flag"),
     }
-    promises: ClassVar[Tags] = Tags(binary=True, inductive=True)
+    promises: ClassVar[Tags] = Tags(binary=True, inductive=True, shardable=True)
     footprint = Footprint(label=115.0, pair=69.9)
 
     def _validate_parameters(self) -> None:
@@ -123,6 +126,11 @@ class EigenRatio(SkillVote):
         labels = problem.data
         agreement = vote_agreement(labels, gold)
         if self.variant == "ghosh-svd":
+            if isinstance(labels, PackedPairs):
+                raise ParameterError(
+                    f"{parameter('variant', 'ghosh-svd')} needs all labels in memory; fit packs "
+                    f"with {parameter('variant', 'eigen-ratio')}."
+                )
             return self._singular_vector(problem, gold, agreement)
         pairs = pair_agreement(labels, gold)
         skill, history, converged = eigen_ratio(

@@ -24,7 +24,7 @@ from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import NUMBER, Saved, SavedArray
-from wisecrowd.engines.memory import Shard, rows_into
+from wisecrowd.engines.memory import Shard, posterior_and_more, rows_into
 from wisecrowd.families.confusion import (
     ConfusionParams,
     Evidence,
@@ -117,6 +117,7 @@ class HierarchicalModel:
     total: float
     tol: float
     strengths: tuple[float, ...] = STRENGTHS
+    stateful: ClassVar[bool] = True  # a pass takes out what the one before it added
 
     def begin(self, shard: Shard) -> TaskBlock:
         """Return empty arrays."""
@@ -133,13 +134,14 @@ class HierarchicalModel:
         q = smoothed_vote(shard, self.n_classes)
         q = start.posterior(shard, self.n_classes) if not start.is_vote else q
         task = np.repeat(np.arange(shard.n_tasks), np.diff(shard.indptr))
+        times = shard.labelled * (1.0 if shard.repeat is None else shard.repeat)
         cells = np.empty((self.n_workers * self.n_classes, self.n_classes))
         for k in range(self.n_classes):
             own = q[task, k] if shard.weight is None else shard.weight * q[task, k]
             state.own[:, k] = own
-            cells[:, k] = sum_by(shard.cell, state.own[:, k].astype(np.float64), len(cells))
+            cells[:, k] = sum_by(shard.cell, state.own[:, k] * times[task], len(cells))
         state.probas[:] = q
-        mass = q[shard.labelled].sum(axis=0)
+        mass = (q * times[:, None]).sum(axis=0)
         return state, HierarchicalStats(cells, mass, np.zeros(len(self.levels)), 0.0, 0)
 
     def local_step(
@@ -155,7 +157,7 @@ class HierarchicalModel:
         kernels = kernels_for("hierarchical", COMPILE_EARLIER * shard.work)
         score, moving = kernels.hierarchical_step(
             shard.task_labels, priors, params.counts, params.population, params.levels, state,
-            sums, self.tol,
+            sums, self.tol, shard.repeat,
         )  # fmt: skip
         return state, HierarchicalStats(*sums, score, moving)
 
@@ -221,8 +223,8 @@ class HierarchicalModel:
     def answer(
         self, shard: Shard, state: TaskBlock, params: HierarchicalParams
     ) -> tuple[tuple[Floats, Floats], Evidence]:
-        """Return the posteriors (n, K) and expected difficulties (n,) of the last pass."""
-        return (state.probas, state.difficulty), Evidence(0.0)
+        """Return the expected difficulties (n,) and the posteriors (n, K) of the last pass."""
+        return (state.difficulty, state.probas), Evidence(0.0)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -308,7 +310,7 @@ class HierarchicalDawidSkene(Aggregator):
     }
     promises: ClassVar[Tags] = Tags(
         inductive=False, predicts=True, likelihood=True, confusion=True, exact_replication=False,
-        pooled=True, online=True,
+        pooled=True, online=True, shardable=True,
     )  # fmt: skip
 
     def _validate_parameters(self) -> None:
@@ -338,22 +340,23 @@ class HierarchicalDawidSkene(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels = problem.data
         J, K = labels.n_workers, labels.n_classes
+        probas, sink, difficulty = posterior_and_more(labels)
+        of_tasks = 0 if difficulty is None else 32 * K * labels.n_tasks
+        of_labels = 0 if difficulty is None else (4 * K + 42) * labels.n_annotations
         require_memory(
-            8 * (8 * J * K * K + 4 * labels.n_tasks * K) + (4 * K + 42) * labels.n_annotations,
+            64 * J * K * K + of_tasks + of_labels,
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
         model = self._model(problem)
         shards = problem.cut(J * K * K)
         params, states = first_params(model, shards, Start(problem.start))
-        still = int(np.count_nonzero(labels.labels_per_task)) // FEW_MOVE
         run = iterate(
             model, shards, params, states,
             max_iter=self.max_iter, tol=self.tol,
-            settled=lambda stats, _: bool(stats.moving <= still),
+            settled=lambda stats, _: stats.moving <= round(stats.mass.sum()) // FEW_MOVE,
         )  # fmt: skip
-        probas, difficulty = np.empty((labels.n_tasks, K)), np.empty(labels.n_tasks)
-        shards.collect(model, "answer", run.states, run.params, rows_into(probas, difficulty))
+        shards.collect(model, "answer", run.states, run.params, sink)
         final = model.global_step(run.stats, run.params)
         rates = model.rates_of(final.counts, final.population)
         class_prior = np.exp(final.log_class - np.logaddexp.reduce(final.log_class))
@@ -372,8 +375,8 @@ class HierarchicalDawidSkene(Aggregator):
             n_iter=run.n_iter,
             converged=run.converged,
             history=run.history,
-            extra={
-                "difficulty": difficulty,
+            extra=({} if difficulty is None else {"difficulty": difficulty})
+            | {
                 "difficulty_prior": level_prior,
                 "label_shares": model.shares,
                 "unknown_worker": with_chance(nobody, chance, model.shares),

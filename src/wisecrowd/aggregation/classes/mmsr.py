@@ -110,7 +110,7 @@ class MMSR(SkillVote):
         "skill_": SavedArray("J"),
         "identified_": SavedArray("J", "flag"),
     }
-    promises: ClassVar[Tags] = Tags(inductive=True)
+    promises: ClassVar[Tags] = Tags(inductive=True, shardable=True)
     footprint = Footprint(label=106.0, cell=12.3, pair=111.0)
 
     def _validate_parameters(self) -> None:

@@ -71,7 +71,9 @@ class MultiSPA(PairMethod):
     max_pairs: int = 200_000
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
+    promises: ClassVar[Tags] = Tags(
+        inductive=True, confusion=True, likelihood=True, pooled=True, shardable=True
+    )
     footprint = Footprint(label=43.2, cell=30.7, confusion=100.0, pair_table=35.1)
 
     def _validate_parameters(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,38 @@ from wisecrowd.core.footprint import Footprint
 from wisecrowd.core.parameter_checks import check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.votes import labelled_twice
+from wisecrowd.engines.memory import Shard
 from wisecrowd.families.confusion import ConfusionEM, WorkerConfusionModel, dirichlet_update
-from wisecrowd.inference.class_prior import tasks_that_tell
 from wisecrowd.inference.priors import pseudo_counts
 
 Floats = NDArray[np.float64]
+
+
+class ComparableLabels(NamedTuple):
+    """Additive: labels (J,) of each worker on tasks that others labelled too, or with gold."""
+
+    counts: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Counts labels that can be compared: all of them if there is a task ``prior``."""
+
+    n_workers: int
+    prior: bool
+
+    def begin(self, shard: Shard) -> None:
+        """Return nothing: there is no state."""
+
+    def local_step(self, shard: Shard, state: None, params: None) -> tuple[None, ComparableLabels]:
+        """Return the comparable labels of each worker in one shard."""
+        telling = labelled_twice(shard.indptr, shard.worker, shard.weight)
+        known = np.isfinite(shard.prior_rows).sum(axis=1) == 1  # gold
+        telling |= self.prior | known[0 if shard.prior_index is None else shard.prior_index]
+        counted = np.repeat(telling, np.diff(shard.indptr))
+        counts = np.bincount(shard.worker[counted], minlength=self.n_workers)
+        return None, ComparableLabels(counts.astype(np.float64))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -116,7 +143,9 @@ class SpammerElimination(ConfusionEM):
         "spammer_": SavedArray("J", "flag"),
         "spammer_evidence_": SavedArray("J"),
     }
-    promises: ClassVar[Tags] = Tags(inductive=True, likelihood=True, confusion=True, online=True)
+    promises: ClassVar[Tags] = Tags(
+        inductive=True, likelihood=True, confusion=True, online=True, shardable=True
+    )
     footprint = Footprint(label=14.0, task=15.7, cell=10.4, confusion=64.1)
 
     def _validate_parameters(self) -> None:
@@ -125,15 +154,14 @@ class SpammerElimination(ConfusionEM):
 
     def _model(self, problem: Problem) -> SpammerEliminationModel:
         alpha = pseudo_counts(self.prior, problem.data)
-        labels = problem.data
-        telling = tasks_that_tell(labels, problem.prior)[labels.task]
-        comparable = np.zeros(labels.n_workers, dtype=bool)
-        comparable[labels.worker[telling]] = True
+        comparison = Comparison(problem.data.n_workers, problem.prior.given)
+        shards = problem.cut(problem.data.n_workers)
+        _, found = shards.map_reduce(comparison, "local_step", shards.begin(comparison), None)
         return SpammerEliminationModel(
             **self._shape(problem),
             alpha=alpha,
             evidence=float(self.evidence),
-            comparable=comparable,
+            comparable=found.counts > 0,
         )
 
 

@@ -317,7 +317,9 @@ class SymmetricNMF(PairMethod):
     max_pairs: int = 200_000
     random_state: Any = 0
 
-    promises: ClassVar[Tags] = Tags(inductive=True, confusion=True, likelihood=True, pooled=True)
+    promises: ClassVar[Tags] = Tags(
+        inductive=True, confusion=True, likelihood=True, pooled=True, shardable=True
+    )
     footprint = Footprint(label=25.0, cell=38.9, confusion=100.0, pair_table=32.8)
 
     def _validate_parameters(self) -> None:

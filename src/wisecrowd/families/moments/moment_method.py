@@ -33,9 +33,16 @@ from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
+from wisecrowd.core.task_prior import certain_classes
+from wisecrowd.engines.packed_shard import PackedCrowd
 from wisecrowd.families.confusion import known_mixture, naive_bayes
-from wisecrowd.families.moments.pair_moments import PairMoments, agreed_classes, pair_moments
-from wisecrowd.families.skill_vote import known_classes
+from wisecrowd.families.moments.packed_moments import PackedMoments
+from wisecrowd.families.moments.pair_moments import (
+    PairMoments,
+    agreed_classes,
+    pair_moments,
+    with_gold_worker,
+)
 from wisecrowd.families.sparse_posterior import worker_weights
 from wisecrowd.families.worker_accuracy import accuracy_of
 from wisecrowd.inference.class_prior import fixed_class_prior
@@ -113,12 +120,17 @@ class MomentMethod(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
         J, K = labels.n_workers, labels.n_classes
+        packed = isinstance(labels, PackedCrowd)
         require_memory(
-            8 * (6 * J * K * K + 2 * labels.n_tasks * K),
+            8 * (6 * J * K * K + (0 if packed else 2 * labels.n_tasks * K)),
             f"{type(self).__name__} with {J} workers and {K} classes would",
             "use one-coin or majority-vote, which need a few bytes per annotation",
         )
-        crowd = with_gold_worker(labels, known_classes(prior, labels.n_tasks))
+        crowd: Any
+        if isinstance(labels, PackedCrowd):
+            crowd = PackedMoments.of(problem, labels)
+        else:
+            crowd = with_gold_worker(labels, certain_classes(prior, labels.n_tasks))
         estimate = self._used_classes(replace(problem, data=crowd))
         total = worker_weights(crowd)
         confusion = cautious(estimate.confusion, estimate.class_prior, total)[:J]
@@ -160,13 +172,14 @@ class MomentMethod(Aggregator):
 
     def _agreed_classes(self, problem: Problem) -> MomentEstimate:
         """Return the completed estimate, with the soft vote where moments do not suffice."""
-        crowd = problem.data
-        agreed = agreed_classes(crowd)
+        crowd: Any = problem.data
+        packed = isinstance(crowd, PackedMoments)
+        agreed = crowd.sums.agreed > 0 if packed else agreed_classes(crowd)
         if not self.tells_classes_apart or agreed.all() or agreed.sum() < 2:
             return self._completed(problem)
         confusion, class_prior = start_from(crowd, problem.start, None)
         kept = np.flatnonzero(agreed)
-        agreeing = crowd.select_annotations(agreed[crowd.label])
+        agreeing = crowd if packed else crowd.select_annotations(agreed[crowd.label])
         estimate = self._completed(_narrowed(replace(problem, data=agreeing), kept))
         block = np.ix_(np.arange(crowd.n_workers), kept, kept)
         confusion[block] = estimate.confusion * confusion[block].sum(axis=2, keepdims=True)
@@ -195,6 +208,8 @@ def _narrowed(problem: Problem, kept: Ints) -> Problem:
     crowd, start = problem.data, problem.start
     if len(kept) == crowd.n_classes:
         return problem
+    if hasattr(crowd, "narrowed"):  # that of a pack
+        return replace(problem, data=crowd.narrowed(kept))
     if start is not None:
         start = start[:, kept] + 1e-300
         start = start / start.sum(axis=1, keepdims=True)
@@ -241,44 +256,26 @@ def check_budget(min_shared: Any, max_pairs: Any) -> None:
 
 
 def tables_for(
-    labels: CrowdLabels, min_shared: Any, max_pairs: int, rng: np.random.Generator
+    labels: CrowdLabels | PackedMoments, min_shared: Any, max_pairs: int, rng: np.random.Generator
 ) -> PairMoments:
     """Return the pair tables that count, by the rule of :class:`PairMethod`."""
     if isinstance(min_shared, str):
         enough = ENOUGH * labels.n_classes
-        pairs = pair_moments(labels, min_shared=enough, max_pairs=max_pairs, rng=rng)
+        pairs = tables_for(labels, enough, max_pairs, rng)
         if pairs.n_pairs:
             return pairs
         min_shared = labels.n_classes
+    if isinstance(labels, PackedMoments):
+        return labels.pair_moments(min_shared=min_shared, max_pairs=max_pairs, rng=rng)
     return pair_moments(labels, min_shared=min_shared, max_pairs=max_pairs, rng=rng)
 
 
-def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
-    """Return the labels with one more worker at the end, who gave the gold labels (-1: none)."""
-    known = np.flatnonzero(gold >= 0)
-    if not len(known):
-        return labels
-    task = np.concatenate([labels.task, known])
-    order = np.argsort(task, kind="stable")
-    weight = None
-    if labels.weight is not None:
-        weight = np.concatenate([labels.weight, np.ones(len(known))])[order]
-    worker = np.concatenate([labels.worker, np.full(len(known), labels.n_workers)])
-    label = np.concatenate([labels.label, gold[known]])
-    return CrowdLabels(
-        task[order].astype(np.int32),
-        worker[order].astype(np.int32),
-        label[order].astype(np.int32),
-        labels.tasks,
-        np.append(labels.workers.astype(object), [None]),
-        labels.classes,
-        weight=weight,
-    )
-
-
-def vote_confusion(labels: CrowdLabels, start: Floats | None = None) -> Floats:
+def vote_confusion(labels: CrowdLabels | PackedMoments, start: Floats | None = None) -> Floats:
     """Return confusion matrices (J, K, K) from the soft vote or a start, with a weak prior."""
     J, K = labels.n_workers, labels.n_classes
+    if isinstance(labels, PackedMoments):
+        counts = labels.sums.votes + WeakDiagonal().pseudo_counts(None, K)
+        return np.asarray(counts / counts.sum(axis=2, keepdims=True))
     if start is None:
         start = soft_votes(labels.indptr, labels.label, labels.weight, K)
     cell = labels.worker.astype(np.int64) * K + labels.label
@@ -292,7 +289,7 @@ def vote_confusion(labels: CrowdLabels, start: Floats | None = None) -> Floats:
 
 
 def start_from(
-    labels: CrowdLabels, start: Floats | None, estimate: MomentEstimate | None
+    labels: CrowdLabels | PackedMoments, start: Floats | None, estimate: MomentEstimate | None
 ) -> tuple[Floats, Floats]:
     """Return initial confusion matrices and class prior: of a given start, or of an estimate.
 
@@ -302,6 +299,8 @@ def start_from(
     if estimate is not None:
         whole = completed(estimate, votes, worker_weights(labels))
         return whole.confusion, whole.class_prior
+    if isinstance(labels, PackedMoments):
+        return votes, labels.sums.mass / labels.sums.mass.sum()
     if start is None:
         start = soft_votes(labels.indptr, labels.label, labels.weight, labels.n_classes)
     labelled = labels.labels_per_task > 0

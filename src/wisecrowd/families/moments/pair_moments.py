@@ -26,6 +26,7 @@ from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import require_memory
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.kernels import kernels_for
+from wisecrowd.kernels.posteriors import sum_by
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.integer[Any]]
@@ -198,20 +199,31 @@ def pair_moments(
     kernel = kernels_for("pairs", len(task))
     per_task = np.bincount(task, minlength=1).astype(np.float64)
     at_most = min(float((per_task**2).sum()), float(J) ** 2) / 2
-    _require(16 * at_most)
+    require_tables(16 * at_most)
     first, second, shared = kernel.shared_weight(task, worker, weight, J, float(min_shared))
-    left_out: tuple[Finding, ...] = ()
-    if max_pairs is not None and len(first) > max_pairs:
-        kept = closest_pairs(first, second, shared, max_pairs, rng)
-        text = (
-            f"{len(first)} pairs of workers share tasks; {max_pairs} of them are used: those that "
-            "share most, in turn for every worker."
-        )
-        left_out = (Finding("pairs-left-out", "medium", max_pairs / len(first), (), text, ""),)
-        first, second, shared = first[kept], second[kept], shared[kept]
-    _require(8.0 * len(first) * K * K)
+    (first, second, shared), left_out = selected_pairs(first, second, shared, max_pairs, rng)
+    require_tables(8.0 * len(first) * K * K)
     counts = kernel.pair_counts(task, worker, label, weight, first, second, J, K)
     return PairMoments(first, second, counts, shared, J, K, label_shares(labels), left_out)
+
+
+def selected_pairs(
+    first: NDArray[np.int32],
+    second: NDArray[np.int32],
+    shared: Floats,
+    max_pairs: int | None,
+    rng: np.random.Generator | None,
+) -> tuple[tuple[NDArray[np.int32], NDArray[np.int32], Floats], tuple[Finding, ...]]:
+    """Return at most ``max_pairs`` pairs, and a finding if there are more."""
+    if max_pairs is None or len(first) <= max_pairs:
+        return (first, second, shared), ()
+    kept = closest_pairs(first, second, shared, max_pairs, rng)
+    text = (
+        f"{len(first)} pairs of workers share tasks; {max_pairs} of them are used: those that "
+        "share most, in turn for every worker."
+    )
+    left_out = Finding("pairs-left-out", "medium", max_pairs / len(first), (), text, "")
+    return (first[kept], second[kept], shared[kept]), (left_out,)
 
 
 def population_moments(
@@ -243,7 +255,8 @@ def population_moments(
     )  # fmt: skip
 
 
-def _require(size: float) -> None:
+def require_tables(size: float) -> None:
+    """Refuse tables of so many bytes if there is not enough memory."""
     require_memory(
         int(size),
         "The joint tables of workers who share tasks",
@@ -310,6 +323,50 @@ def label_shares(labels: CrowdLabels) -> Floats:
     """Return the share (n_workers, K) of each label among a worker's labels; uniform if none."""
     J, K = labels.n_workers, labels.n_classes
     cell = labels.worker.astype(np.int64) * K + labels.label
-    counts = np.bincount(cell, weights=labels.weight, minlength=J * K).reshape(J, K)
+    return share_of_labels(np.bincount(cell, labels.weight, J * K).reshape(J, K))
+
+
+def share_of_labels(counts: NDArray[Any]) -> Floats:
+    """Return counts (n_workers, K) as shares of each worker's labels; uniform if none."""
+    K = counts.shape[1]
     total = counts.sum(axis=1, keepdims=True)
     return np.where(total > 0, counts / np.where(total > 0, total, 1.0), 1 / K)
+
+
+def with_gold_worker(labels: CrowdLabels, gold: Ints) -> CrowdLabels:
+    """Return the labels with one more worker at the end, who gave the gold labels (-1: none)."""
+    known = np.flatnonzero(gold >= 0)
+    if not len(known):
+        return labels
+    task = np.concatenate([labels.task, known])
+    order = np.argsort(task, kind="stable")
+    weight = None
+    if labels.weight is not None:
+        weight = np.concatenate([labels.weight, np.ones(len(known))])[order]
+    worker = np.concatenate([labels.worker, np.full(len(known), labels.n_workers)])
+    label = np.concatenate([labels.label, gold[known]])
+    return CrowdLabels(
+        task[order].astype(np.int32),
+        worker[order].astype(np.int32),
+        label[order].astype(np.int32),
+        labels.tasks,
+        np.append(labels.workers.astype(object), [None]),
+        labels.classes,
+        weight=weight,
+    )
+
+
+def agreement_with_votes(labels: CrowdLabels, gold: Ints, times: Floats | None = None) -> Floats:
+    """Return each worker's agreement with the plain vote, or gold, beyond chance.
+
+    ``times`` (n_tasks,) is how often each task counts.
+    """
+    weight = np.ones(labels.n_annotations) if labels.weight is None else labels.weight
+    task, label, K = labels.task.astype(np.int64), labels.label, labels.n_classes
+    key, entry = np.unique(task * K + label, return_inverse=True)
+    votes = np.bincount(entry, weights=weight, minlength=len(key))[entry]
+    total = np.bincount(task, weights=weight, minlength=labels.n_tasks)[task]
+    share = np.divide(votes, total, out=np.full(len(task), 1 / K), where=total > 0)
+    share = np.where(gold[task] >= 0, gold[task] == label, share)
+    weight = weight if times is None else weight * times[task]
+    return sum_by(labels.worker, weight * (share - 1 / K), labels.n_workers)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.kernels.arguments import TaskLabels, TaskPriors
 from wisecrowd.kernels.compiling import compiled, prefetch_row
+from wisecrowd.kernels.hierarchical import reference
 from wisecrowd.kernels.hierarchical.reference import (
     CountSums,
     RatePrior,
@@ -365,8 +366,12 @@ def hierarchical_step(
     block: TaskBlock,
     sums: CountSums,
     tol: float,
+    repeat: Floats | None = None,
 ) -> tuple[float, int]:
     """See :func:`wisecrowd.kernels.hierarchical.reference.hierarchical_step`."""
+    if repeat is not None:  # rows that tasks share are few
+        arguments = labels, priors, counts, rates, levels, block, sums, tol, repeat
+        return reference.hierarchical_step(*arguments)
     K, missing = block.probas.shape[1], -len(levels.value) % 4
     lanes = (0,) * K if K <= MOST_LANES else np.empty(K, np.int8)
     padded = TaskLevels(  # groups of four are filled up with levels of probability zero

@@ -94,6 +94,7 @@ def hierarchical_step(
     block: TaskBlock,
     sums: CountSums,
     tol: float,
+    repeat: Floats | None = None,
 ) -> tuple[float, int]:
     r"""Update the posteriors of a block, with every label judged by the other labels' counts.
 
@@ -103,6 +104,7 @@ def hierarchical_step(
 
     Returns the leave-one-out log score of the labels, :math:`-\sum_e \log \sum_{kd} q_i(k, d) /
     \ell_e(k, d)^{w_e}`, and the number of tasks whose posterior moved by at least ``tol``.
+    ``repeat`` (n,) tasks share a row: sums count it so often, a label leaves out only its own.
     """
     indptr, worker, label, weight = labels
     rows, task = annotations_of(indptr)
@@ -137,16 +139,16 @@ def hierarchical_step(
         log_left_out = np.log(left_out)
     own[:] = w[:, None] * added  # rounded once, so that exactly this much is taken out again
     cell = worker[rows].astype(np.int64) * K + label[rows]
+    times = (np.diff(indptr) > 0) * (1.0 if repeat is None else repeat)
     for k in range(K):
-        sums.cells[:, k] += np.bincount(cell, own[:, k].astype(np.float64), len(sums.cells))
-    labelled = np.diff(indptr) > 0
-    sums.mass[:] += q[labelled].sum(axis=(0, 2))
-    sums.levels[:] += q[labelled].sum(axis=(0, 1))
+        sums.cells[:, k] += np.bincount(cell, own[:, k] * times[task], len(sums.cells))
+    sums.mass[:] += (q * times[:, None, None]).sum(axis=(0, 2))
+    sums.levels[:] += (q * times[:, None, None]).sum(axis=(0, 1))
     probas = q.sum(axis=2)
     moved = np.abs(probas - block.probas).max(axis=1) >= tol
     block.probas[:] = probas
     block.difficulty[:] = q.sum(axis=1) @ levels.value
-    return -float(log_left_out.sum()), int(moved[labelled].sum())
+    return -float((times[task] * log_left_out).sum()), int(times[moved].sum())
 
 
 def _own_free_rates(
