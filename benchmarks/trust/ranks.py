@@ -158,7 +158,7 @@ def lost(folder: Path, rank: int, how: signal.Signals) -> Row:
 
 def resumed(folder: Path) -> Row:
     """Kill a process during `wisecrowd train`, resume, and compare with an undisturbed run."""
-    long = ["--epochs", "3000", "-p", "selection=last"]
+    long = ["--epochs", "1500", "-p", "selection=last"]
     for process in start(folder, [*TRAIN, *long, "-o", "whole"]):
         process.communicate(timeout=900)
     processes = start(folder, [*TRAIN, *long, "-o", "model"])

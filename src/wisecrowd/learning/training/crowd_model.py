@@ -153,7 +153,8 @@ class TrunkModel(CrowdModel):
             widths.extend(part.shape[1] for part in parts)
             return torch.cat(parts, dim=1)
 
-        logits, features = over_ranks(side_by_side, batch).split(widths, dim=1)
+        both = over_ranks(side_by_side, batch)
+        logits, features = torch.split(both, widths, dim=1)
         return log_softmax(logits), features
 
     def loss(self, batch: CrowdBatch) -> Tensor:

@@ -22,6 +22,7 @@ import torch
 import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
 from wisecrowd.core.messages.option_spelling import for_reader
@@ -71,9 +72,8 @@ class Ranks:
         flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
         with self._named_failures():
             dist.all_reduce(flat)
-        for gradient, mean in zip(
-            gradients, flat.div_(self.size).split([g.numel() for g in gradients]), strict=True
-        ):
+        means = torch.split(flat.div_(self.size), [gradient.numel() for gradient in gradients])
+        for gradient, mean in zip(gradients, means, strict=True):
             gradient.copy_(mean.view_as(gradient))
 
     def require_equal(self, digest: bytes, what: str) -> None:
@@ -106,10 +106,10 @@ class Ranks:
     def _missing(self) -> list[int]:
         """Return the ranks that do not report themselves after a failure."""
         try:
-            self.store.set(f"alive/{self.rank}", "1")
+            self.store.set(f"wisecrowd/alive/{self.rank}", "1")
             lost, until = list(range(self.size)), time.monotonic() + GRACE
             while lost and time.monotonic() < until:
-                lost = [rank for rank in lost if not self.store.check([f"alive/{rank}"])]
+                lost = [rank for rank in lost if not self.store.check([f"wisecrowd/alive/{rank}"])]
                 time.sleep(0.05)
         except RuntimeError:  # the process that holds the store is gone
             return [0]
@@ -139,7 +139,7 @@ def several_processes(timeout: float = TIMEOUT) -> Iterator[Ranks | None]:
         return
     wait = timedelta(seconds=timeout)
     try:
-        store, rank, size = next(iter(dist.rendezvous("env://", timeout=wait)))
+        store, rank, size = next(iter(rendezvous("env://", timeout=wait)))
         dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=wait)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
@@ -148,8 +148,7 @@ def several_processes(timeout: float = TIMEOUT) -> Iterator[Ranks | None]:
             "GLOO_SOCKET_IFNAME if the machine has several networks."
         ) from error
     try:
-        own = dist.PrefixStore("wisecrowd", store)
-        with with_settings(ranks=Ranks(rank, size, own)):
+        with with_settings(ranks=Ranks(rank, size, store)):
             yield current_ranks()
     finally:
         dist.destroy_process_group()
