@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -94,7 +95,8 @@ class Ranks:
             yield
         except RuntimeError as error:
             lost = ", ".join(map(str, self._missing())) or "unknown"
-            reason = str(error).splitlines()[0]
+            # gloo begins with a place in its source and ends with advice.
+            reason = re.sub(r"^\[.*?\] ", "", str(error).splitlines()[0]).partition(". ")[0]
             raise WisecrowdError(
                 f"Process {lost} of {self.size} does not answer process {self.rank} ({reason}); "
                 + for_reader(
