@@ -20,7 +20,7 @@ export WISECROWD_DATA ?= $(abspath $(wildcard ../shared/data))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format bench replays label-studio clean
+.PHONY: help demo test lint test-kernels test-data test-deep test-processors test-grid trust mutation browser java spark docs screenshot format release-check wheel bench replays label-studio clean
 
 help: ## show this help
 	@grep -E '^[a-z%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -94,6 +94,12 @@ docs: $(VENV)/.installed-dev ## build the documentation site into build/site; a 
 screenshot: browser ## take the picture of the demo's report that the README shows
 	$(BIN)/python examples/demo.py
 	$(BIN)/python docs/_site/screenshot.py demo-output/report.html docs/images/report.png
+
+release-check: ## the release checklist: tree, version, build, metadata, an empty environment, demo, quick tests
+	$(PYTHON) tools/release.py $(GRID_TESTS)
+
+wheel: ## build the wheel and try it in an empty environment; a release needs release-check
+	$(PYTHON) tools/release.py --wheel
 
 format: $(VENV)/.installed-dev ## format the code and mend what ruff can mend
 	$(BIN)/ruff check --fix .

@@ -11,7 +11,9 @@ from scipy import sparse
 
 import wisecrowd as wc
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.features import as_features, is_mapped
 from wisecrowd.core.messages.option_spelling import shell_spelling
+from wisecrowd.io import feature_files
 from wisecrowd.io.feature_files import ids_of_rows, read_features, read_ids
 
 
@@ -21,6 +23,18 @@ def test_an_array_comes_back_as_it_is(tmp_path):
     table = read_features(tmp_path / "x.npy")
     np.testing.assert_array_equal(table.X, X)
     assert table.tasks is None
+
+
+def test_a_large_array_stays_in_its_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(feature_files, "MAPPED_FROM", 100)
+    np.save(tmp_path / "x.npy", np.arange(200, dtype=np.uint8).reshape(50, 4))
+    table = read_features(tmp_path / "x.npy")
+    assert is_mapped(table.X)
+    assert table.X.dtype == np.uint8
+    assert not is_mapped(as_features(table.X))  # floats for methods that need all at once
+    (tmp_path / "x.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"x\.npy is not a plain \.npy array"):
+        read_features(tmp_path / "x.npy")
 
 
 def test_a_table_has_ids_and_numbers(tmp_path):

@@ -56,7 +56,7 @@ def test_it_starts_as_a_crowd_layer_whatever_the_gate():
 
 def test_the_share_of_common_noise_is_the_mean_of_the_gate():
     model, data, batch, _ = make()
-    gate = model.gate(model.outputs(batch.x)[1], batch).detach()
+    gate = model.gate(model.outputs(batch)[1], batch).detach()
     expected = [float(gate[batch.worker == j].mean()) for j in range(4)]
     np.testing.assert_allclose(model.common_share(data), expected, rtol=1e-5)
 

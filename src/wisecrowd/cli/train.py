@@ -109,11 +109,12 @@ def train(
     It predicts classes or, with --type numbers, numbers; of votes on pairs, the score of an item.
     Without --ids, the task ids must be the row numbers 0, 1, 2 ... of the features. Every epoch is
     logged in FOLDER.log.jsonl. Ctrl-C keeps the best model so far. --resume continues after it, or
-    after a crash, and reaches the same weights.
+    after a crash, and reaches the same weights. torchrun trains on several processes.
     """
     from wisecrowd.api import type_for
     from wisecrowd.cli.inputs import KnownFile, describe_run, read_labels
     from wisecrowd.cli.main import INTERRUPTED
+    from wisecrowd.cli.parallel_training import all_processes, leads
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.cli.training_log import TrainingLog, log_of
@@ -127,7 +128,7 @@ def train(
     model: Any = _named_learner(asked)
     reading = replace(asked.reading, type=type_for(model, asked.reading.declared_type))
     asked.preference_export.check(None if model is None else model.takes)
-    with Notes(asked.quiet) as notes:
+    with Notes(asked.quiet or not leads()) as notes:
         labels = read_labels(files, reading, notes)
         if model is None:
             kind = kind_of(labels)
@@ -139,10 +140,13 @@ def train(
         ids = ids_of_rows(table, asked.ids)
         known = _known(model, method, asked, gold, notes)
         log = TrainingLog(log_of(asked.output), asked.resume)
-        with working(f"training {method}", notes, log=log.update):
+        update = log.update if leads() else None
+        with working(f"training {method}", notes, log=update), all_processes(model):
             model.fit(
                 table.X, labels, **{_rows_are(model): ids}, resume=asked.how_to_start(), **known
             )  # fmt: skip
+        if not leads():
+            return
         notes(outcome(method, model, labels, _rows_are(model)))
         if "reason_" in vars(model):
             notes(f"{method}: {model.reason_}")

@@ -39,9 +39,19 @@ def is_dataset(X: Any) -> bool:
     return hasattr(X, "__getitem__") and hasattr(X, "__len__")
 
 
+def is_mapped(X: Any) -> bool:
+    """Return whether ``X`` is an array of a file mapped into memory, or a view of one."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap):
+            return True
+        X = X.base
+    return False
+
+
 def as_features(
-    X: Any, *, n_features: int | None = None, owner: str = "The model", sparse: bool = False
-) -> Any:
+    X: Any, *, n_features: int | None = None, owner: str = "The model", sparse: bool = False,
+    mapped: bool = False,
+) -> Any:  # fmt: skip
     """Return features as a float array with two or more dimensions, or a dataset unchanged.
 
     Parameters
@@ -54,6 +64,8 @@ def as_features(
     sparse : bool
         Whether sparse features stay sparse (csr); otherwise they become dense if they fit into
         memory.
+    mapped : bool
+        Whether integers of a mapped file stay as they are, because floats would be a copy of all.
 
     Examples
     --------
@@ -70,7 +82,7 @@ def as_features(
             "X is a Hugging Face data set, whose columns are not all features; read features and "
             "ids with wisecrowd.read_features(X)."
         )
-    array = as_numbers(X)
+    array = as_numbers(X, mapped)
     if array.ndim < 2:
         raise DataError(
             f"X has {array.ndim} dimension(s), Expected 2D array; Reshape your data: one row per "
@@ -118,8 +130,11 @@ def dense_features(X: Any) -> NDArray[Any]:
     return dense
 
 
-def as_numbers(X: Any) -> NDArray[Any]:
-    """Return an array, or a sparse matrix in the csr format, of floats."""
+def as_numbers(X: Any, mapped: bool = False) -> NDArray[Any]:
+    """Return an array, or a sparse matrix in the csr format, of floats.
+
+    With ``mapped``, an array of a mapped file keeps its own type of numbers.
+    """
     if is_sparse(X):
         X = X.tocsr()
         if not X.has_canonical_format:  # entries of one place count together
@@ -133,6 +148,8 @@ def as_numbers(X: Any) -> NDArray[Any]:
         array = np.asarray(X)
         if array.dtype.kind == "c":
             raise DataError(f"Complex data not supported: X has the type {array.dtype}.")
+        if mapped and array.dtype.kind in "fiub" and is_mapped(array):
+            return array
         if array.dtype.kind not in "fiub" or array.dtype == np.float16:
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:

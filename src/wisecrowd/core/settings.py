@@ -26,6 +26,8 @@ class Settings:
         Files that are renamed to their final names together (:mod:`wisecrowd.storage.atomic`).
     kinds : tuple of Kind
         Kinds of labels that are defined outside of the package (:mod:`wisecrowd.core.kinds`).
+    ranks : Ranks or None
+        Processes that train together (``wisecrowd.learning.training.ranks``).
     """
 
     for_shell: bool = False
@@ -33,6 +35,7 @@ class Settings:
     listener: Callable[[Any], None] | None = None
     outputs: Any = None
     kinds: tuple[Any, ...] = ()
+    ranks: Any = None
 
 
 _DEFAULT = Settings()

@@ -22,10 +22,11 @@ from wisecrowd.io.limits import require_size
 from wisecrowd.io.sources import Source, find_sources
 from wisecrowd.io.tables import read_frame
 from wisecrowd.io.untrusted import opened_zip
-from wisecrowd.storage.arrays import read_array
+from wisecrowd.storage.arrays import map_array, read_array
 
 FEATURE_ARRAYS = ("x", "features", "embeddings", "embedding")  # names in .npz
 ID_ARRAYS = ("ids", "id", "tasks", "task", "task_ids", "task_id", "items", "item", "item_ids")
+MAPPED_FROM = 1 << 28  # bytes of a .npy file that is read in batches, and not as a whole
 SPARSE_PARTS = {  # of scipy.sparse.save_npz, by format
     "csr": ("data", "indices", "indptr"),
     "csc": ("data", "indices", "indptr"),
@@ -105,7 +106,7 @@ def _read(path: Any, name: str, columns: Sequence[str] | None, embed: Embed | No
         if embed is not None or columns is not None:
             what = "embed is for texts" if embed is not None else "columns are for tables"
             raise ParameterError(f"{what}, and {name} holds arrays; leave it out.")
-        return FeatureTable(_read_npy(path), None) if suffix == ".npy" else _read_npz(path, name)
+        return FeatureTable(_map_npy(path), None) if suffix == ".npy" else _read_npz(path, name)
     if suffix == ".txt":
         if embed is None:
             how = for_reader("embed=FUNCTION", "--embed package.module:function")
@@ -143,7 +144,7 @@ def _checked(X: Any, name: str) -> Any:
         )
     if 0 in X.shape:
         raise DataError(f"{name} holds no features: its shape is {X.shape}.")
-    return as_numbers(X)
+    return as_numbers(X, mapped=True)
 
 
 def ids_of_rows(table: FeatureTable, path: str | None) -> NDArray[Any] | None:
@@ -208,9 +209,19 @@ def _read_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
         raise DataError(f"Cannot read {name}: {error.strerror or error}.") from error
 
 
-def _plain_array(file: BinaryIO, name: str) -> NDArray[Any]:
+def _map_npy(path: str | os.PathLike[str]) -> NDArray[Any]:
+    """Return the array of a file; a large one stays in the file, and batches are read from it."""
+    name = os.fspath(path)
     try:
-        return read_array(file)
+        large = Path(path).stat().st_size >= MAPPED_FROM
+        return _plain_array(Path(path), name) if large else _read_npy(path)
+    except OSError as error:
+        raise DataError(f"Cannot read {name}: {error.strerror or error}.") from error
+
+
+def _plain_array(file: BinaryIO | Path, name: str) -> NDArray[Any]:
+    try:
+        return map_array(file) if isinstance(file, Path) else read_array(file)
     except DataError as error:
         raise DataError(
             f"{name} is not a plain .npy array ({error}); write it with numpy.save, with "

@@ -7,6 +7,7 @@ Each family of kernels is a folder. Its ``reference`` module defines what each k
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 
 COMPILE_FROM = 100_000  # annotations; below this, compiling costs more time than it saves
@@ -51,6 +52,8 @@ KERNELS = {
 def kernels_for(family: str, work: int) -> ModuleType:
     """Return a family's kernels for a problem of this size; small ones are not compiled.
 
+    Where numba is not installed, nothing is: the reference computes the same, but slower.
+
     Parameters
     ----------
     family : str
@@ -58,4 +61,5 @@ def kernels_for(family: str, work: int) -> ModuleType:
     work : int
         Size of the whole problem: the number of annotations that take the same time.
     """
-    return import_module(KERNELS[family, "fast" if work >= COMPILE_FROM else "reference"])
+    compiled = work >= COMPILE_FROM and find_spec("numba") is not None
+    return import_module(KERNELS[family, "fast" if compiled else "reference"])

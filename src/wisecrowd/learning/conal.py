@@ -144,7 +144,7 @@ class CommonNoiseModel(TrunkModel):
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) log-probabilities of the labels."""
-        return -label_losses(self.scores(*self.outputs(batch.x), batch), batch.label)
+        return -label_losses(self.scores(*self.outputs(batch), batch), batch.label)
 
     @torch.no_grad()
     def common_share(self, data: CrowdData) -> Tensor:
@@ -153,7 +153,7 @@ class CommonNoiseModel(TrunkModel):
         total = self.common.new_zeros(len(self.weight))
         count = torch.zeros_like(total)
         for batch in data.batches(torch.arange(data.labels.n_tasks), 4096):
-            gate = self.gate(self.outputs(batch.x)[1], batch)
+            gate = self.gate(self.outputs(batch)[1], batch)
             each = torch.ones_like(gate) if batch.weight is None else batch.weight
             total.index_add_(0, batch.worker, gate * each)
             count.index_add_(0, batch.worker, each)

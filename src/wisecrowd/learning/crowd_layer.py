@@ -138,4 +138,4 @@ class LayerModel(CrowdModel):
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) log-probabilities of the labels."""
-        return -self._losses(self.log_probas(batch.x), batch)
+        return -self._losses(self.batch_log_probas(batch), batch)

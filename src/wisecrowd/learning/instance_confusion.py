@@ -120,6 +120,7 @@ class InstanceConfusion(NeuralClassifier):
     shrinkage: float = 10.0
     start: Any = None
 
+    on_several_processes: ClassVar[bool] = False  # its tables need the features of all tasks
     saves: ClassVar[dict[str, Saved]] = remembered(optional=lambda fit: fit.variant == "head")
 
     def _validate_parameters(self) -> None:

@@ -218,7 +218,7 @@ class InformationModel(CrowdModel):
         """Return the largest gain on held-out tasks, and the scale of the vote that gives it."""
         self.eval()
         batch = data.batch(unseen[: len(unseen) : max(1, len(unseen) // MOST_PAIRS)])
-        log_probas, votes = self.log_probas(batch.x), self.vote(batch)
+        log_probas, votes = self.batch_log_probas(batch), self.vote(batch)
         return max((float(self._gain(log_probas, scale * votes)), scale) for scale in SCALES)
 
     @torch.no_grad()

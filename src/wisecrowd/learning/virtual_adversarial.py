@@ -18,7 +18,6 @@ from wisecrowd.nn.heads import ConfusionHead, SoftmaxConfusion
 from wisecrowd.nn.objectives import coupled_cross_entropy
 
 PROBE = 1e-2  # length of the step, in units of the radius, that finds the adversarial direction
-SAMPLE = 20_000  # tasks that estimate the scale of the features
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -87,6 +86,7 @@ class VirtualAdversarial(NeuralClassifier):
     strength: float = 4.0
 
     uses_unlabelled: ClassVar[bool] = True
+    on_several_processes: ClassVar[bool] = False  # the adversarial steps need all features
 
     def _validate_parameters(self) -> None:
         super()._validate_parameters()
@@ -98,9 +98,7 @@ class VirtualAdversarial(NeuralClassifier):
     def _build(self, network: nn.Module, data: CrowdData) -> AdversarialModel:
         labels = data.labels
         head = SoftmaxConfusion(labels.n_workers, labels.n_classes, strength=self.strength)
-        sample = data.features.tensor
-        if sample is None:
-            sample = data.features[torch.arange(min(len(data.features), SAMPLE))]
+        sample = data.features.sample()
         scale = sample.double().std(dim=0, unbiased=False).to(sample.dtype)
         weights = (self.alpha, self.entropy)
         return AdversarialModel(network, head, scale, self.radius, weights, self.power_steps)

@@ -12,6 +12,7 @@ from wisecrowd.core.parameter_checks import check_flag
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.neural_classifier import NeuralClassifier, as_array
+from wisecrowd.learning.training.ranks import over_ranks
 from wisecrowd.learning.training.worker_heads import DoctorModel, make_doctors
 from wisecrowd.nn.batches import CrowdBatch
 
@@ -106,7 +107,7 @@ class WeightedDoctorModel(DoctorModel):
         """Return the loss of the heads plus that of the weights; they share no gradient."""
         weights = self.log_weights()
         self.network.log_weight.copy_(weights.detach())
-        hidden = self.network.trunk(batch.x)
+        hidden = over_ranks(self.network.trunk, batch)
         few = _first_tasks(batch, TASKS_FOR_WEIGHTS)
         with torch.no_grad():
             heads = self.network.of_all(hidden[: len(few)])

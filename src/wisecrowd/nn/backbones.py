@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -12,6 +12,31 @@ from torch import Tensor, nn
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import parameter
+
+
+def mean_and_deviation(parts: Iterable[Tensor]) -> tuple[Tensor, Tensor]:
+    """Return (d,) means and standard deviations of the rows of all parts (n, d).
+
+    Parts are merged one by one (Chan, Golub and LeVeque 1983), so that they need not be in memory
+    together.
+
+    Examples
+    --------
+    >>> mean, deviation = mean_and_deviation([torch.ones(3, 1), torch.full((1, 1), 5.0)])
+    >>> float(mean), round(float(deviation), 4)
+    (2.0, 1.7321)
+    """
+    count, mean, deviation = 0, torch.zeros(()), torch.zeros(())
+    for part in parts:
+        wide = part.double()
+        own, spread = wide.mean(dim=0), wide.std(dim=0, unbiased=False)
+        if count:
+            share = len(wide) / (count + len(wide))
+            between = share * (1 - share) * (own - mean) ** 2
+            spread = ((1 - share) * deviation**2 + share * spread**2 + between).sqrt()
+            own = mean + share * (own - mean)
+        count, mean, deviation = count + len(wide), own, spread
+    return mean, deviation
 
 
 class Standardize(nn.Module):
@@ -25,10 +50,9 @@ class Standardize(nn.Module):
         self.register_buffer("mean", torch.zeros(n_features))
         self.register_buffer("scale", torch.ones(n_features))
 
-    def fit(self, x: Tensor) -> None:
-        """Estimate mean and deviation from (n, d) features, in double precision."""
-        wide = x.double()
-        mean, deviation = wide.mean(dim=0), wide.std(dim=0, unbiased=False)
+    def fit(self, x: Tensor | Iterable[Tensor]) -> None:
+        """Estimate mean and deviation from (n, d) features, or parts of them, as float64."""
+        mean, deviation = mean_and_deviation([x] if isinstance(x, Tensor) else x)
         self.mean.copy_(mean)
         self.scale.copy_(torch.where(deviation > 1e-12 * (1 + mean.abs()), 1 / deviation, 0.0))
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pytest
 import torch
 
 import wisecrowd as wc
-from wisecrowd.learning.training.crowd_data import CrowdData
+from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.features import as_features
+from wisecrowd.learning import CCEM
+from wisecrowd.learning.training import crowd_data
+from wisecrowd.learning.training.crowd_data import CrowdData, Features
 
 
 def data():
@@ -54,3 +61,33 @@ def test_batches_found_together_are_those_found_one_by_one(monkeypatch):
         assert part.edge.tolist() == mine.tolist()
         assert part.task.tolist() == [0] * len(mine)
         assert part.worker.tolist() == whole.labels.worker[mine].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint8"])
+def test_a_mapped_file_trains_like_the_array_and_is_never_copied_whole(
+    tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crowd_data, "TASKS_AT_ONCE", 16)  # so that there are several parts
+    X = np.random.default_rng(0).integers(0, 200, size=(60, 4)).astype(dtype)
+    votes = np.repeat((X[:, :1] > 99).astype(int), 3, axis=1)
+    np.save(tmp_path / "x.npy", X)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    features = Features(as_features(mapped, mapped=True))
+    assert features.tensor is None
+    assert features.is_mapped
+    assert max(len(part) for part in features.parts()) == 16
+    assert torch.equal(features[torch.tensor([3, 1])], torch.tensor(X[[3, 1]]).float())
+    method = CCEM(module="mlp", epochs=2, selection="last")
+    in_memory = method.fit(X, votes).predict_proba(X)
+    np.testing.assert_allclose(
+        method.fit(mapped, votes).predict_proba(mapped), in_memory, atol=1e-6
+    )
+
+
+def test_a_mapped_number_beyond_single_precision_is_refused_with_its_row(tmp_path: Path) -> None:
+    X = np.ones((5, 2))
+    X[3, 1] = 1e300
+    np.save(tmp_path / "x.npy", X)
+    features = Features(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    with pytest.raises(DataError, match="row 3"):
+        features[torch.tensor([4, 3])]

@@ -87,7 +87,7 @@ def test_a_trunk_model_reads_the_features_before_the_last_layer_in_one_pass():
         6 + math.log(2)
     )  # gold counts as well
     assert runs == [2]
-    log_probas, features = model.outputs(batch.x)
+    log_probas, features = model.outputs(batch)
     np.testing.assert_allclose(log_probas.detach(), np.log(0.5) * np.ones((2, 2)), rtol=1e-6)
     np.testing.assert_allclose(features, 3 * np.eye(2))
 

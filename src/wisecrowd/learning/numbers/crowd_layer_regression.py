@@ -30,6 +30,7 @@ from wisecrowd.learning.training.network_training import (
 )
 from wisecrowd.learning.training.number_model import fit_noise
 from wisecrowd.learning.training.pair_data import outputs_of
+from wisecrowd.learning.training.ranks import over_ranks
 from wisecrowd.nn.backbones import make_backbone
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.number_heads import NUMBER_LAYERS, AffineOutput, WorkerNumbers, number_loss
@@ -93,6 +94,7 @@ class CrowdLayerRegression(NetworkTraining, CrowdRegressor):
 
     kind: str = "B"
 
+    on_several_processes: ClassVar[bool] = True
     saves: ClassVar[dict[str, Saved]] = {
         "center_": NUMBER,
         "unit_": SavedValue(lambda value: is_finite(value) and value > 0, "a number above zero"),
@@ -199,7 +201,7 @@ class NumberLayerModel(NetworkModel):
 
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the squared error of the labels plus that of known numbers."""
-        f = self.network(batch.x)
+        f = over_ranks(self.network, batch)
         loss = number_loss(self.expected(f, batch), batch.label, batch.weight)
         if batch.gold is not None:
             known = ~batch.gold.isnan()
@@ -219,7 +221,7 @@ class NumberLayerModel(NetworkModel):
         total = weight = 0.0
         for batch in data.batches(rows, 4096):
             each = data.counts(batch)
-            error = (batch.label - self.expected(self.network(batch.x), batch)) ** 2
+            error = (batch.label - self.expected(over_ranks(self.network, batch), batch)) ** 2
             total += float((each * error).sum())
             weight += float(each.sum())
         return -total / max(weight, 1e-12)

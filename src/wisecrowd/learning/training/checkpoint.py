@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import warnings
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.ranks import current_ranks
 from wisecrowd.learning.training.trainer import TrainerOptions, TrainingState, make_optimizer
 from wisecrowd.storage.atomic import atomic_write
 
@@ -81,7 +83,13 @@ def save_checkpoint(
     state: TrainingState,
     best: dict[str, Tensor],
 ) -> None:
-    """Write everything that the next epoch depends on, including the random state."""
+    """Write everything that the next epoch depends on, including the random state.
+
+    Of several processes, the first one writes.
+    """
+    ranks = current_ranks()
+    if ranks is not None and ranks.rank:
+        return
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"best.{name}": value for name, value in best.items()}
     stored = optimizer.state_dict()
@@ -97,6 +105,7 @@ def save_checkpoint(
             "fingerprint": asdict(fingerprint),
             "state": asdict(state),
             "groups": stored["param_groups"],
+            "processes": _n_processes(),
         }
     )
     content = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
@@ -140,6 +149,7 @@ def load_checkpoint(
         if torch.cuda.is_available() and "random.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["random.cuda"])
         state = TrainingState(**{**header["state"], "interrupted": False})
+        _note_processes(path, int(header.get("processes", 1)))
         return Resumed(state, optimizer, _under("best.", tensors))
     except DataError:
         raise
@@ -189,6 +199,23 @@ def refuse_to_overwrite(path: str | os.PathLike[str], fingerprint: Fingerprint) 
             f"continue it with --resume, or discard it with {again}.",
         )
     )
+
+
+def _n_processes() -> int:
+    ranks = current_ranks()
+    return 1 if ranks is None else ranks.size
+
+
+def _note_processes(path: str | os.PathLike[str], stored: int) -> None:
+    """Warn that another number of processes than before rounds differently."""
+    if stored != _n_processes():
+        warnings.warn(
+            f"The checkpoint {os.fspath(path)} was written with {stored} process(es), and "
+            f"{_n_processes()} continue it; sums are rounded differently, so the weights are not "
+            "exactly those of a training with either number.",
+            WisecrowdWarning,
+            stacklevel=2,
+        )
 
 
 def _owner(header: dict[str, Any]) -> Fingerprint:

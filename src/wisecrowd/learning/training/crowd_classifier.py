@@ -140,6 +140,7 @@ class CrowdClassifier(Estimator):
 
     uses_unlabelled: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False  # else sparse features become dense, if they fit
+    streams: ClassVar[bool] = False  # whether the array of a mapped file is read in batches
     saves: ClassVar[dict[str, Saved]] = {
         "confusion_": SavedArray("J K K", "distribution"),
         "class_prior_": SavedArray("K", "distribution"),
@@ -180,7 +181,7 @@ class CrowdClassifier(Estimator):
             Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
-        features = as_features(X, sparse=self.takes_sparse)
+        features = as_features(X, sparse=self.takes_sparse, mapped=self.streams)
         labels = as_targets(y, n_rows_of(features), tasks)
         if labels.n_annotations == 0:
             raise DataError("There are no annotations to fit; give labels for some rows of X.")
@@ -214,7 +215,7 @@ class CrowdClassifier(Estimator):
         if valid is None:
             return None
         X, y = valid
-        features = as_features(X)
+        features = as_features(X, mapped=self.streams)
         codes = lookup(np.asarray(y), labels.classes)
         if len(codes) != len(features):
             raise DataError(
@@ -282,8 +283,9 @@ class CrowdClassifier(Estimator):
         self._require_fitted()
         n_features = vars(self).get("n_features_in_")
         return as_features(
-            X, n_features=n_features, owner=type(self).__name__, sparse=self.takes_sparse
-        )
+            X, n_features=n_features, owner=type(self).__name__, sparse=self.takes_sparse,
+            mapped=self.streams,
+        )  # fmt: skip
 
     def predict_proba(self, X: Any, labels: Any = None, *, tasks: Any = None) -> Floats:
         """Return (n, K) class probabilities of new tasks.

@@ -12,19 +12,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wisecrowd.core.exceptions import DataError
-from wisecrowd.core.features import is_dataset
+from wisecrowd.core.features import is_dataset, is_mapped
 from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.learning.training.ranks import computed_by_ranks, current_ranks
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import log_softmax
 
 TASKS_AT_ONCE = 1 << 14  # tasks whose annotations are found together
+SAMPLE = 20_000  # rows of features outside memory that estimate their scale
 
 
 class Features:
-    """Features by row number: an array as float32, or a dataset read item by item."""
+    """Features by row number: float32 in memory, or read on demand.
+
+    The array of a mapped file is read in batches, a dataset item by item.
+
+    Attributes
+    ----------
+    is_dataset, is_mapped : bool
+    tensor : (N, ...), or None if the features are not in memory
+    """
 
     def __init__(self, X: Any) -> None:
-        self.tensor = None if is_dataset(X) else _as_float32(X)
+        self.is_dataset = is_dataset(X)
+        self.is_mapped = not self.is_dataset and is_mapped(X)
+        self.tensor = None if self.is_dataset or self.is_mapped else _as_float32(X)
         self._source: Any = X if self.tensor is None else self.tensor
 
     def __len__(self) -> int:
@@ -39,6 +51,8 @@ class Features:
         """Return (B, ...) features of some rows."""
         if self.tensor is not None:
             return self.tensor.index_select(0, rows)
+        if self.is_mapped:
+            return _as_float32(self._source[rows.numpy()], rows)
         items = torch.stack([self._item(row) for row in rows.tolist()])
         bad = ~torch.isfinite(items).flatten(1).all(dim=1)
         if bad.any():
@@ -49,17 +63,32 @@ class Features:
             )
         return items
 
+    def sample(self) -> Tensor:
+        """Return all features that are in memory, or else up to 20,000 evenly spaced rows."""
+        if self.tensor is not None:
+            return self.tensor
+        return self[torch.linspace(0, len(self) - 1, min(len(self), SAMPLE)).long()]
+
+    def parts(self) -> Iterator[Tensor]:
+        """Yield all features in parts that fit into memory; of a dataset a sample."""
+        if not self.is_mapped:
+            yield self.sample()
+            return
+        for rows in torch.split(torch.arange(len(self)), TASKS_AT_ONCE):
+            yield self[rows]
+
     def _item(self, row: int) -> Tensor:
         item = self._source[row]
         x = item[0] if isinstance(item, tuple | list) else item  # (x, y): y is not used
         return torch.as_tensor(x, dtype=torch.get_default_dtype())
 
 
-def _as_float32(X: NDArray[Any]) -> Tensor:
+def _as_float32(X: NDArray[Any], rows: Tensor | None = None) -> Tensor:
     with np.errstate(over="ignore"):
         array = np.ascontiguousarray(X, dtype=np.float32)
     if array is not X and not np.isfinite(array).all():
         row = int(np.argwhere(~np.isfinite(array))[0][0])
+        row = row if rows is None else int(rows[row])
         raise DataError(
             f"X has a value in row {row} that is too large for single precision; rescale it."
         )
@@ -120,8 +149,9 @@ class CrowdData:
         return next(self.batches(rows, max(1, len(rows))))
 
     def _batch(self, rows: Tensor, task: Tensor, edge: Tensor) -> CrowdBatch:
+        ranks = current_ranks()
         return CrowdBatch(
-            self.features[rows],
+            self.features[rows if ranks is None else ranks.part(rows)],
             rows,
             task,
             self._worker.index_select(0, edge),
@@ -195,9 +225,14 @@ def log_probas_of(
     """Return (N, K) log class probabilities of all rows, with dropout off, in double precision."""
     was_training = network.training
     network.eval()
-    parts = []
-    for rows in torch.split(torch.arange(len(features)), size):
-        logits = network(features[rows].to(device))
-        parts.append(log_softmax(logits.double()).cpu())
+
+    def compute(rows: Tensor) -> NDArray[np.float64]:
+        parts = []
+        for some in torch.split(rows, size):
+            logits = network(features[some].to(device))
+            parts.append(log_softmax(logits.double()).cpu())
+        return np.asarray(torch.cat(parts).numpy())
+
+    log_probas = computed_by_ranks(compute, len(features))
     network.train(was_training)
-    return np.asarray(torch.cat(parts).numpy())
+    return log_probas

@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.ranks import current_ranks, over_ranks
 from wisecrowd.learning.training.targets import with_gold
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import ConfusionHead, log_softmax
@@ -31,9 +32,13 @@ class CrowdModel(NetworkModel):
         """Return (B, K): log f(x)."""
         return log_softmax(self.network(x))
 
+    def batch_log_probas(self, batch: CrowdBatch) -> Tensor:
+        """Return (B, K): log f(x) of the tasks of a batch, computed by all processes."""
+        return log_softmax(over_ranks(self.network, batch))
+
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the training loss: that of the crowd's labels plus that of known classes."""
-        log_probas = self.log_probas(batch.x)
+        log_probas = self.batch_log_probas(batch)
         return with_gold_loss(self.crowd_loss(log_probas, batch), log_probas, batch)
 
     def crowd_loss(self, log_probas: Tensor, batch: CrowdBatch) -> Tensor:
@@ -50,7 +55,7 @@ class CrowdModel(NetworkModel):
         if table is None:
             return None
         rows = table.clamp_min(1e-30).log()[batch.worker, :, batch.label]
-        return label_log_probas(self.log_probas(batch.x), rows, batch)
+        return label_log_probas(self.batch_log_probas(batch), rows, batch)
 
     def held_out_score(self, data: CrowdData, unseen: Tensor) -> float | None:
         """Return a score of held-out tasks; None to use the likelihood of their labels."""
@@ -136,14 +141,25 @@ class TrunkModel(CrowdModel):
         """The network from features to logits."""
         return self.network
 
-    def outputs(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def outputs(self, batch: CrowdBatch) -> tuple[Tensor, Tensor]:
         """Return (B, K) log f(x) and (B, d) features."""
-        logits, features = logits_and_features(self.backbone, x)
+        if current_ranks() is None:
+            logits, features = logits_and_features(self.backbone, batch.x)
+            return log_softmax(logits), features
+        widths: list[int] = []
+
+        def side_by_side(x: Tensor) -> Tensor:
+            parts = logits_and_features(self.backbone, x)
+            widths.extend(part.shape[1] for part in parts)
+            return torch.cat(parts, dim=1)
+
+        both = over_ranks(side_by_side, batch)
+        logits, features = torch.split(both, widths, dim=1)
         return log_softmax(logits), features
 
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the training loss: that of the crowd's labels plus that of known classes."""
-        log_probas, features = self.outputs(batch.x)
+        log_probas, features = self.outputs(batch)
         return with_gold_loss(self.feature_loss(log_probas, features, batch), log_probas, batch)
 
     def feature_loss(self, log_probas: Tensor, features: Tensor, batch: CrowdBatch) -> Tensor:

@@ -111,6 +111,7 @@ class CrowdRegressor(Estimator):
 
     takes: ClassVar[str] = "numbers"
     rows_are: ClassVar[str] = "tasks"
+    streams: ClassVar[bool] = False
     saves: ClassVar[dict[str, Saved]] = {
         "slope_": SavedArray("J"),
         "bias_": SavedArray("J"),
@@ -153,7 +154,7 @@ class CrowdRegressor(Estimator):
             Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
-        features = as_features(X)
+        features = as_features(X, mapped=self.streams)
         numbers = as_number_targets(y, len(features), tasks)
         if numbers.n_annotations == 0:
             raise DataError("There are no annotations to fit; give numbers for some rows of X.")
@@ -212,7 +213,7 @@ class CrowdRegressor(Estimator):
     def _checked(self, X: Any) -> Any:
         self._require_fitted()
         n_features = vars(self).get("n_features_in_")
-        return as_features(X, n_features=n_features, owner=type(self).__name__)
+        return as_features(X, n_features=n_features, owner=type(self).__name__, mapped=self.streams)
 
     def _model(self) -> NumberModel:
         return NumberModel(self.slope_, self.bias_, self.noise_, self.residual_variance_)

@@ -102,6 +102,7 @@ class ItemLearner(Estimator):
 
     takes: ClassVar[str] = "pairs"
     rows_are: ClassVar[str] = "items"
+    streams: ClassVar[bool] = False
     saves: ClassVar[dict[str, Saved]] = {
         "scores_": SavedArray("A"),
         "rank_": SavedArray("A", "count"),
@@ -139,7 +140,7 @@ class ItemLearner(Estimator):
             Resume from the checkpoint of an interrupted fit. None refuses to overwrite one.
         """
         self._validate_parameters()
-        features = as_features(X)
+        features = as_features(X, mapped=self.streams)
         votes = as_pair_targets(y, len(features), items)
         if votes.n_annotations == 0:
             raise DataError("There are no votes to fit; give votes on some rows of X.")
@@ -198,7 +199,7 @@ class ItemLearner(Estimator):
     def _checked(self, X: Any) -> Any:
         self._require_fitted()
         n_features = vars(self).get("n_features_in_")
-        return as_features(X, n_features=n_features, owner=type(self).__name__)
+        return as_features(X, n_features=n_features, owner=type(self).__name__, mapped=self.streams)
 
     def predict(self, X: Any) -> Floats:
         """Return the (n,) scores of items, in logits, on the level of ``scores_``."""

@@ -42,6 +42,12 @@ from wisecrowd.learning.training.epoch_selection import held_out
 from wisecrowd.learning.training.network_files import FILE
 from wisecrowd.learning.training.network_model import NetworkModel
 from wisecrowd.learning.training.output_calibration import HeldOut
+from wisecrowd.learning.training.ranks import (
+    current_ranks,
+    require_able,
+    require_equal_data,
+    require_rows_apart,
+)
 from wisecrowd.learning.training.torch_random import own_random_numbers
 from wisecrowd.learning.training.trainer import (
     OPTIMIZERS,
@@ -59,7 +65,6 @@ PATIENCE = 10, 20_000  # epochs and tasks without improvement after which "auto"
 FINISHED = ("", "patience")  # reasons to stop that need no warning
 MANY_ROWS, SMALL_BATCH, LARGE_BATCH = 10_000, 64, 256  # of automatic batches
 RARELY = 1.0  # seconds between checkpoints: writing to disk may take longer than an epoch
-_SAMPLE = 20_000  # items of a dataset that estimate mean and deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +104,8 @@ class NetworkTraining(Estimator):
     checkpoint: Any = None
     device: str = "auto"
 
+    streams: ClassVar[bool] = True
+    on_several_processes: ClassVar[bool] = False  # whether every step goes through the ranks
     saves: ClassVar[dict[str, Saved]] = {
         "best_epoch_": COUNT,
         "selection_": SavedValue(lambda value: value in SELECTIONS, "a way to choose an epoch"),
@@ -175,6 +182,9 @@ class NetworkTraining(Estimator):
 
     def _train(self, training: Any, data: Any, useful: Tensor, selection: str) -> Run:
         """Train on the useful rows once, or a second time to include the held-out ones."""
+        if current_ranks() is not None:
+            require_able(type(self))
+            require_equal_data(data)
         if selection != "crowd":
             return self._run(data, useful, training, self.epochs, selection == "gold")
         rows, valid = self._held_out(data, useful)
@@ -202,6 +212,7 @@ class NetworkTraining(Estimator):
         """Train a new model on some rows, or resume from a checkpoint."""
         seen, options = data.only(rows), self._options(epochs, None if valid is None else len(rows))
         model = self._new_model(data, seen).to(data.device)
+        require_rows_apart(model.network)
         if is_auto(self.batch_size):  # by all rows, so that a refit has batches of the same size
             n_rows = len(rows) if valid is None else len(rows) + len(valid)
             options = with_automatic_batch(options, n_rows)
@@ -254,9 +265,8 @@ class NetworkTraining(Estimator):
         digest = hashlib.sha256(repr(data.features.shape).encode())
         for part in data.arrays():
             digest.update(np.ascontiguousarray(part).data)
-        tensor = data.features.tensor
-        if tensor is not None:
-            digest.update(tensor.numpy().reshape(-1).data)
+        if not data.features.is_dataset:
+            digest.update(data.features.sample().numpy().reshape(-1).data)
         texts = {name: repr(value) for name, value in parameters.items()}
         return Fingerprint(type(self).__name__, texts, digest.hexdigest()[:16])
 
@@ -315,7 +325,8 @@ def as_array(tensor: Tensor) -> Floats:
 def choose_device(device: str) -> torch.device:
     """Return the device of a name; "auto" is a GPU if available."""
     if is_auto(device):
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        alone = current_ranks() is None  # several processes exchange what is in main memory
+        return torch.device("cuda" if alone and torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
         torch.empty(0, device=chosen)
@@ -327,13 +338,9 @@ def choose_device(device: str) -> torch.device:
 
 def standardize(network: nn.Module, features: Features) -> None:
     """Fit the ``Standardize`` layers of a network to the features."""
-    layers = [layer for layer in network.modules() if isinstance(layer, Standardize)]
-    if layers:
-        sample = features.tensor
-        if sample is None:
-            sample = features[torch.arange(min(len(features), _SAMPLE))]
-        for layer in layers:
-            layer.fit(sample.flatten(1))
+    for layer in network.modules():
+        if isinstance(layer, Standardize):
+            layer.fit(part.flatten(1) for part in features.parts())
 
 
 def require_shape(features: Features, expected: tuple[int, ...], who: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -86,6 +86,8 @@ class NeuralClassifier(NetworkTraining, CrowdClassifier):
 
     balance: str = "none"
     calibrate: bool = True
+
+    on_several_processes: ClassVar[bool] = True
 
     # ------------------------------------------------------------------- overridden by the methods
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.learning.training.crowd_data import Features
 from wisecrowd.learning.training.item_learner import left_share
+from wisecrowd.learning.training.ranks import computed_by_ranks
 from wisecrowd.nn.pair_batches import PairBatch
 
 
@@ -72,9 +73,11 @@ def outputs_of(
     """Return the (n,) outputs of a network with one output, in double precision."""
     was_training = network.training
     network.eval()
-    parts = [
-        network(features[rows].to(device)).double().cpu()
-        for rows in torch.split(torch.arange(len(features)), size)
-    ]
+
+    def compute(rows: Tensor) -> NDArray[np.float64]:
+        parts = [network(features[some].to(device)) for some in torch.split(rows, size)]
+        return np.asarray(torch.cat([part.double().cpu() for part in parts]).numpy())
+
+    outputs = computed_by_ranks(compute, len(features))
     network.train(was_training)
-    return np.asarray(torch.cat(parts).numpy())
+    return outputs

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.learning.training.network_model import NetworkModel
+from wisecrowd.learning.training.ranks import current_ranks, require_equal_state
 
 OPTIMIZERS = ("adam", "adamw", "sgd")
 SCHEDULES = ("constant", "cosine", "one-cycle")
@@ -88,12 +89,14 @@ def train(
     good = _copy(model)  # the last state that had not diverged
     if math.isnan(state.first_size):
         state.first_size = _largest(model)
+    require_equal_state(model, state.epoch)
     try:
         while state.epoch < options.epochs and not state.stopped:
             model.begin_epoch(state.epoch, data)
             drawn = rows[torch.randperm(len(rows))] if sample is None else sample()
             loss = _epoch(model, data, drawn, options, optimizer, state)
             model.end_epoch(data)
+            require_equal_state(model, state.epoch, loss)
             state.stopped = _diverged(model, state, loss)
             if state.stopped:
                 break
@@ -106,6 +109,8 @@ def train(
             if after_epoch is not None:
                 after_epoch(state, optimizer, best)
     except KeyboardInterrupt:
+        if current_ranks() is not None:  # the others cannot know the epoch that this one kept
+            raise
         state.interrupted = True
     model.load_state_dict(best if state.best_epoch else good)
     return state
@@ -121,6 +126,7 @@ def _epoch(
 ) -> float:
     """Run over the rows once and return the mean loss; stop early if it is not finite."""
     model.train()
+    ranks = current_ranks()
     total, n_batches = 0.0, max(1, -(-len(rows) // options.batch_size))
     for number, batch in enumerate(data.batches(rows, options.batch_size)):
         step = state.epoch * n_batches + number
@@ -129,6 +135,8 @@ def _epoch(
             loss = model.loss(batch)
         optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        if ranks is not None:
+            ranks.average_gradients(model.network)
         if options.clip_gradient is not None:
             nn.utils.clip_grad_norm_(model.parameters(), options.clip_gradient)
         optimizer.step()

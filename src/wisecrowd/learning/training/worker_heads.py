@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from wisecrowd.learning.training.crowd_data import CrowdData
 from wisecrowd.learning.training.crowd_model import CrowdModel
+from wisecrowd.learning.training.ranks import over_ranks
 from wisecrowd.nn.backbones import make_backbone
 from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import log_softmax
@@ -149,7 +150,7 @@ class DoctorModel(CrowdModel):
 
     def loss(self, batch: CrowdBatch) -> Tensor:
         """Return the training loss."""
-        return self.loss_of(self.network.trunk(batch.x), batch)
+        return self.loss_of(over_ranks(self.network.trunk, batch), batch)
 
     def loss_of(self, hidden: Tensor, batch: CrowdBatch) -> Tensor:
         """Return the cross entropy of each label under its worker's head."""
@@ -168,4 +169,4 @@ class DoctorModel(CrowdModel):
 
     def label_log_probas(self, batch: CrowdBatch) -> Tensor:
         """Return (E,) log-probabilities of the labels under their workers' heads."""
-        return self.own_log_probas(self.network.trunk(batch.x), batch)
+        return self.own_log_probas(over_ranks(self.network.trunk, batch), batch)
