@@ -6,7 +6,7 @@ from typing import Any
 
 import api_pages
 import method_pages
-from kinds_table import MARK, kinds_table
+from kinds_table import BEGIN, with_table
 from maths import render_maths
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -32,8 +32,8 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Write the table of kinds where a page asks for it."""
-    return markdown.replace(MARK, kinds_table()) if MARK in markdown else markdown
+    """Bring the table of kinds up to date."""
+    return with_table(markdown) if BEGIN in markdown else markdown
 
 
 def on_page_content(html: str, **_: Any) -> str:

@@ -1,16 +1,24 @@
-"""What wisecrowd does with each kind of label: a table from the registry, so that it stays true."""
+"""What wisecrowd does with each kind of label: a table from the registry.
+
+``python docs/_site/kinds_table.py`` writes it into docs/index.md; a test notices if it is old.
+"""
 
 from __future__ import annotations
+
+import re
+from pathlib import Path
 
 from method_pages import TYPES
 
 from wisecrowd.cli.evaluate_answers import EVALUATORS
 from wisecrowd.core.kinds import KINDS, LABELS, ORDERED, Kind
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.core.registry import get_method, method_names
+from wisecrowd.core.registry import method_names
+from wisecrowd.engines.pack_fit import shardable_methods
 from wisecrowd.io.platforms import PLATFORMS
 
-MARK = "<!-- kinds: generated -->"
+BEGIN, END = "<!-- kinds: begin -->", "<!-- kinds: end -->"
+PAGE = Path(__file__).parents[1] / "index.md"
 GUIDES = {
     "labels": "which-method.md", "ordered": "guides/scores.md", "numbers": "guides/scores.md",
     "pairs": "guides/rank-models.md", "rankings": "methods/plackett-luce.md",
@@ -32,6 +40,11 @@ def kinds_table() -> str:
     head = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     rows = [f"| {' | '.join(row(kind))} |" for kind in KINDS.values()]
     return "\n".join([*head, *rows])
+
+
+def with_table(page: str) -> str:
+    """Return a page with the table between its marks."""
+    return re.sub(f"(?s){BEGIN}.*{END}", f"{BEGIN}\n{kinds_table()}\n{END}", page)
 
 
 def row(kind: Kind) -> list[str]:
@@ -83,6 +96,10 @@ def shards(kind: Kind) -> str:
         for other in KINDS.values()
         if other.container is kind.container
         for name in method_names(type=other.name)
-        if getattr(get_method(name).promises, "shardable", False)
+        if name in shardable_methods()
     ]
     return f"{len(found)} methods" if found else NO
+
+
+if __name__ == "__main__":
+    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
