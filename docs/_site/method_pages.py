@@ -147,9 +147,7 @@ def method_page(method: Method) -> str:
         *benchmarks(method),
         "## Parameters",
         f"```python\n{signature(method.cls)}\n```",
-        definitions(
-            docstring.entries("Parameters"), link, defaults(method.cls), types(method.cls)
-        ),
+        definitions(docstring.entries("Parameters"), link, defaults(method.cls), types(method.cls)),
         *changed_defaults(method),
     ]
     if "Attributes" in docstring.sections:

@@ -38,7 +38,7 @@ def intervals(axes: Any, names: Any, middle: Any, low: Any, high: Any, zero: flo
 
 
 def arena(axes: Any) -> None:
-    """Scores of the models, with intervals."""
+    """Draw the scores of the models, with intervals."""
     people = simulate.VoteWorkers(adversaries=0.1, tie_level=-1.0)
     model = wc.aggregation.CrowdBT().fit(simulate.votes(6, 30, 1200, people, random_state=4).pairs)
     order = np.argsort(-model.scores_)
@@ -48,7 +48,7 @@ def arena(axes: Any) -> None:
 
 
 def confusion(axes: Any) -> None:
-    """The confusion matrix of one expert."""
+    """Draw the confusion matrix of one expert."""
     names = ["benign", "unclear", "malignant"]
     crowd = simulate.crowd(
         240, 3 * simulate.DirichletWorkers(6, 1), simulate.Dense(), classes=names, random_state=5
@@ -58,7 +58,7 @@ def confusion(axes: Any) -> None:
 
 
 def moderators(axes: Any) -> None:
-    """Accuracy of the moderators against their number of labels."""
+    """Draw the accuracy of the moderators."""
     workers = 12 * simulate.TwoCoinWorkers(7, 3, 18, 2) + 4 * simulate.Spammers()
     crowd = simulate.crowd(
         500, workers, simulate.PerTask(5), classes=["ok", "toxic"], class_prior=[0.9, 0.1],
@@ -75,7 +75,7 @@ def moderators(axes: Any) -> None:
 
 
 def bias(axes: Any) -> None:
-    """Bias of the raters."""
+    """Draw the bias of the raters."""
     made = simulate.graded_responses(250, 15, simulate.PerTask(3), bias=0.6, random_state=1)
     model = wc.aggregation.OrdinalLatent().fit(made.labels)
     order = np.argsort(model.bias_)

@@ -28,7 +28,9 @@ def test_every_kind_has_a_row_with_a_guide(table):
         assert len(table.row(kind)) == len(table.COLUMNS)
 
 
-@pytest.mark.parametrize("name", sorted(set(KINDS) - {"rankings"}))  # there is no simulator of rankings
+@pytest.mark.parametrize(
+    "name", sorted(set(KINDS) - {"rankings"})
+)  # there is no simulator of rankings
 def test_who_can_be_asked_next(table, name, tmp_path, capsys):
     folder = str(tmp_path / "crowd")
     size = [] if name == "labels" else ["--n-workers", "6"]
