@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import doctest
 import io
 import os
@@ -12,8 +11,9 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import pytest
 from tests.printed_numbers import NumberChecker, same_output
@@ -22,6 +22,7 @@ import wisecrowd
 from wisecrowd.cli.app import GROUPS
 from wisecrowd.cli.main import run
 from wisecrowd.core.exceptions import WisecrowdWarning
+from wisecrowd.core.kinds import KINDS
 from wisecrowd.core.registry import PACKAGES, method_names
 
 ROOT = Path(__file__).parents[1]
@@ -30,10 +31,6 @@ PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 every_page = pytest.mark.parametrize(
     "page", PAGES, ids=[page.relative_to(ROOT).as_posix() for page in PAGES]
 )
-
-
-QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-FOR_THE_SHELL = re.compile(r"[|<>;&$*?~(){}#\\`]")  # unless quoted
 
 
 class Block(NamedTuple):
@@ -55,14 +52,18 @@ def without_times(text: str) -> str:
     return re.sub(r"\d+\.\d{4}$", "(time)", text, flags=re.M) if "seconds" in text else text
 
 
-def in_this_process(command: str) -> str:
-    """Run one of our commands without a shell; a new process takes longer than most commands."""
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
-        code = run(shlex.split(command)[1:])
-    written = cast("io.BytesIO", stream.buffer).getvalue().decode()
-    assert code == 0, f"{command}\n{written}"
-    return written
+def is_ours(command: str) -> bool:
+    """Tell whether a line is one command of ours: without a shell it takes a second less."""
+    bare = re.sub(r"'[^']*'|\"[^\"$`]*\"", "", command)
+    return command.startswith("wisecrowd ") and not re.search(r"[][|&;<>*?$`~{}()#\\\"']", bare)
+
+
+def run_here(arguments: list[str]) -> tuple[int, str]:
+    """Run the command line in this process: exit code, and all that it printed."""
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with warnings.catch_warnings(), redirect_stdout(output), redirect_stderr(output):
+        code = run(arguments)
+    return code, output.buffer.getvalue().decode()
 
 
 @pytest.fixture
@@ -81,14 +82,16 @@ def shell(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def call(command: str) -> str:
-        if command.startswith("wisecrowd ") and not FOR_THE_SHELL.search(QUOTED.sub("", command)):
-            return in_this_process(command)
-        done = subprocess.run(
-            command, shell=True, env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
+        if is_ours(command):
+            code, printed = run_here(shlex.split(command)[1:])
+        else:
+            done = subprocess.run(
+                command, shell=True, env=environment, text=True,
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            code, printed = done.returncode, done.stdout
+        assert code == 0, f"{command}\n{printed}"
+        return printed
 
     return call
 
@@ -115,7 +118,7 @@ def check_python(block: Block, names: dict[str, object], page: Path) -> dict[str
 @pytest.mark.skipif(os.name == "nt", reason="the pages speak to a POSIX shell")
 @every_page
 def test_blocks_print_what_is_shown(page, shell):
-    if page.parent.name == "guides":  # they show troubled crowds, about which fits warn
+    if page.parent.name in ("guides", "recipes"):  # troubled crowds, about which fits warn
         warnings.simplefilter("ignore", WisecrowdWarning)
     names: dict[str, object] = {}
     for block in blocks(page):
@@ -151,6 +154,7 @@ def test_links_lead_somewhere(page):
     """Files that are there, or pages of methods, which are made when the site is built."""
     made = {f"methods/{name}.md" for kind in PACKAGES for name in method_names(kind, None)}
     made |= {"methods/index.md", "methods/shared-parameters.md", "methods/auto-learner.md"}
+    made |= {"api/index.md"}
     for link in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
         target = Path(os.path.normpath(page.parent / link))
         assert target.exists() or target in {ROOT / "docs" / path for path in made}, link
@@ -161,9 +165,29 @@ def test_the_readme_begins_with_the_two_commands():
     assert re.findall(r"^make \w+", first.text, re.M) == ["make demo", "make test"]
 
 
-def test_every_method_the_readme_names_is_there():
+def test_every_method_that_the_guide_to_methods_groups_is_there():
+    text = (ROOT / "docs" / "which-method.md").read_text(encoding="utf-8")
+    for heading, kind in (("All methods for classes", "aggregation"), ("All learners", "learning")):
+        section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        listed = re.findall(r"`([a-z-]+)`", "\n".join(re.findall(r"^[- ] .*", section, re.M)))
+        assert len(listed) > 20
+        assert set(listed) <= set(method_names(kind, None))
+
+
+def accuracy_rows(page: Path) -> dict[str, str]:
+    """Return the lines of the table of published data sets, by method."""
+    text = page.read_text(encoding="utf-8").partition("| bluebird |")[2].partition("\n\n")[0]
+    return {line.split()[1]: line for line in text.splitlines()[2:] if line.startswith("| ")}
+
+
+def test_the_readme_shows_rows_of_the_full_table():
+    full, shown = (accuracy_rows(page) for page in (ROOT / "docs" / "accuracy.md", README))
+    assert next(iter(shown)) == "auto"
+    assert len(shown) == 7
+    assert shown.items() <= full.items()
+
+
+def test_the_readme_is_short_and_names_every_kind():
     text = README.read_text(encoding="utf-8")
-    section = text.partition("## Methods")[2].partition("\n## ")[0]
-    listed = re.findall(r"`([a-z-]+)`", "\n".join(re.findall(r"^[- ] .*", section, re.M)))
-    assert len(listed) > 5
-    assert set(listed) <= set(method_names())
+    assert text.count("\n") < 150
+    assert set(KINDS) <= set(re.findall(r"`([a-z]+)`", text))

@@ -31,8 +31,10 @@ def _draw(match: re.Match[str]) -> str:
         latex = re.sub(pattern, replacement, latex)
     if match["tag"] == "span":
         return _mathml(latex, "inline")
-    # Browsers do not break long formulas: what stands apart gets a line of its own.
-    lines = re.split(r"\\\\|\\qquad", latex)
+    # Browsers do not break long formulas: what stands apart gets a line of its own. The lines of an
+    # environment such as cases stay together.
+    between = r"\\qquad" if r"\begin" in latex else r"\\\\|\\qquad"
+    lines = re.split(between, latex)
     drawn = "".join(_mathml(line.strip(), "block") for line in lines if line.strip())
     return f'<div class="formula">{drawn}</div>'
 

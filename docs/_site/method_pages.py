@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from docstrings import Docstring, Entry, Link, parse, to_markdown
+from signatures import defaults, signature, types
 
 from wisecrowd.core.registry import PACKAGES, get_method, kebab_case, method_names, methods
 
@@ -145,11 +146,12 @@ def method_page(method: Method) -> str:
         usage(method),
         *benchmarks(method),
         "## Parameters",
-        definitions(docstring.entries("Parameters"), link, defaults(method.cls)),
+        f"```python\n{signature(method.cls)}\n```",
+        definitions(docstring.entries("Parameters"), link, defaults(method.cls), types(method.cls)),
         *changed_defaults(method),
     ]
     if "Attributes" in docstring.sections:
-        parts += ["## After the fit", definitions(docstring.entries("Attributes"), link, {})]
+        parts += ["## After the fit", definitions(docstring.entries("Attributes"), link, {}, {})]
     if "Notes" in docstring.sections:
         parts += ["## Notes", to_markdown(docstring.sections["Notes"], link)]
     parts += ["## References", to_markdown(docstring.sections["References"], link)]
@@ -175,25 +177,22 @@ def usage(method: Method) -> str:
     return lines
 
 
-def definitions(entries: list[Entry], link: Link, default: dict[str, Any]) -> str:
-    """Return a definition list of parameters, with their defaults, or of attributes."""
+def definitions(
+    entries: list[Entry], link: Link, default: dict[str, Any], declared: dict[str, str]
+) -> str:
+    """Return a definition list of parameters, with defaults and types, or of attributes."""
     items = []
     for entry in entries:
         names = ", ".join(
             f"`{name}={default[name]!r}`" if name in default else f"`{name}`"
             for name in entry.names
         )
-        kind, text = to_markdown(entry.kind, link), to_markdown(entry.text, link)
+        written = ", ".join(dict.fromkeys(f"`{declared[n]}`" for n in entry.names if n in declared))
+        kind, text = to_markdown(entry.kind, link) or written, to_markdown(entry.text, link)
         term, body = (f"{names} · {kind}", text) if kind and text else (names, text or kind or "—")
         body = body.replace("\n", "\n    ")
         items.append(f"{term}\n:   {body}")
     return "\n\n".join(items) or "None."
-
-
-def defaults(cls: type[Any]) -> dict[str, Any]:
-    """Return the parameters of a class that have defaults."""
-    found = inspect.signature(cls).parameters.values()
-    return {p.name: p.default for p in found if p.default is not inspect.Parameter.empty}
 
 
 def changed_defaults(method: Method) -> Iterator[str]:
@@ -250,8 +249,8 @@ def simulated() -> dict[str, Any]:
 
 @cache
 def published() -> dict[str, dict[str, str]]:
-    """Return the README's table of real data sets: method → data set → accuracy."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    """Return the table of real data sets: method → data set → accuracy."""
+    text = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
     table = text.partition("<!-- benchmarks: begin -->\n")[2].partition("<!-- benchmarks: end")[0]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines()]
     return {row[0]: dict(zip(rows[0][1:], row[1:], strict=True)) for row in rows[2:]}
@@ -364,7 +363,7 @@ def shared_page() -> str:
         parts += [
             f"## {cls.__name__}",
             to_markdown(docstring.summary, link),
-            definitions(docstring.entries("Parameters"), link, defaults(cls)),
+            definitions(docstring.entries("Parameters"), link, defaults(cls), types(cls)),
         ]
     return "\n\n".join(parts) + "\n"
 

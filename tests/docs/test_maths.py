@@ -30,6 +30,11 @@ def test_inline_and_display(maths):
     assert "\\" not in words(made)
 
 
+def test_lines_of_an_environment_stay_together(maths):
+    block = r'<div class="arithmatex">\[f = \begin{cases} 1 & x \\ 0 & y \end{cases}\]</div>'
+    assert maths.render_maths(block).count("<math") == 1
+
+
 def test_words_stay_words(maths):
     made = maths.render_maths('<span class="arithmatex">\\(\\mathrm{softmax}(x)\\)</span>')
     assert "softmax" in words(made)
