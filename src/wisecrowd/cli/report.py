@@ -39,6 +39,20 @@ class ReportOptions:
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")
     ] = None
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--tasks", metavar="FILE", help="What tasks look like: task, and text or url to link."
+        ),
+    ] = None
+    task_url: Annotated[
+        str | None,
+        typer.Option(
+            "--task-url",
+            metavar="URL",
+            help="Address of a task on its platform, with {task} for its id.",
+        ),
+    ] = None
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -67,6 +81,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.reporting.task_examples import check_task_url
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
 
@@ -75,7 +90,9 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     gold = KnownFile.given(asked.gold, "--gold", asked.gold_columns, reading)
     asked.groups.check(of_workers=True)
     known_files = [file.path for file in (truth, gold) if file is not None]
-    sources = [*files, *known_files, *asked.groups.sources()]
+    check_task_url(asked.task_url)
+    shown_files = [] if asked.tasks is None else [asked.tasks]
+    sources = [*files, *known_files, *asked.groups.sources(), *shown_files]
     page, document = _checked_places(asked, sources)
     set_threads(asked.running.threads)
     model = named_method(context, asked.method, asked.parameter, reading, seed)
@@ -100,6 +117,8 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
                 files=files,
                 reading=declared.options(),
                 manifest=manifest,
+                tasks=asked.tasks,
+                task_url=asked.task_url,
                 withhold_below=0 if reading.pseudonymize is None else FEWEST,
             )
         if reading.pseudonymize is not None:

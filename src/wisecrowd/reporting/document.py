@@ -12,6 +12,7 @@ from typing import Any
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.summary import Summary, study_of, summary_of
+from wisecrowd.reporting.task_examples import check_task_url, with_examples
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
@@ -109,6 +110,8 @@ def report(
     reading: Sequence[str] = (),
     manifest: Manifest | None = None,
     withhold_below: int = 0,
+    tasks: Any = None,
+    task_url: str | None = None,
 ) -> Report:
     """Create a report on a crowd, and write it if a path is given.
 
@@ -143,6 +146,11 @@ def report(
     withhold_below : int
         Workers with fewer labels are not named, for reports that are shared. Workers must have
         pseudonyms; pass ``wisecrowd.pseudonymize(labels, key)``.
+    tasks : path, table, or mapping from task to text, optional
+        What the tasks look like: a column of ids, and one of texts or of addresses of files. The
+        page shows texts, and links to files, which it never loads.
+    task_url : str, optional
+        Address of a task on its platform, such as "https://host/tasks/{task}".
 
     Examples
     --------
@@ -152,6 +160,7 @@ def report(
     >>> made, made.html.startswith("<!doctype html>")
     (Report(60 tasks, 6 workers), True)
     """
+    check_task_url(task_url)
     study = study_of(
         labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
         random_state=random_state,
@@ -161,15 +170,16 @@ def report(
         method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state
     )
     summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
-    tables = {"workers": study.fit.worker_columns()}
+    summary = with_examples(summary, study.labels, tasks, task_url, files)
+    whole = {"workers": study.fit.worker_columns()}
     if "ranking" in summary:
-        tables["ranking"] = study.fit.main_columns()
+        whole["ranking"] = study.fit.main_columns()
     elif "tasks" in summary:
-        tables["tasks"] = study.fit.task_columns()
+        whole["tasks"] = study.fit.task_columns()
     if withheld is not None:
         summary = withheld.summary(summary)
-        tables["workers"] = withheld.table(tables["workers"])
-    made = Report(summary, tables, described)
+        whole["workers"] = withheld.table(whole["workers"])
+    made = Report(summary, whole, described)
     if path is not None:
         made.save(path)
     return made
