@@ -53,6 +53,10 @@ class ReportOptions:
             help="Address of a task on its platform, with {task} for its id.",
         ),
     ] = None
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="Also write whole tables, which the page cuts, as parquet."),
+    ] = False
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -124,7 +128,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
         if reading.pseudonymize is not None:
             notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
         with together():
-            _write(made, page, notes)
+            _write(made, page, asked.tables, notes)
             if asked.as_json:
                 give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
 
@@ -142,7 +146,7 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
     if asked.as_json and page is not None and is_standard(page):
         raise ParameterError("Page and summary cannot both go to standard output; give -o a file.")
     written = [] if page is None or is_standard(page) else [page]
-    if written and not is_stream(written[0]):
+    if written and asked.tables and not is_stream(written[0]):
         written += map(str, tables_beside(written[0]).values())
     check_outputs(
         [], [*sources, *asked.reading.key_files], others=[*written, *filter(None, [document])]
@@ -167,7 +171,7 @@ def _known(file: KnownFile, labels: Annotations, notes: Notes) -> Any:
     return dict(zip(tasks, truth.classes.tolist(), strict=True))
 
 
-def _write(made: Report, output: str | None, notes: Notes) -> None:
+def _write(made: Report, output: str | None, tables: bool, notes: Notes) -> None:
     from wisecrowd.cli.outputs import is_standard, print_text
     from wisecrowd.storage.atomic import atomic_write, when_complete
     from wisecrowd.storage.streams import is_stream
@@ -180,5 +184,5 @@ def _write(made: Report, output: str | None, notes: Notes) -> None:
         with atomic_write(output) as stream:
             stream.write(made.html)
     else:
-        written = made.save(output)
+        written = made.save(output, tables=tables)
         when_complete(lambda: notes(f"wrote {', '.join(str(path) for path in written)}"))

@@ -12,7 +12,7 @@ from wisecrowd.reporting.text import shorten
 
 # Across, positions are percent of the column, so that a chart fills it and its text keeps its
 # size; down, they are pixels.
-WIDTH, HEIGHT = 100.0, 260.0
+WIDTH, HEIGHT = 100.0, 300.0
 TOP, INSET = 6.0, 3.0
 MOST_NAMES = 16  # names written beside their points
 COLUMN = 440.0  # pixels of a usual column, by which names are kept apart
@@ -161,6 +161,23 @@ def _cover(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
+def ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Return round numbers within a range.
+
+    Examples
+    --------
+    >>> ticks(-0.9, 2.1)
+    [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / most
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(power * s for s in (1, 2, 5, 10) if power * s >= rough)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(f"{n * step:.10g}") + 0.0 for n in np.arange(first, last + 1)]
+
+
 def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
     """Return a vertical scale of shares that starts at a multiple of 0.1, and its ticks."""
     bottom = max(0.0, np.floor(low * 10 - 1e-9) / 10)
@@ -175,10 +192,17 @@ def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Return 1, 2, 5, 10 … within a range, or only powers of ten if there are many."""
+    """Return 1, 2, 5, 10 … within a range, powers of ten if it is wide, more if it is narrow.
+
+    Examples
+    --------
+    >>> _powers(3, 60), _powers(70, 120)
+    ([5.0, 10.0, 20.0, 50.0], [70.0, 80.0, 90.0, 100.0, 110.0, 120.0])
+    """
     steps = (1, 2, 5) if high / max(low, 1) < 200 else (1,)
     found = [s * 10.0**p for p in range(-1, 9) for s in steps]
-    return [value for value in found if low <= value <= high]
+    inside = [value for value in found if low <= value <= high]
+    return inside if len(inside) > 2 else [v for v in ticks(low, high) if v > 0]
 
 
 def quality_against_volume(
@@ -211,12 +235,12 @@ def quality_against_volume(
         )
         for n, row in ((n, rows[n]) for n in known)
     ]  # fmt: skip
-    ticks = _powers(min(volume), max(volume)) or [float(min(volume))]
+    marks = _powers(min(volume), max(volume)) or [float(min(volume))]
     return Chart(
         f"{len(known)} workers: estimated accuracy against number of labels; the table has the "
         "same numbers.",
         "labels given (logarithmic)", "estimated accuracy",
-        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks],
+        x_ticks=[Tick(x(v), f"{v:g}") for v in marks],
         y_ticks=y_ticks, lines=lines, points=points,
         names=names_beside(points, [rows[n]["worker"] for n in known]),
     )  # fmt: skip
@@ -236,7 +260,7 @@ def columns(
     most = max(value for _, value in rows) or 1
     y = Scale(0, most, COLUMNS, 18)
     step = WIDTH / len(rows)
-    bars, ticks = [], []
+    bars, names = [], []
     for n, (name, value) in enumerate(rows):
         left = n * step
         bars.append(
@@ -245,8 +269,8 @@ def columns(
                 round(COLUMNS - y(value), 1), f"{value:,.0f}".replace(",", "\u202f"),
             )
         )  # fmt: skip
-        ticks.append(Tick(round(left + step / 2, 1), name))
-    return Chart(says, x_label, y_label, height=COLUMNS, x_ticks=ticks, bars=bars)
+        names.append(Tick(round(left + step / 2, 1), name))
+    return Chart(says, x_label, y_label, height=COLUMNS, x_ticks=names, bars=bars)
 
 
 def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
@@ -267,11 +291,11 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
         )
         for r in rows
     ]  # fmt: skip
-    ticks = sorted({start, *(v for v in np.arange(0, 1.01, 0.1).tolist() if v > start + 0.03)})
+    inside = [v for v in ticks(start, 1.0, 6) if x(v) > 0]
     return Chart(
         "Accuracy against confidence; on the dashed line both are equal.",
         "confidence", "accuracy",
-        x_ticks=[Tick(x(v), f"{100 * v:.0f} %") for v in ticks],
+        x_ticks=[Tick(x(v), f"{100 * v:.0f} %") for v in inside],
         y_ticks=y_ticks,
         lines=[
             Line(path_of([(x(start), y(start)), (x(1.0), y(1.0))]), "ideal"),
@@ -307,7 +331,7 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
             for p in points
         ]
         + [
-            Point(x(p["labels"]), y(p["measured"]), "measured by known classes", "bad")
+            Point(x(p["labels"]), y(p["measured"]), "measured by known classes", "accent")
             for p in measured
         ],
     )  # fmt: skip

@@ -50,13 +50,19 @@ class Report:
             self._pages["page"] = render(self.summary)
         return self._pages["page"]
 
-    def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the page atomically, with its manifest and the tables that it truncates.
+    def save(self, path: str | os.PathLike[str], *, tables: bool = False) -> list[Path]:
+        """Write the page atomically, with its manifest.
+
+        Parameters
+        ----------
+        path : path
+        tables : bool
+            Whether the complete tables that the page truncates are written beside it.
 
         Returns
         -------
         list of Path
-            Written files: the page first, then for instance ``report.workers.parquet``.
+            Written files: the page, then for instance ``report.workers.parquet``.
         """
         from wisecrowd.io.tables import write_table
 
@@ -64,7 +70,8 @@ class Report:
         beside = {
             name: file
             for name, file in tables_beside(target).items()
-            if name in self.whole_tables
+            if tables
+            and name in self.whole_tables
             and self.summary[name]["n_shown"] < self.summary[name]["total"]
         }
         page = render(self.summary, {name: file.name for name, file in beside.items()})
@@ -112,6 +119,7 @@ def report(
     withhold_below: int = 0,
     tasks: Any = None,
     task_url: str | None = None,
+    tables: bool = False,
 ) -> Report:
     """Create a report on a crowd, and write it if a path is given.
 
@@ -124,7 +132,7 @@ def report(
     ----------
     labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     path : path, optional
-        File of the page; its manifest and tables that are too long for it are written next to it.
+        File of the page; its manifest is written next to it.
     method : str or unfitted method, optional
         Method whose labels are reported; by default that of the kind, "auto" for classes.
     fit : fitted method, optional
@@ -151,6 +159,8 @@ def report(
         page shows texts, and links to files, which it never loads.
     task_url : str, optional
         Address of a task on its platform, such as "https://host/tasks/{task}".
+    tables : bool
+        Whether complete tables that the page truncates are written next to it, as parquet.
 
     Examples
     --------
@@ -181,5 +191,5 @@ def report(
         whole["workers"] = withheld.table(whole["workers"])
     made = Report(summary, whole, described)
     if path is not None:
-        made.save(path)
+        made.save(path, tables=tables)
     return made

@@ -21,6 +21,7 @@ from wisecrowd.reporting.charts import (
     isolated,
     names_beside,
     path_of,
+    ticks,
     tone_of,
 )
 from wisecrowd.reporting.text import number
@@ -29,23 +30,6 @@ ROW = 22.0  # height of an item
 MOST_ROWS = 24
 
 Row = dict[str, Any]
-
-
-def ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Return round numbers within a range.
-
-    Examples
-    --------
-    >>> ticks(-0.9, 2.1)
-    [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
-    """
-    if not high > low:
-        return [low]
-    rough = (high - low) / most
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = next(power * s for s in (1, 2, 5, 10) if power * s >= rough)
-    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    return [float(f"{n * step:.10g}") + 0.0 for n in np.arange(first, last + 1)]
 
 
 def bias_and_noise(rows: Sequence[Row]) -> Chart | None:

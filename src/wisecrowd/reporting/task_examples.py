@@ -88,7 +88,7 @@ def relabel_rows(summary: Summary) -> list[list[str]] | None:
     for row in rows:
         if len(row["task"]) <= TITLE:
             example = row.get("example", {})
-            votes = "; ".join(f"{worker}: {said}" for worker, said in row.get("by", ()))
+            votes = "; ".join(f"{shorten(worker)}: {said}" for worker, said in row.get("by", ()))
             table.append([row["task"], example.get("text", ""), example.get("url", ""), votes, ""])
     columns = [
         neutralised(pa.array(list(column))).to_pylist() for column in zip(*table, strict=True)

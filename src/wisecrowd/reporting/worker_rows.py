@@ -36,7 +36,7 @@ def shown_workers(data: Any, flags: Mapping[int, list[str]], worst: Any) -> NDAr
     data : Annotations
     flags : mapping of worker to findings
     worst : (n_workers,) numbers
-        Quality by which workers are ordered: higher is worse; not a number comes last.
+        Quality by which workers are ordered: higher is worse. Unknown ones come last.
     """
     n_labels = data.labels_per_worker
     severest = {flag: n for n, flag in enumerate(dict.fromkeys(f[0] for f in flags.values()))}
@@ -48,7 +48,8 @@ def shown_workers(data: Any, flags: Mapping[int, list[str]], worst: Any) -> NDAr
     half = by_need[: min(int(flagged.sum()), MOST_WORKERS // 2)]
     busiest = np.argsort(-n_labels, kind="stable")
     kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
-    quality = np.round(np.where(np.isfinite(worst), -np.asarray(worst), np.inf), 9)
+    known = np.isfinite(worst) & (n_labels > 0)
+    quality = np.round(np.where(known, -np.asarray(worst), np.inf), 9)
     order = np.lexsort((kept, -n_labels[kept], quality[kept], place[kept]))
     return np.asarray(kept[order])
 
