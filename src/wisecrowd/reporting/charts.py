@@ -139,7 +139,7 @@ def tone_of(row: dict[str, Any]) -> str:
 def names_beside(points: Sequence[Point], names: Sequence[str]) -> list[Name]:
     """Return the names of conspicuous points where they cover neither points nor each other."""
     taken = [(p.x - 1.2, p.y - 5, p.x + 1.2, p.y + 5) for p in points]
-    placed = []
+    placed: list[Name] = []
     for point, name in zip(points, names, strict=True):
         if not point.kind or len(placed) == MOST_NAMES:
             continue

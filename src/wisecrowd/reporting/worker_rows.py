@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import flags_by_worker
 
-MOST_WORKERS = 500  # maximum number of rows of the table
+MOST_WORKERS = 400  # maximum number of rows of the table
 
 
 def number(value: Any, digits: int = 6) -> float | None:
