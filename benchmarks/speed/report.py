@@ -15,7 +15,7 @@ def page_of(labels: wc.CrowdLabels) -> tuple[float, int, list[str]]:
     """Return CPU seconds, bytes of the page, and the files that were written."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.html"
-        seconds = cpu_seconds(lambda: wc.report(labels, path))
+        seconds = cpu_seconds(lambda: wc.report(labels, path, tables=True))
         return seconds, os.path.getsize(path), sorted(os.listdir(folder))
 
 

@@ -126,7 +126,7 @@ def test_an_input_is_never_overwritten_by_a_table_beside_a_report(cli, tmp_path)
 
     write_table(place, rows)
     before = place.read_bytes()
-    done = cli("report", place, "-o", tmp_path / "report.html")
+    done = cli("report", place, "-o", tmp_path / "report.html", "--tables")
     assert done.code == 2
     assert "would overwrite" in done.err
     assert place.read_bytes() == before

@@ -6,14 +6,19 @@ build/screenshots.
 
 from __future__ import annotations
 
+import csv
 import os
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
+from tests.reporting.test_kinds import crowd
 
+from wisecrowd import simulate
+from wisecrowd.reporting.document import report
 from wisecrowd.reporting.renderer import render
+from wisecrowd.reporting.task_examples import with_examples
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="NO BROWSER TESTS: playwright is missing; run make browser"
@@ -40,10 +45,31 @@ def browser():
         opened.close()
 
 
+def examples() -> dict[str, dict[str, str]]:
+    """Texts and addresses of tasks; nothing at these addresses may ever be loaded."""
+    return {
+        str(i): {"text": f"Night, animal {i}", "url": f"https://host.invalid/{i}.jpg"}
+        for i in range(200)
+    }
+
+
+def crowds() -> dict:
+    """A small crowd of every kind that has a report, but classes."""
+    dense = simulate.Dense()
+    found = {kind: crowd(kind) for kind in ("numbers", "pairs", "sequences", "sets", "ordered")}
+    return found | {
+        "boxes": simulate.boxes(14, 5, dense, random_state=1).data,
+        "masks": simulate.masks(8, 5, dense, height=20, width=20, random_state=2).data,
+        "texts": simulate.texts(14, 5, dense, random_state=1).data,
+        "same": simulate.same_votes(24, 6, n_votes=400, random_state=1).data,
+    }
+
+
 @pytest.fixture(scope="module")
-def files(summary, hostile_summary, tmp_path_factory):
+def files(study, summary, hostile_summary, tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
-    for name, data in (("report", summary), ("hostile", hostile_summary)):
+    shown = with_examples(summary, study.labels, examples(), "https://host.invalid/t/{task}")
+    for name, data in (("report", shown), ("hostile", hostile_summary)):
         (folder / f"{name}.html").write_text(render(data), encoding="utf-8")
     return folder
 
@@ -81,29 +107,105 @@ def column(page, place: int) -> list[str]:
     return [text.strip() for text in cells.all_inner_texts()]
 
 
-def test_sorting(visit):
+def overflow(page) -> int:
+    return page.evaluate("(e => e.scrollWidth - e.clientWidth)(document.documentElement)")
+
+
+def test_workers_are_worst_first_and_can_be_sorted(visit):
     page = visit()
-    heading = page.locator("#worker-table thead th").nth(2)
+    assert set(column(page, 1)[:6]) >= {"13", "14", "15"}  # the colluders
+    heading = page.locator("#worker-table thead th").nth(1)
     heading.get_by_role("button").click()
-    values = [float(text.split()[0]) for text in column(page, 3)]
+    values = [float(text.split()[0]) for text in column(page, 2)]
     assert values == sorted(values)
     assert heading.get_attribute("aria-sort") == "ascending"
     heading.get_by_role("button").press("Enter")
-    values = [float(text.split()[0]) for text in column(page, 3)]
+    values = [float(text.split()[0]) for text in column(page, 2)]
     assert values == sorted(values, reverse=True)
+    assert page.locator("#worker-table th[aria-sort]").count() == 1
     keep(page, "sorted")
 
 
 def test_filtering(visit):
     page = visit()
-    page.get_by_label("Filter workers").fill("1")
-    assert column(page, 1)
-    assert all("1" in name for name in column(page, 1))
-    page.get_by_label("Filter workers").fill("")
-    page.get_by_label("Findings", exact=True).select_option("collusion")
+    field = page.get_by_label("Filter workers")
+    field.fill("collusion")
     assert set(column(page, 1)) == {"13", "14", "15"}
-    assert page.get_by_role("status").inner_text() == "3 of 16 rows"
+    status = page.locator("#workers [role=status]")
+    assert status.inner_text() == "3 of 16 rows"
+    faint = page.locator("#workers .dot[opacity='0.12']")
+    assert faint.count() == 13  # their marks
+    field.fill("")
+    page.locator("#workers").get_by_role("button", name="Findings 6").press("Enter")
+    assert len(column(page, 1)) == 6
+    assert all(column(page, 4))
+    page.locator("#workers").get_by_role("button", name="All 16").click()
+    assert len(column(page, 1)) == 16
+    page.get_by_label("Filter tasks").fill("animal 17")
+    rows = page.locator("#task-table tbody tr:visible").all_inner_texts()
+    assert rows
+    assert all("animal 17" in row for row in rows)
     keep(page, "filtered")
+
+
+def test_names_on_hover_and_on_focus(visit):
+    page = visit()
+    readout = page.locator("#workers .readout")
+    rest = readout.inner_text()
+    page.locator("#workers .dot").last.hover()  # the uppermost
+    first, last = column(page, 1)[0], column(page, 1)[-1]
+    assert last in readout.inner_text()
+    assert "labels" in readout.inner_text()
+    assert "hot" in page.locator("#worker-table tbody tr").last.get_attribute("class")
+    page.mouse.move(0, 0)
+    assert readout.inner_text() == rest
+    page.locator("#worker-table tbody a").nth(1).focus()  # a row lights up its mark
+    assert column(page, 1)[1] in readout.inner_text()
+    plot = page.locator("#workers .plot")
+    plot.focus()
+    page.keyboard.press("ArrowRight")
+    assert first in readout.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert first not in readout.inner_text()
+    assert column(page, 1)[1] in readout.inner_text()
+    suspicious = page.locator("#network .heat")
+    suspicious.focus()
+    page.keyboard.press("ArrowDown")
+    assert "linked" in page.locator("#network .readout").inner_text()
+
+
+def test_copying(visit):
+    page = visit(permissions=["clipboard-read", "clipboard-write"])
+    for width in (360, 1100):
+        page.set_viewport_size({"width": width, "height": 900})
+        command = page.locator(".command:visible").first
+        button = command.get_by_role("button", name="Copy")
+        code, press = command.locator("code").bounding_box(), button.bounding_box()
+        assert press["x"] >= code["x"] + code["width"]  # beside it
+        assert code["y"] - 8 <= press["y"] <= code["y"] + code["height"]
+    button.click()
+    assert command.get_by_role("button").inner_text() == "Copied"
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == command.locator("code").inner_text()
+    assert copied.startswith("wisecrowd ")
+
+
+def test_tasks_link_to_their_platform_and_can_be_downloaded(visit):
+    page = visit()
+    row = page.locator("#task-table tbody tr").first
+    task = row.locator("th a").first
+    assert task.get_attribute("href") == f"https://host.invalid/t/{task.inner_text()}"
+    assert task.get_attribute("rel") == "noreferrer noopener"
+    assert row.get_by_role("link", name="open the file").get_attribute("href").endswith(".jpg")
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Download 100 to relabel").click()
+    with started.value.path().open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    assert len(rows) == 100
+    assert rows[0]["task"] == task.inner_text()
+    assert rows[0]["text"] == f"Night, animal {task.inner_text()}"
+    assert rows[0]["label"] == ""
+    assert rows[0]["votes"].count(":") == 8
 
 
 @pytest.mark.parametrize("script", [True, False])
@@ -140,15 +242,18 @@ def test_theme(visit):
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(ground) == dark  # automatic follows the system
     page.emulate_media(media="print")
-    assert page.evaluate(ground) == light
-    assert not page.locator("nav").is_visible()
+    assert page.evaluate(ground) == "rgb(255, 255, 255)"
+    for gone in ("nav", "#theme", ".tools", ".copy"):
+        assert not page.locator(gone).first.is_visible()
+    assert page.evaluate("getComputedStyle(document.querySelector('.box')).overflowY") == "visible"
+    assert page.locator(".bar").first.is_visible()  # of a chart
 
 
 def test_without_a_script_it_can_be_read(visit):
     page = visit(java_script_enabled=False)
     assert page.get_by_role("heading", level=2).count() == 11
     assert page.locator("#worker-table tbody tr").count() == 16
-    assert not page.locator("#worker-filter").is_visible()
+    assert not page.locator("#worker-table-filter").is_visible()
     assert not page.locator("#theme").is_visible()
     keep(page, "no-script")
 
@@ -159,11 +264,20 @@ def test_the_keyboard_reaches_everything(visit):
     assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
     page.keyboard.press("Enter")
     assert page.url.endswith("#main")
+    reached = set()
+    where = "(e => (e.closest('main > section')?.id || '') + ' ' + e.tagName)"
+    where += "(document.activeElement)"
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(where))
+    assert {"next BUTTON", "workers INPUT", "workers BUTTON", "workers DIV", "workers A",
+            "tasks INPUT"} <= reached  # fmt: skip
 
 
 def test_hostile_text_does_nothing(visit):
     page = visit("hostile")
     assert page.locator("img").count() == 0
+    assert page.locator("a[href^=http], a[href^=javascript]").count() == 0
     page.get_by_label("Filter workers").fill("<script>")
     assert "<script>alert(1)</script>" in column(page, 1)
     page.locator("#worker-table tbody a:visible").first.click()
@@ -171,16 +285,51 @@ def test_hostile_text_does_nothing(visit):
     keep(page, "hostile")
 
 
-@pytest.mark.skipif(
-    not AXE.is_file(), reason="NO ACCESSIBILITY TEST: run make browser for axe-core"
-)
-@pytest.mark.parametrize(
-    ("name", "scheme"), [("report", "light"), ("report", "dark"), ("hostile", "light")]
-)
-def test_axe_finds_nothing_serious(visit, name, scheme):
-    page = visit(name, color_scheme=scheme)
-    page.goto(page.url + "#w1")
+WIDTHS = (360, 390, 640, 768, 1020, 1280, 1600)
+
+
+def test_no_width_scrolls_sideways(visit):
+    for name in ("report", "hostile"):
+        page = visit(name)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow(page) <= 0, (name, width)
+
+
+def faults(page) -> list[tuple[str, str, str]]:
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")
     assert len(found["passes"]) > 20
-    assert [(v["impact"], v["id"], v["nodes"][0]["html"]) for v in found["violations"]] == []
+    return [(v["impact"], v["id"], v["nodes"][0]["html"][:300]) for v in found["violations"]]
+
+
+needs_axe = pytest.mark.skipif(
+    not AXE.is_file(), reason="NO ACCESSIBILITY TEST: run make browser for axe-core"
+)
+
+
+@needs_axe
+@pytest.mark.parametrize(
+    ("name", "scheme"), [("report", "light"), ("report", "dark"), ("hostile", "light")]
+)
+def test_axe_finds_nothing(visit, name, scheme):
+    page = visit(name, color_scheme=scheme)
+    page.goto(page.url + "#w1")
+    assert faults(page) == []
+
+
+@needs_axe
+def test_every_kind_has_a_page_that_fits_and_is_accessible(visit, files):
+    for kind, data in crowds().items():
+        (files / f"{kind}.html").write_text(report(data, files=["a.csv"]).html, encoding="utf-8")
+        page = visit(kind)
+        for width in (360, 1600):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert overflow(page) <= 0, (kind, width)
+        assert faults(page) == [], kind
+        heading = page.locator("#worker-table thead th").nth(2)
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == "ascending", kind
+        page.locator("#workers .dot").last.hover()
+        assert "Point at" not in page.locator("#workers .readout").inner_text(), kind
+        keep(page, kind)

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from wisecrowd.reporting.charts import (
-    BOTTOM,
     HEIGHT,
-    LEFT,
     TOP,
     WIDTH,
+    Point,
     Scale,
     budget_curve,
     columns,
-    network_drawing,
+    names_beside,
     quality_against_volume,
     reliability,
 )
+from wisecrowd.reporting.network_chart import network_drawing
 
 
 def row(worker, n, accuracy, flags=()):
@@ -35,8 +37,11 @@ def test_better_workers_are_higher_and_busier_ones_to_the_right():
     assert bad.x < good.x
     assert bad.y > good.y
     assert (bad.kind, good.kind) == ("bad", "")
-    assert chart.lines[0].path.count("M") == 2
-    assert all(LEFT <= p.x <= WIDTH and TOP <= p.y <= HEIGHT - BOTTOM for p in chart.points)
+    assert [line.path.count("M") for line in chart.lines] == [1, 0, 1]  # ordinary, warned, bad
+    assert all(0 <= p.x <= WIDTH and TOP <= p.y <= HEIGHT for p in chart.points)
+    assert [point.row for point in chart.points] == [0, 1]
+    assert [name.text for name in chart.names] == ["\u2068a\u2069"]
+    assert len(chart.x_ticks) == len({tick.text for tick in chart.x_ticks}) >= 3
     assert quality_against_volume([]) is None
 
 
@@ -65,5 +70,24 @@ def test_the_future_is_dashed_from_the_present_on():
     assert len(chart.points) == 4
 
 
+def test_names_cover_neither_points_nor_each_other():
+    points = [Point(50.0, 100.0 + n, "", "bad") for n in range(40)]
+    names = names_beside(points, [f"worker {n}" for n in range(40)])
+    assert 1 <= len(names) < 16
+    places = sorted((name.dx > 0, name.y) for name in names)
+    assert all(b[0] != a[0] or b[1] - a[1] >= 13 for a, b in pairwise(places))
+
+
+def test_network_is_a_triangle_with_its_suspicious_pairs():
+    nodes = [{"worker": "a", "group": 0}, {"worker": "b", "group": 0}, {"worker": "c", "group": -1}]
+    cells = [[0, 1, 5.0, 1.0, 0.4], [2, 0, 0.3, 0.5, 0.5], [1, 2, -2.4, 0.2, 0.5]]
+    drawn = network_drawing({"nodes": nodes, "edges": [[1, 0]], "cells": cells})
+    assert [(cell.x, cell.y) for cell in drawn.cells] == [(0, 0), (0, 1), (1, 1)]
+    assert [cell.linked for cell in drawn.cells] == [True, False, False]
+    assert [cell.shade for cell in drawn.cells] == ["z6", "z2", "z0"]
+    assert drawn.groups == [(0, 1)]
+    assert [name[3] for name in drawn.names] == ["bad", "bad", ""]
+
+
 def test_network_of_nobody():
-    assert network_drawing({"nodes": [], "edges": []}) is None
+    assert network_drawing({"nodes": [], "edges": [], "cells": []}) is None

@@ -8,7 +8,7 @@ import wisecrowd as wc
 from wisecrowd import simulate
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.io.tables import read_frame
-from wisecrowd.reporting import workers
+from wisecrowd.reporting import worker_rows
 from wisecrowd.reporting.document import Report
 from wisecrowd.storage import Manifest, read_manifest
 
@@ -48,7 +48,7 @@ def test_a_report_takes_at_most_twenty_fits(tmp_path, monkeypatch):
 
 def test_whole_tables_lie_beside_the_page(made, study, tmp_path, monkeypatch):
     monkeypatch.setitem(made.summary, "workers", {**made.summary["workers"], "total": 12_034})
-    written = made.save(tmp_path / "r.html")
+    written = made.save(tmp_path / "r.html", tables=True)
     assert [path.name for path in written] == ["r.html", "r.workers.parquet", "r.tasks.parquet"]
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Showing 16 of 12\u202f034 workers" in page
@@ -56,6 +56,8 @@ def test_whole_tables_lie_beside_the_page(made, study, tmp_path, monkeypatch):
     kept = read_frame(tmp_path / "r.workers.parquet")
     assert kept["worker"].to_pylist() == study.labels.workers.tolist()
     assert "parquet" not in made.html  # nothing was written for this one
+    assert [path.name for path in made.save(tmp_path / "one.html")] == ["one.html"]
+    assert {path.name for path in tmp_path.glob("one.*")} == {"one.html", "one.html.manifest.json"}
 
 
 def test_a_failed_write_leaves_what_was_there(made, tmp_path, monkeypatch):
@@ -86,5 +88,5 @@ def test_page_of_very_many_workers_is_small(study, summary):
     from wisecrowd.reporting.renderer import render
 
     row = max(summary["workers"]["rows"], key=lambda row: len(json.dumps(row)))
-    full = {**summary["workers"], "rows": [row] * workers.MOST_WORKERS, "total": 10_000}
+    full = {**summary["workers"], "rows": [row] * worker_rows.MOST_WORKERS, "total": 10_000}
     assert len(render({**summary, "workers": full}).encode()) < 1_000_000

@@ -199,7 +199,7 @@ def test_whole_tables_are_written(tmp_path):
     data = CrowdPairs.from_arrays(
         None, rng.integers(0, 20, 3000), left, right, rng.integers(0, 2, 3000)
     )
-    written = report(data, tmp_path / "page.html").save(tmp_path / "page.html")
+    written = report(data, tmp_path / "page.html").save(tmp_path / "page.html", tables=True)
     assert [path.name for path in written] == ["page.html", "page.ranking.parquet"]
     assert "Showing 300 of 400 items" in re.sub("\u202f", "", written[0].read_text())
 

@@ -104,9 +104,9 @@ def test_network_has_the_colluders(summary):
 
 
 def test_caps_are_said(labels, study, monkeypatch):
-    from wisecrowd.reporting import workers
+    from wisecrowd.reporting import worker_rows, workers
 
-    monkeypatch.setattr(workers, "MOST_WORKERS", 6)
+    monkeypatch.setattr(worker_rows, "MOST_WORKERS", 6)
     monkeypatch.setattr(workers, "MOST_CELLS", 18)
     found = workers.workers(study)
     assert (found["n_shown"], found["total"], found["n_detailed"]) == (6, 16, 2)

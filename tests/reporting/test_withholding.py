@@ -56,12 +56,14 @@ def test_the_network_stays_whole(labels, few):
     graph = {
         "nodes": [{"worker": name, "group": 0} for name in (few[0], first, few[1], second)],
         "edges": [[0, 1], [1, 3], [2, 3]],
+        "cells": [[0, 1, 3.0, 0.9, 0.5], [1, 3, 4.0, 1.0, 0.5]],
     }
     if first in few or second in few:
         pytest.fail("choose other workers")
     assert withheld._graph(graph) == {
         "nodes": [{"worker": first, "group": 0}, {"worker": second, "group": 0}],
         "edges": [[0, 1]],
+        "cells": [[0, 1, 4.0, 1.0, 0.5]],
     }
 
 

@@ -56,6 +56,24 @@ class ReportOptions:
         ),
     ] = None  # fmt: skip
     fail_on: options.FailOn = None
+    tasks: Annotated[
+        str | None,
+        typer.Option(
+            "--tasks", metavar="FILE", help="What tasks look like: task, and text or url to link."
+        ),
+    ] = None
+    task_url: Annotated[
+        str | None,
+        typer.Option(
+            "--task-url",
+            metavar="URL",
+            help="Address of a task on its platform, with {task} for its id.",
+        ),
+    ] = None
+    tables: Annotated[
+        bool,
+        typer.Option("--tables", help="Also write whole tables, which the page cuts, as parquet."),
+    ] = False
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -86,6 +104,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.changes import read_summary
     from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.reporting.task_examples import check_task_url
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
 
@@ -97,7 +116,9 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     asked.groups.check(of_workers=True)
     known_files = [file.path for file in (truth, gold) if file is not None]
     known_files += [] if asked.against is None else [asked.against]
-    sources = [*files, *known_files, *asked.groups.sources()]
+    check_task_url(asked.task_url)
+    shown_files = [] if asked.tasks is None else [asked.tasks]
+    sources = [*files, *known_files, *asked.groups.sources(), *shown_files]
     page, document = _checked_places(asked, sources)
     against = None if asked.against is None else read_summary(asked.against)
     set_threads(asked.running.threads)
@@ -123,13 +144,15 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
                 files=files,
                 reading=declared.options(),
                 manifest=manifest,
+                tasks=asked.tasks,
+                task_url=asked.task_url,
                 withhold_below=0 if reading.pseudonymize is None else FEWEST,
                 against=against,
             )
         if reading.pseudonymize is not None:
             notes.said[:] = map(Withheld.below(labels, FEWEST).text, notes.said)
         with together():
-            _write(made, page, notes)
+            _write(made, page, asked.tables, notes)
             _write_markdown(made, asked.markdown, notes)
             if asked.as_json:
                 give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
@@ -160,7 +183,7 @@ def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | Non
             )
         marked = None
     written = [] if page is None or is_standard(page) else [page]
-    if written and not is_stream(written[0]):
+    if written and asked.tables and not is_stream(written[0]):
         written += map(str, tables_beside(written[0]).values())
     check_outputs(
         [],
@@ -201,7 +224,7 @@ def _write_markdown(made: Report, output: str | None, notes: Notes) -> None:
     when_complete(lambda: notes(f"wrote {output}"))
 
 
-def _write(made: Report, output: str | None, notes: Notes) -> None:
+def _write(made: Report, output: str | None, tables: bool, notes: Notes) -> None:
     from wisecrowd.cli.outputs import is_standard, print_text
     from wisecrowd.storage.atomic import atomic_write, when_complete
     from wisecrowd.storage.streams import is_stream
@@ -214,5 +237,5 @@ def _write(made: Report, output: str | None, notes: Notes) -> None:
         with atomic_write(output) as stream:
             stream.write(made.html)
     else:
-        written = made.save(output)
+        written = made.save(output, tables=tables)
         when_complete(lambda: notes(f"wrote {', '.join(str(path) for path in written)}"))

@@ -8,6 +8,7 @@ import numpy as np
 
 from wisecrowd.core.region_answers import SIDES
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import spend
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -57,7 +58,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     if sides is not None:
         columns["looseness"] = sides.looseness
         columns |= {name: sides.sides[:, k] for k, name in enumerate(SIDES)}
-    return worker_rows(study, columns) | {
+    return worker_rows(study, columns, -columns["detection"]) | {
         "has_sides": sides is not None,
         "reason": shown(study.audit.skipped.get("drawers", "")),
     }
@@ -86,10 +87,17 @@ def images(study: AnswerStudy) -> dict[str, Any]:
                 "n_groups": int(drawn[i]),
                 "n_doubtful": int(count[i]),
                 "disagreement": number(total[i], 3),
+                **votes_by_worker(data, i, _counts(data, i)),
             }
             for i in order[:MOST_TASKS].tolist()
         ],
     }
+
+
+def _counts(data: Any, i: int) -> list[str]:
+    """Return the numbers of boxes that the workers of an image drew."""
+    counts = np.diff(data.pointer[data.indptr[i] : data.indptr[i + 1] + 1]).tolist()
+    return ["1 box" if n == 1 else f"{n} boxes" for n in counts]
 
 
 def copies(study: AnswerStudy) -> dict[str, Any]:

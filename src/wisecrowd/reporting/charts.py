@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from wisecrowd.reporting.text import shorten
 
-WIDTH, HEIGHT = 640.0, 300.0
-LEFT, RIGHT, TOP, BOTTOM = 58.0, 14.0, 12.0, 44.0
+# Across, positions are percent of the column, so that a chart fills it and its text keeps its
+# size; down, they are pixels.
+WIDTH, HEIGHT = 100.0, 300.0
+TOP, INSET = 6.0, 3.0
+MOST_NAMES = 16  # names written beside their points
+COLUMN = 440.0  # pixels of a usual column, by which names are kept apart
+COLUMNS = 150.0  # height of a chart of counts
+LETTER, LINE = 6.4, 13.0  # pixels of a letter and of a line
 
 
 class Tick(NamedTuple):
@@ -22,12 +28,23 @@ class Tick(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A dot, with its tooltip and the CSS class of its colour."""
+    """A dot, with its sentence, the CSS class of its colour, and the row that it stands for."""
 
     x: float
     y: float
     text: str
     kind: str = ""
+    row: int | None = None
+
+
+class Name(NamedTuple):
+    """A name beside a point: position, distance in pixels, and CSS classes."""
+
+    x: float
+    y: float
+    dx: float
+    text: str
+    kind: str
 
 
 class Bar(NamedTuple):
@@ -55,16 +72,14 @@ class Chart:
     says: str
     x_label: str = ""
     y_label: str = ""
-    width: float = WIDTH
     height: float = HEIGHT
     x_ticks: Sequence[Tick] = ()
     y_ticks: Sequence[Tick] = ()
     lines: Sequence[Line] = ()
     bars: Sequence[Bar] = ()
     points: Sequence[Point] = ()
-    frame: tuple[float, float, float, float] = field(
-        default=(LEFT, TOP, WIDTH - RIGHT, HEIGHT - BOTTOM)
-    )
+    names: Sequence[Name] = ()
+    shape: str = ""  # "rows": names of rows instead of numbers on the vertical axis
 
 
 class Scale:
@@ -96,12 +111,12 @@ class Scale:
         return round(self._start + share * (self._end - self._start), 1)
 
 
-def isolated(name: str) -> str:
+def isolated(name: str, limit: int = 40) -> str:
     """Return the start of a name between characters that isolate its writing direction.
 
     A tooltip is plain text, in which no element can do this.
     """
-    return f"\u2068{shorten(name, 40)}\u2069"
+    return f"\u2068{shorten(name, limit)}\u2069"
 
 
 def path_of(points: Sequence[tuple[float, float]]) -> str:
@@ -115,13 +130,61 @@ def path_of(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:g} {y:g}" for x, y in points) if len(points) else ""
 
 
+def tone_of(row: dict[str, Any]) -> str:
+    """Return the CSS class of a worker: "bad", "warn" or none, by the severest finding."""
+    tone: str = row.get("tone", "bad" if row["flags"] else "")
+    return tone
+
+
+def names_beside(points: Sequence[Point], names: Sequence[str]) -> list[Name]:
+    """Return the names of conspicuous points where they cover neither points nor each other."""
+    taken = [(p.x - 1.2, p.y - 5, p.x + 1.2, p.y + 5) for p in points]
+    placed: list[Name] = []
+    for point, name in zip(points, names, strict=True):
+        if not point.kind or len(placed) == MOST_NAMES:
+            continue
+        wide = 100 * LETTER * min(len(name), 16) / COLUMN
+        for dx, dy in ((8, 4), (-8, 4), (8, -8), (-8, -8), (8, 15), (-8, 15)):
+            left = point.x + 1.5 if dx > 0 else point.x - 1.5 - wide
+            box = (left, point.y + dy - LINE + 3, left + wide, point.y + dy + 3)
+            inside = box[0] >= 0 and box[2] <= WIDTH + 2
+            if inside and not any(_cover(box, other) for other in taken):
+                taken.append(box)
+                side = "" if dx > 0 else " end"
+                text = isolated(name, 16)
+                placed.append(Name(point.x, round(point.y + dy, 1), dx, text, point.kind + side))
+                break
+    return placed
+
+
+def _cover(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def ticks(low: float, high: float, most: int = 7) -> list[float]:
+    """Return round numbers within a range.
+
+    Examples
+    --------
+    >>> ticks(-0.9, 2.1)
+    [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
+    """
+    if not high > low:
+        return [low]
+    rough = (high - low) / most
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(power * s for s in (1, 2, 5, 10) if power * s >= rough)
+    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
+    return [float(f"{n * step:.10g}") + 0.0 for n in np.arange(first, last + 1)]
+
+
 def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
     """Return a vertical scale of shares that starts at a multiple of 0.1, and its ticks."""
     bottom = max(0.0, np.floor(low * 10 - 1e-9) / 10)
     top = min(1.0, np.ceil(high * 10 + 1e-9) / 10)
     if top - bottom < 0.2 - 1e-9:
         bottom = max(0.0, top - 0.2)
-    scale = Scale(bottom, top, HEIGHT - BOTTOM, TOP)
+    scale = Scale(bottom, top, HEIGHT, TOP)
     step = 0.1 if top - bottom <= 0.6 else 0.2
     values = np.arange(round(bottom / step), round(top / step) + 1) * step
     inside = [v for v in values.tolist() if bottom - 1e-9 <= v <= top + 1e-9]
@@ -129,46 +192,63 @@ def _share_axis(low: float, high: float) -> tuple[Scale, list[Tick]]:
 
 
 def _powers(low: float, high: float) -> list[float]:
-    """Return 1, 2, 5, 10 … within a range, or only powers of ten if there are many."""
+    """Return 1, 2, 5, 10 … within a range, powers of ten if it is wide, more if it is narrow.
+
+    Examples
+    --------
+    >>> _powers(3, 60), _powers(70, 120)
+    ([5.0, 10.0, 20.0, 50.0], [70.0, 80.0, 90.0, 100.0, 110.0, 120.0])
+    """
     steps = (1, 2, 5) if high / max(low, 1) < 200 else (1,)
     found = [s * 10.0**p for p in range(-1, 9) for s in steps]
-    return [value for value in found if low <= value <= high]
+    inside = [value for value in found if low <= value <= high]
+    return inside if len(inside) > 2 else [v for v in ticks(low, high) if v > 0]
 
 
-def quality_against_volume(rows: Sequence[dict[str, Any]]) -> Chart | None:
+def quality_against_volume(
+    rows: Sequence[dict[str, Any]], guessing: float | None = None
+) -> Chart | None:
     """Return a chart of workers as dots, with their intervals as bars."""
-    known = [row for row in rows if row["accuracy"] is not None and row["n_labels"] > 0]
+    known = [n for n, r in enumerate(rows) if r["accuracy"] is not None and r["n_labels"] > 0]
     if not known:
         return None
-    volume = [row["n_labels"] for row in known]
-    ends = (LEFT + 12, WIDTH - RIGHT - 12)
-    x = Scale(min(volume), max(volume), *ends, log=True)
-    low = min(row["low"] if row["low"] is not None else row["accuracy"] for row in known)
-    y, y_ticks = _share_axis(low, 1.0)
-    intervals = "".join(
-        path_of([(x(r["n_labels"]), y(r["low"])), (x(r["n_labels"]), y(r["high"]))])
-        for r in known
-        if r["low"] is not None
-    )
+    volume = [rows[n]["n_labels"] for n in known]
+    x = Scale(min(volume), max(volume), INSET, WIDTH - INSET, log=True)
+    lows = [rows[n]["accuracy"] if rows[n]["low"] is None else rows[n]["low"] for n in known]
+    y, y_ticks = _share_axis(min(lows), 1.0)
+    lines = [
+        Line("".join(
+            path_of([(x(row["n_labels"]), y(row["low"])), (x(row["n_labels"]), y(row["high"]))])
+            for row in (rows[n] for n in known)
+            if row["low"] is not None and tone_of(row) == tone
+        ), f"interval {tone}")
+        for tone in ("", "warn", "bad")
+    ]  # fmt: skip
+    if guessing is not None and y(guessing) <= HEIGHT:
+        lines.append(Line(path_of([(0, y(guessing)), (WIDTH, y(guessing))]), "ideal"))
     points = [
         Point(
-            x(row["n_labels"]),
-            y(row["accuracy"]),
-            f"{isolated(row['worker'])}: {100 * row['accuracy']:.0f} %, {row['n_labels']} labels",
-            "bad" if row["flags"] else "",
+            x(row["n_labels"]), y(row["accuracy"]),
+            f"{isolated(row['worker'])}: {100 * row['accuracy']:.0f} % right, "
+            f"{row['n_labels']} labels{found_of(row)}",
+            tone_of(row), n,
         )
-        for row in known
-    ]
-    ticks = _powers(min(volume), max(volume)) or [float(min(volume))]
+        for n, row in ((n, rows[n]) for n in known)
+    ]  # fmt: skip
+    marks = _powers(min(volume), max(volume)) or [float(min(volume))]
     return Chart(
-        f"{len(known)} workers: estimated accuracy against number of labels; the table below has "
-        "the same numbers.",
-        "labels (logarithmic)", "estimated accuracy",
-        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks],
-        y_ticks=y_ticks,
-        lines=[Line(intervals, "interval")],
-        points=points,
+        f"{len(known)} workers: estimated accuracy against number of labels; the table has the "
+        "same numbers.",
+        "labels given (logarithmic)", "estimated accuracy",
+        x_ticks=[Tick(x(v), f"{v:g}") for v in marks],
+        y_ticks=y_ticks, lines=lines, points=points,
+        names=names_beside(points, [rows[n]["worker"] for n in known]),
     )  # fmt: skip
+
+
+def found_of(row: dict[str, Any]) -> str:
+    """Return a worker's findings, as the end of a sentence."""
+    return f"; {', '.join(row['flags'])}" if row["flags"] else ""
 
 
 def columns(
@@ -178,19 +258,19 @@ def columns(
     if not rows:
         return None
     most = max(value for _, value in rows) or 1
-    y = Scale(0, most, HEIGHT - BOTTOM, TOP + 14)
-    step = (WIDTH - LEFT - RIGHT) / len(rows)
-    bars, ticks = [], []
+    y = Scale(0, most, COLUMNS, 18)
+    step = WIDTH / len(rows)
+    bars, names = [], []
     for n, (name, value) in enumerate(rows):
-        left = LEFT + n * step
+        left = n * step
         bars.append(
             Bar(
                 round(left + 0.12 * step, 1), y(value), round(0.76 * step, 1),
-                round(HEIGHT - BOTTOM - y(value), 1), f"{value:,.0f}".replace(",", "\u202f"),
+                round(COLUMNS - y(value), 1), f"{value:,.0f}".replace(",", "\u202f"),
             )
         )  # fmt: skip
-        ticks.append(Tick(round(left + step / 2, 1), name))
-    return Chart(says, x_label, y_label, x_ticks=ticks, bars=bars)
+        names.append(Tick(round(left + step / 2, 1), name))
+    return Chart(says, x_label, y_label, height=COLUMNS, x_ticks=names, bars=bars)
 
 
 def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
@@ -198,7 +278,7 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
     low = min(min(row["low"], row["confidence"]) for row in rows)
     y, y_ticks = _share_axis(low, 1.0)
     start = min(row["confidence"] for row in rows)
-    x = Scale(start, 1.0, LEFT + 12, WIDTH - RIGHT - 12)
+    x = Scale(start, 1.0, INSET, WIDTH - INSET)
     spread = "".join(
         path_of([(x(r["confidence"]), y(r["low"])), (x(r["confidence"]), y(r["high"]))])
         for r in rows
@@ -211,11 +291,11 @@ def reliability(rows: Sequence[dict[str, Any]]) -> Chart:
         )
         for r in rows
     ]  # fmt: skip
-    ticks = sorted({start, *(v for v in np.arange(0, 1.01, 0.1).tolist() if v > start + 0.03)})
+    inside = [v for v in ticks(start, 1.0, 6) if x(v) > 0]
     return Chart(
         "Accuracy against confidence; on the dashed line both are equal.",
         "confidence", "accuracy",
-        x_ticks=[Tick(x(v), f"{100 * v:.0f} %") for v in ticks],
+        x_ticks=[Tick(x(v), f"{100 * v:.0f} %") for v in inside],
         y_ticks=y_ticks,
         lines=[
             Line(path_of([(x(start), y(start)), (x(1.0), y(1.0))]), "ideal"),
@@ -232,7 +312,7 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
     values = [p["accuracy"] for p in points] + [p["measured"] for p in measured]
     y, y_ticks = _share_axis(min(values), max(values))
     last = max(p["labels"] for p in points)
-    x = Scale(0, last, LEFT, WIDTH - RIGHT - 12)
+    x = Scale(0, last, 0, WIDTH - INSET)
     past = [(x(p["labels"]), y(p["accuracy"])) for p in points if p["labels"] <= now + 1e-9]
     future = [(x(p["labels"]), y(p["accuracy"])) for p in points if p["labels"] >= now - 1e-9]
     step = max(1, int(np.ceil(last / 10)))
@@ -242,7 +322,7 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
         x_ticks=[Tick(x(v), str(v)) for v in range(0, int(last) + 1, step)],
         y_ticks=y_ticks,
         lines=[
-            Line(path_of([(x(now), TOP), (x(now), HEIGHT - BOTTOM)]), "now"),
+            Line(path_of([(x(now), TOP), (x(now), HEIGHT)]), "now"),
             Line(path_of(past)),
             Line(path_of(future), "simulated"),
         ],
@@ -251,32 +331,9 @@ def budget_curve(points: Sequence[dict[str, Any]], now: float) -> Chart:
             for p in points
         ]
         + [
-            Point(x(p["labels"]), y(p["measured"]), "measured by known classes", "bad")
+            Point(x(p["labels"]), y(p["measured"]), "measured by known classes", "accent")
             for p in measured
         ],
-    )  # fmt: skip
-
-
-def network_drawing(graph: dict[str, Any]) -> Chart | None:
-    """Return a chart of linked workers on a circle, with members of a group side by side."""
-    nodes, size = graph["nodes"], 340.0
-    if not nodes:
-        return None
-    angle = 2 * np.pi * np.arange(len(nodes)) / len(nodes) - np.pi / 2
-    x = (size / 2 + (size / 2 - 24) * np.cos(angle)).round(1).tolist()
-    y = (size / 2 + (size / 2 - 24) * np.sin(angle)).round(1).tolist()
-    links = "".join(path_of([(x[a], y[a]), (x[b], y[b])]) for a, b in graph["edges"])
-    return Chart(
-        f"{len(nodes)} workers and {len(graph['edges'])} links between pairs who agree more than "
-        "their skill explains; the table has the pairs.",
-        width=size, height=size,
-        lines=[Line(links, "link")],
-        points=[
-            Point(x[n], y[n], isolated(node["worker"]), f"g{node['group'] % 6}"
-                  if node["group"] >= 0 else "")
-            for n, node in enumerate(nodes)
-        ],
-        frame=(0, 0, 0, 0),
     )  # fmt: skip
 
 

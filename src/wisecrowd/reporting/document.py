@@ -14,6 +14,7 @@ from wisecrowd.reporting.changes import changes_since, require_summary
 from wisecrowd.reporting.markdown import markdown_of
 from wisecrowd.reporting.renderer import render
 from wisecrowd.reporting.summary import Summary, study_of, summary_of
+from wisecrowd.reporting.task_examples import check_task_url, with_examples
 from wisecrowd.reporting.withholding import Withheld
 from wisecrowd.storage.atomic import atomic_write, together
 from wisecrowd.storage.manifest import Manifest, write_manifest
@@ -56,13 +57,19 @@ class Report:
         """The summary as GitHub-flavoured Markdown."""
         return markdown_of(self.summary)
 
-    def save(self, path: str | os.PathLike[str]) -> list[Path]:
-        """Write the page atomically, with its manifest and the tables that it truncates.
+    def save(self, path: str | os.PathLike[str], *, tables: bool = False) -> list[Path]:
+        """Write the page atomically, with its manifest.
+
+        Parameters
+        ----------
+        path : path
+        tables : bool
+            Whether the complete tables that the page truncates are written beside it.
 
         Returns
         -------
         list of Path
-            Written files: the page first, then for instance ``report.workers.parquet``.
+            Written files: the page, then for instance ``report.workers.parquet``.
         """
         from wisecrowd.io.tables import write_table
 
@@ -70,7 +77,8 @@ class Report:
         beside = {
             name: file
             for name, file in tables_beside(target).items()
-            if name in self.whole_tables
+            if tables
+            and name in self.whole_tables
             and self.summary[name]["n_shown"] < self.summary[name]["total"]
         }
         page = render(self.summary, {name: file.name for name, file in beside.items()})
@@ -117,6 +125,9 @@ def report(
     manifest: Manifest | None = None,
     withhold_below: int = 0,
     against: Summary | None = None,
+    tasks: Any = None,
+    task_url: str | None = None,
+    tables: bool = False,
 ) -> Report:
     """Create a report on a crowd, and write it if a path is given.
 
@@ -129,7 +140,7 @@ def report(
     ----------
     labels : CrowdLabels, CrowdNumbers, CrowdPairs, or data of any form accepted for classes
     path : path, optional
-        File of the page; its manifest and tables that are too long for it are written next to it.
+        File of the page; its manifest is written next to it.
     method : str or unfitted method, optional
         Method whose labels are reported; by default that of the kind, "auto" for classes.
     fit : fitted method, optional
@@ -153,6 +164,13 @@ def report(
         pseudonyms; pass ``wisecrowd.pseudonymize(labels, key)``.
     against : dict, optional
         Summary of an earlier report; the page then shows what changed since.
+    tasks : path, table, or mapping from task to text, optional
+        What the tasks look like: a column of ids, and one of texts or of addresses of files. The
+        page shows texts, and links to files, which it never loads.
+    task_url : str, optional
+        Address of a task on its platform, such as "https://host/tasks/{task}".
+    tables : bool
+        Whether complete tables that the page truncates are written next to it, as parquet.
 
     Examples
     --------
@@ -164,6 +182,7 @@ def report(
     """
     if against is not None:
         require_summary(against, "against")
+    check_task_url(task_url)
     study = study_of(
         labels, method=method, fit=fit, gold=gold, truth=truth, options=options,
         random_state=random_state,
@@ -173,17 +192,18 @@ def report(
         method=study.method, parameters=study.fit.get_params(deep=False), seed=random_state
     )
     summary = summary_of(study, files=files, reading=reading, manifest=described, title=title)
-    tables = {"workers": study.fit.worker_columns()}
+    summary = with_examples(summary, study.labels, tasks, task_url, files)
+    whole = {"workers": study.fit.worker_columns()}
     if "ranking" in summary:
-        tables["ranking"] = study.fit.main_columns()
+        whole["ranking"] = study.fit.main_columns()
     elif "tasks" in summary:
-        tables["tasks"] = study.fit.task_columns()
+        whole["tasks"] = study.fit.task_columns()
     if withheld is not None:
         summary = withheld.summary(summary)
-        tables["workers"] = withheld.table(tables["workers"])
+        whole["workers"] = withheld.table(whole["workers"])
     if against is not None:  # compared last, so that no withheld worker is named
         summary = summary | {"changes": changes_since(against, summary)}
-    made = Report(summary, tables, described)
+    made = Report(summary, whole, described)
     if path is not None:
-        made.save(path)
+        made.save(path, tables=tables)
     return made

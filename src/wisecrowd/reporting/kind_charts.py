@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from wisecrowd.reporting.charts import (
-    BOTTOM,
     HEIGHT,
-    LEFT,
-    RIGHT,
+    INSET,
     TOP,
     WIDTH,
     Chart,
@@ -19,70 +17,58 @@ from wisecrowd.reporting.charts import (
     Point,
     Scale,
     Tick,
+    found_of,
     isolated,
+    names_beside,
     path_of,
+    ticks,
+    tone_of,
 )
-from wisecrowd.reporting.text import number, shorten
+from wisecrowd.reporting.text import number
 
-NAMES = 150.0  # width of the names of items
-ROW = 20.0  # height of an item
-MOST_ROWS = 40
+ROW = 22.0  # height of an item
+MOST_ROWS = 24
 
-
-def ticks(low: float, high: float, most: int = 7) -> list[float]:
-    """Return round numbers within a range.
-
-    Examples
-    --------
-    >>> ticks(-0.9, 2.1)
-    [-0.5, 0.0, 0.5, 1.0, 1.5, 2.0]
-    """
-    if not high > low:
-        return [low]
-    rough = (high - low) / most
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = next(power * s for s in (1, 2, 5, 10) if power * s >= rough)
-    first, last = np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9)
-    return [float(f"{n * step:.10g}") + 0.0 for n in np.arange(first, last + 1)]
+Row = dict[str, Any]
 
 
-def bias_and_noise(rows: Sequence[dict[str, Any]]) -> Chart | None:
+def bias_and_noise(rows: Sequence[Row]) -> Chart | None:
     """Return a chart of workers as dots, bias against noise, with both intervals as bars."""
-    known = [row for row in rows if row["bias"] is not None and row["noise"] is not None]
+    known = [n for n, r in enumerate(rows) if r["bias"] is not None and r["noise"] is not None]
     if not known:
         return None
-    bias = [row["bias"] for row in known]
-    ends = [end for row in known for end in (row["bias_low"], row["bias_high"]) if end is not None]
-    noise = [row["noise"] for row in known]
+    part = [rows[n] for n in known]
+    bias = [row["bias"] for row in part]
+    ends = [end for row in part for end in (row["bias_low"], row["bias_high"]) if end is not None]
+    noise = [row["noise"] for row in part]
     # An interval from two or three labels would hide all others.
     reach = 1.5 * (max(map(abs, bias)) or 1.0)
     low, high = max(min([*ends, 0.0]), -reach), min(max([*ends, 0.0]), reach)
-    top = min(max(row["noise_high"] or row["noise"] for row in known), 1.5 * max(noise)) or 1.0
-    x = Scale(low, high, LEFT + 12, WIDTH - RIGHT - 12)
-    y = Scale(0.0, top, HEIGHT - BOTTOM, TOP)
-    lines = "".join(_cross(row, x, y, (low, high), top) for row in known)
+    top = min(max(row["noise_high"] or row["noise"] for row in part), 1.5 * max(noise)) or 1.0
+    x, y = Scale(low, high, INSET, WIDTH - INSET), Scale(0.0, top, HEIGHT, TOP)
+    lines = "".join(_cross(row, x, y, (low, high), top) for row in part)
     points = [
         Point(
             x(row["bias"]), y(row["noise"]),
             f"{isolated(row['worker'])}: bias {number(row['bias'])}, noise "
-            f"{number(row['noise'])}, {row['n_labels']} labels",
-            "bad" if row["flags"] else "",
+            f"{number(row['noise'])}, {row['n_labels']} labels{found_of(row)}",
+            tone_of(row), n,
         )
-        for row in known
+        for n, row in zip(known, part, strict=True)
     ]  # fmt: skip
-    zero = path_of([(x(0.0), TOP), (x(0.0), HEIGHT - BOTTOM)])
+    zero = path_of([(x(0.0), TOP), (x(0.0), HEIGHT)])
     return Chart(
-        f"{len(known)} workers: bias against noise, with 95 % intervals; the table below has the "
-        "same numbers.",
+        f"{len(known)} workers: bias against noise, with 95 % intervals; the table has the same "
+        "numbers.",
         "bias: mean difference from the others", "noise",
         x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(low, high)],
         y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, top)],
-        lines=[Line(zero, "now"), Line(lines, "interval")],
-        points=points,
+        lines=[Line(zero, "now"), Line(lines, "interval")], points=points,
+        names=names_beside(points, [row["worker"] for row in part]),
     )  # fmt: skip
 
 
-def _cross(row: dict[str, Any], x: Scale, y: Scale, ends: tuple[float, float], top: float) -> str:
+def _cross(row: Row, x: Scale, y: Scale, ends: tuple[float, float], top: float) -> str:
     """Return the path of both intervals of a worker, cut at the ends of the chart."""
     found = ""
     if row["bias_low"] is not None and row["bias_high"] is not None:
@@ -94,170 +80,149 @@ def _cross(row: dict[str, Any], x: Scale, y: Scale, ends: tuple[float, float], t
     return found
 
 
-def scores_by_rank(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the best items: score, 95% interval, and the range of ranks as text."""
-    names = [row["item"] for row in rows]
-    texts = [
-        f"{isolated(row['item'])}: score {number(row['score'])}, rank {row['rank']} "
-        f"({row['rank_low']} to {row['rank_high']})"
-        for row in rows
-    ]
-    bad = [row["component"] > 0 for row in rows]
-    return _intervals(
-        rows, names, texts, bad, "score",
-        f"Scores of {min(len(rows), MOST_ROWS)} items with 95 % intervals, best first; the table "
-        "below has the same numbers.", "score (logits)",
-    )  # fmt: skip
-
-
-def bias_by_worker(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the biases of workers with 95% intervals, largest first."""
-    names = [row["worker"] for row in rows]
-    texts = [f"{isolated(row['worker'])}: bias {number(row['bias'])}" for row in rows]
-    return _intervals(
-        rows, names, texts, [bool(row["flags"]) for row in rows], "bias",
-        f"Bias of {min(len(rows), MOST_ROWS)} workers with 95 % intervals, largest first; the "
-        "table below has the same numbers.", "bias (classes)",
-    )  # fmt: skip
-
-
-def extent_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the relative areas of the busiest workers' masks, with 95% intervals."""
-    known = [row for row in rows if row["ratio"] is not None]
-    names = [row["worker"] for row in known]
-    texts = [
-        f"{isolated(row['worker'])}: {number(row['ratio'])} times the others' area, "
-        f"{row['n_labels']} masks"
-        for row in known
-    ]
-    logs = [{name: float(np.log2(row[name])) for name in ("ratio", "low", "high")} for row in known]
-    return _intervals(
-        logs, names, texts, [bool(row["flags"]) for row in known], "ratio",
-        f"Area of the masks of {min(len(known), MOST_ROWS)} workers relative to the others', with "
-        "95 % intervals, most masks first; the table below has the ratios.",
-        "area relative to the others, in doublings",
-    )  # fmt: skip
-
-
-def reliability_of_voters(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the reliability of the busiest workers with 95% intervals."""
-    known = [row for row in rows if row.get("reliability") is not None and row["n_labels"] > 1]
-    names = [row["worker"] for row in known]
-    texts = [
-        f"{isolated(row['worker'])}: {number(row['reliability'])}, {row['n_labels']} votes"
-        for row in known
-    ]
-    return _intervals(
-        known, names, texts, [bool(row["flags"]) for row in known], "reliability",
-        f"Reliability of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most votes "
-        "first; the table below has the same numbers.", "reliability (1: as the others, 0: random)",
-    )  # fmt: skip
-
-
-def agreement_on_spans(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the agreement of the busiest workers with the others, with intervals."""
-    known = [row for row in rows if row.get("agreement") is not None and row["n_labels"] > 1]
-    names = [row["worker"] for row in known]
-    texts = [
-        f"{isolated(row['worker'])}: {number(row['agreement'])}, {row['n_labels']} texts"
-        for row in known
-    ]
-    return _intervals(
-        known, names, texts, [bool(row["flags"]) for row in known], "agreement",
-        f"Agreement of {min(len(known), MOST_ROWS)} workers with the others, token by token, with "
-        "95 % intervals, most texts first; the table below has the same numbers.",
-        "agreement beyond chance (1: perfect, 0: chance)",
-    )  # fmt: skip
-
-
-def rates_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
+def rates_of_workers(rows: Sequence[Row]) -> Chart | None:
     """Return a chart of workers as dots: false alarms against sensitivity."""
     if not rows:
         return None
-    most = max(0.1, *(row["false_alarms"] for row in rows))
-    x = Scale(0.0, min(1.0, 1.1 * most), LEFT + 12, WIDTH - RIGHT - 12)
-    y = Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    most = min(1.0, 1.1 * max(0.1, *(row["false_alarms"] for row in rows)))
+    x, y = Scale(0.0, most, INSET, WIDTH - INSET), Scale(0.0, 1.0, HEIGHT, TOP)
     points = [
         Point(
             x(row["false_alarms"]), y(row["sensitivity"]),
             f"{isolated(row['worker'])}: sensitivity {number(row['sensitivity'])}, false alarms "
-            f"{number(row['false_alarms'])}, {row['n_labels']} labels",
-            "bad" if row["flags"] else "",
+            f"{number(row['false_alarms'])}, {row['n_labels']} labels{found_of(row)}",
+            tone_of(row), n,
+        )
+        for n, row in enumerate(rows)
+    ]  # fmt: skip
+    return Chart(
+        f"{len(rows)} workers: sensitivity against false alarms; the table has the same numbers.",
+        "false alarms: share of the classes that are not there", "sensitivity",
+        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(0.0, most)],
+        y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, 1.0)],
+        points=points, names=names_beside(points, [row["worker"] for row in rows]),
+    )  # fmt: skip
+
+
+def scores_by_rank(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the best items: score, 95% interval, and the range of ranks as text."""
+    marks = [
+        Mark(
+            row["item"], row["score"], row["low"], row["high"],
+            f"score {number(row['score'])}, rank {row['rank']} "
+            f"({row['rank_low']} to {row['rank_high']})",
+            "bad" if row["component"] > 0 else "accent",
         )
         for row in rows
     ]  # fmt: skip
-    return Chart(
-        f"{len(rows)} workers: sensitivity against false alarms; the table below has the same "
-        "numbers.",
-        "false alarms: share of the classes that are not there", "sensitivity",
-        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(0.0, min(1.0, 1.1 * most))],
-        y_ticks=[Tick(y(v), f"{v:g}") for v in ticks(0.0, 1.0)],
-        points=points,
-    )  # fmt: skip
+    return _intervals(marks, "items with their scores, best first", "score (logits)")
 
 
-def detection_of_workers(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the busiest workers' detection rates of boxes with 95% intervals."""
-    known = [row for row in rows if row.get("detection") is not None]
-    names = [row["worker"] for row in known]
-    texts = [
-        f"{isolated(row['worker'])}: finds {number(row['detection'])}, "
-        f"{number(row['phantoms'])} phantoms per image, {row['n_labels']} images"
-        for row in known
-    ]
-    return _intervals(
-        known, names, texts, [bool(row["flags"]) for row in known], "detection",
-        f"Detection rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most images "
-        "first; the table below has the same numbers.", "share of the others' objects found",
-    )  # fmt: skip
+def bias_by_worker(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the biases of workers with 95% intervals, largest first."""
+    return _of_workers(rows, "bias", "bias", "labels", "bias (classes)", keyed=False)
 
 
-def error_rates(rows: Sequence[dict[str, Any]]) -> Chart | None:
-    """Return a chart of the error rates of the busiest workers with 95% intervals."""
-    known = [row for row in rows if row.get("error_rate") is not None and row["n_labels"] > 1]
-    names = [row["worker"] for row in known]
-    texts = [
-        f"{isolated(row['worker'])}: {number(row['error_rate'])}, {row['n_labels']} texts"
-        for row in known
-    ]
-    return _intervals(
-        known, names, texts, [bool(row["flags"]) for row in known], "error_rate",
-        f"Error rates of {min(len(known), MOST_ROWS)} workers with 95 % intervals, most texts "
-        "first; the table below has the same numbers.", "share of words that differ from others",
-    )  # fmt: skip
+def reliability_of_voters(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the reliability of workers with 95% intervals."""
+    label = "reliability (1: as the others, 0: random)"
+    return _of_workers(rows, "reliability", "reliability", "votes", label)
 
 
-def _intervals(
-    rows: Sequence[dict[str, Any]], names: Sequence[str], texts: Sequence[str],
-    bad: Sequence[bool], value: str, says: str, label: str,
-) -> Chart | None:  # fmt: skip
+def agreement_on_spans(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the agreement of workers with the others, with intervals."""
+    label = "agreement beyond chance (1: perfect, 0: chance)"
+    return _of_workers(rows, "agreement", "agreement", "texts", label)
+
+
+def detection_of_workers(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of workers' detection rates of boxes with 95% intervals."""
+    label = "share of the others' objects found"
+    return _of_workers(rows, "detection", "detection", "images", label)
+
+
+def error_rates(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the error rates of workers with 95% intervals."""
+    label = "share of words that differ from others"
+    return _of_workers(rows, "error_rate", "error rate", "texts", label)
+
+
+def shares_of_right_votes(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the shares of workers' votes that agree with the clusters."""
+    label = "share of votes that agree with the clusters"
+    return _of_workers(rows, "accuracy", "agreement", "votes", label)
+
+
+def extent_of_workers(rows: Sequence[Row]) -> Chart | None:
+    """Return a chart of the relative areas of workers' masks, with 95% intervals."""
+    names = ("ratio", "low", "high")
+    doublings = [
+        row if row["ratio"] is None else
+        {**row, **{name: float(np.log2(max(row[name], 1e-9))) for name in names}}
+        for row in rows
+    ]  # fmt: skip
+    label = "area relative to the others, in doublings"
+    return _of_workers(doublings, "ratio", "doublings", "masks", label)
+
+
+def _of_workers(
+    rows: Sequence[Row], value: str, named: str, units: str, label: str, *, keyed: bool = True
+) -> Chart | None:
+    """Return a chart of an estimate for each worker, in the order of the table."""
+    marks = [
+        Mark(
+            row["worker"], row[value], row.get("low"), row.get("high"),
+            f"{named} {number(row[value])}, {row['n_labels']} {units}{found_of(row)}",
+            tone_of(row), n if keyed else None,
+        )
+        for n, row in enumerate(rows)
+        if row.get(value) is not None
+    ]  # fmt: skip
+    return _intervals(marks, f"workers with their {named}, in the order of the table", label)
+
+
+class Mark(NamedTuple):
+    """A row of a chart: its name, estimate, interval, sentence, colour, and row of the table."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    text: str
+    kind: str = ""
+    row: int | None = None
+
+
+def _intervals(marks: Sequence[Mark], says: str, label: str) -> Chart | None:
     """Return a chart with one row per name: a dot and its interval from left to right."""
-    count = min(len(rows), MOST_ROWS)
-    if not count:
+    part = marks[:MOST_ROWS]
+    if not part:
         return None
-    part = rows[:count]
-    height = TOP + ROW * count + BOTTOM
-    middle = [row[value] for row in part]
+    height = ROW * len(part)
+    middle = [mark.value for mark in part]
     span = 3 * (max(map(abs, middle)) or 1.0)
-    low = max(min([row["low"] for row in part if row["low"] is not None] + middle), -span)
-    high = min(max([row["high"] for row in part if row["high"] is not None] + middle), span)
-    low, high = min(low, 0.0), max(high, 0.0)
-    x = Scale(low, high, NAMES + 12, WIDTH - RIGHT - 12)
-    at = [round(TOP + ROW * (n + 0.5), 1) for n in range(count)]
-    bars = "".join(
-        path_of([(x(max(row["low"], low)), at[n]), (x(min(row["high"], high)), at[n])])
-        for n, row in enumerate(part)
-        if row["low"] is not None and row["high"] is not None
-    )
-    zero = path_of([(x(0.0), TOP), (x(0.0), height - BOTTOM)])
+    known = [(m.low, m.high) for m in part if m.low is not None and m.high is not None]
+    low = min(max(min([a for a, _ in known] + middle), -span), 0.0)
+    high = max(min(max([b for _, b in known] + middle), span), 0.0)
+    x = Scale(low, high, INSET, WIDTH - INSET)
+    at = [round(ROW * (n + 0.5), 1) for n in range(len(part))]
+    lines = [Line(path_of([(x(0.0), 0), (x(0.0), height)]), "now")]
+    for kind in dict.fromkeys(mark.kind for mark in part):
+        bars = "".join(
+            path_of([(x(max(m.low, low)), at[n]), (x(min(m.high, high)), at[n])])
+            for n, m in enumerate(part)
+            if m.kind == kind and m.low is not None and m.high is not None
+        )
+        lines.append(Line(bars, f"interval {kind}"))
     return Chart(
-        says, label,
+        f"{len(part)} {says}, with 95 % intervals; the table has the same numbers.", label,
         height=height,
-        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(low, high)],
-        y_ticks=[Tick(at[n], shorten(names[n], 22)) for n in range(count)],
-        lines=[Line(zero, "now"), Line(bars, "interval")],
+        x_ticks=[Tick(x(v), f"{v:g}") for v in ticks(low, high, 5)],
+        y_ticks=[Tick(at[n], isolated(mark.name, 14)) for n, mark in enumerate(part)],
+        lines=lines,
         points=[
-            Point(x(middle[n]), at[n], texts[n], "bad" if bad[n] else "") for n in range(count)
+            Point(x(mark.value), at[n], f"{isolated(mark.name)}: {mark.text}", mark.kind, mark.row)
+            for n, mark in enumerate(part)
         ],
-        frame=(NAMES, TOP, WIDTH - RIGHT, height - BOTTOM),
+        shape="rows",
     )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import spend
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -47,7 +48,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "iou": study.view.of_workers(study.view.iou)[1],
         "sensitivity": study.fit.sensitivity_, "specificity": study.fit.specificity_,
     }  # fmt: skip
-    return worker_rows(study, columns)
+    return worker_rows(study, columns, -columns["iou"])
 
 
 def tasks(study: AnswerStudy) -> dict[str, Any]:
@@ -67,6 +68,11 @@ def tasks(study: AnswerStudy) -> dict[str, Any]:
                 "size": f"{int(data.height[i])} × {int(data.width[i])}",
                 "confidence": number(fit.confidence_[i], 3),
                 "n_labels": int(data.labels_per_task[i]),
+                **votes_by_worker(
+                    data,
+                    i,
+                    [f"{area} pixels" for area in data.area[data.indptr[i] : data.indptr[i + 1]]],
+                ),
             }
             for i in order[:MOST_TASKS].tolist()
         ],

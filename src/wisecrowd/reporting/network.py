@@ -10,8 +10,7 @@ from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 
-MOST_NODES = 60
-MOST_EDGES = 250
+MOST_NODES = 24  # of the drawing
 MOST_ROWS = 40
 LEAST_ROWS = 10  # shown even if no pair is linked
 
@@ -53,19 +52,30 @@ def network(study: Study) -> dict[str, Any]:
 
 
 def _graph(study: Study, part: Any, linked: Any) -> dict[str, Any]:
-    """Return nodes and edges of linked pairs, up to a limit; members of groups come first."""
-    edges = linked[:MOST_EDGES]
-    ends = lookup(np.concatenate([part.first[edges], part.second[edges]]), study.labels.workers)
-    nodes, seen = np.unique(ends, return_counts=True)
-    group = part.cluster[nodes]
-    kept = nodes[np.lexsort((-seen, group < 0))][:MOST_NODES]
-    kept = kept[np.lexsort((kept, part.cluster[kept]))]
-    place = {int(j): n for n, j in enumerate(kept.tolist())}
-    pairs = ends.reshape(2, -1).T.tolist()
+    """Return workers and pairs of a drawing: groups first, then workers in surprising pairs."""
+    first, second = (lookup(side, study.labels.workers) for side in (part.first, part.second))
+    top = np.full(study.labels.n_workers, -np.inf)
+    for ends in (first, second):
+        np.maximum.at(top, ends, part.z)
+    compared = np.flatnonzero(np.isfinite(top))
+    group = np.where(part.cluster < 0, len(part.clusters), part.cluster)
+    order = np.lexsort((compared, -top[compared].round(6), group[compared]))
+    kept = compared[order][:MOST_NODES]
+    place = np.full(study.labels.n_workers, -1)
+    place[kept] = np.arange(len(kept))
+    inside = np.flatnonzero((place[first] >= 0) & (place[second] >= 0))
+    inside = inside[np.lexsort((place[second[inside]], place[first[inside]]))]
+    among = linked[(place[first[linked]] >= 0) & (place[second[linked]] >= 0)]
     return {
         "nodes": [
-            {"worker": shown(study.labels.workers[j : j + 1].tolist()[0]), "group": int(c)}
-            for j, c in zip(kept.tolist(), part.cluster[kept].tolist(), strict=True)
+            {"worker": shown(study.labels.workers[j : j + 1].tolist()[0]),
+             "group": int(part.cluster[j])}
+            for j in kept.tolist()
         ],
-        "edges": [[place[a], place[b]] for a, b in pairs if a in place and b in place],
-    }
+        "edges": [[int(place[first[p]]), int(place[second[p]])] for p in among.tolist()],
+        "cells": [
+            [int(place[first[p]]), int(place[second[p]]), round(float(part.z[p]), 2),
+             round(float(part.agreement[p]), 3), round(float(part.expected[p]), 3)]
+            for p in inside.tolist()
+        ],
+    }  # fmt: skip

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.reporting import text
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import spend
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -65,7 +67,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     weight = getattr(fit, "worker_weight_", None)
     if weight is not None:
         columns["weight"] = np.asarray(weight)
-    found = worker_rows(study, columns)
+    found = worker_rows(study, columns, noise)
     present = view.n > 1
     return found | {
         "scale": view.scale,
@@ -102,6 +104,7 @@ def tasks(study: AnswerStudy) -> dict[str, Any]:
 def _task_row(study: AnswerStudy, i: int, ratio: float) -> dict[str, Any]:
     data, fit = study.labels, study.fit
     rows = np.arange(data.indptr[i], data.indptr[i + 1])
+    said = [text.number(value, 4) for value in data.value[rows].tolist()]
     rows = rows[np.argsort(data.value[rows], kind="stable")]
     given = [number(value) for value in data.value[rows].tolist()]
     return {
@@ -113,6 +116,7 @@ def _task_row(study: AnswerStudy, i: int, ratio: float) -> dict[str, Any]:
         "ratio": round(ratio, 3),
         "labels": given if len(given) <= MOST_LABELS else [*given[:4], *given[-4:]],
         "n_more": max(0, len(given) - MOST_LABELS),
+        **votes_by_worker(data, i, said),
     }
 
 

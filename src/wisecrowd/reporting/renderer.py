@@ -12,6 +12,7 @@ from wisecrowd.core.exceptions import MissingDependencyError
 from wisecrowd.reporting import text
 from wisecrowd.reporting.sections import sections_of
 from wisecrowd.reporting.summary import Summary
+from wisecrowd.reporting.task_examples import relabel_rows
 
 # Data for programs that the page contains; tables are only in the summary.
 CARRIED = ("schema", "version", "title", "verdict", "next", "reproduce")
@@ -36,9 +37,15 @@ def render(summary: Summary, tables: dict[str, str] | None = None) -> str:
         style=_raw(style),
         script=_raw(script),
         policy=content_policy(style, script),
-        carried=_raw(embedded_json(_cut({name: summary[name] for name in CARRIED}))),
+        carried=_raw(embedded_json(_carried(summary))),
     )
     return page
+
+
+def _carried(summary: Summary) -> dict[str, Any]:
+    found: dict[str, Any] = _cut({name: summary[name] for name in CARRIED})
+    rows = relabel_rows(summary)
+    return found if rows is None else {**found, "relabel": rows}
 
 
 def content_policy(style: str, script: str) -> str:

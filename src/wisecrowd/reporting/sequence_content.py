@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from wisecrowd.core.sequence_answers import fitted_spans
 from wisecrowd.core.sequences import WORDS
 from wisecrowd.core.tag_scheme import Spans
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shorten, shown
 from wisecrowd.reporting.verdict import spend
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -108,7 +110,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         }  # fmt: skip
     if habits is not None:
         columns |= {name: habits.rate[:, h] for h, name in enumerate(HABITS)}
-    return worker_rows(study, columns) | {
+    return worker_rows(study, columns, -columns.get("agreement", fit.span_recall_)) | {
         "columns": list(columns),
         "habits": [name for name in HABITS if name in columns],
         "reason": shown(study.audit.skipped.get("spammers", "")),
@@ -145,9 +147,11 @@ def tasks(study: AnswerStudy) -> dict[str, Any]:
             "task": shown(data.tasks[i : i + 1].tolist()[0]),
             "n_labels": int(data.labels_per_task[i]),
             "f1": number(f1[i], 3),
+            **votes_by_worker(data, i, _said(data, given, i)),
             "n_more": max(0, len(own) - MOST_SPANS),
             "spans": [
-                _span(data, spans, s, int(count[s]), confidence.get(int(variant[first[s]])))
+                _span(data, i, spans, s)
+                | {"count": int(count[s]), "confidence": _sure(confidence, variant[first[s]])}
                 for s in own[:MOST_SPANS].tolist()
             ],
         })  # fmt: skip
@@ -159,6 +163,17 @@ def tasks(study: AnswerStudy) -> dict[str, Any]:
     }
 
 
+def _said(data: Any, given: Spans, i: int) -> list[str]:
+    """Return the spans of each worker of a task, as text."""
+    found = []
+    for row in range(int(data.indptr[i]), int(data.indptr[i + 1])):
+        first, last = np.searchsorted(given.sequence, (row, row + 1)).tolist()
+        spans = [_span(data, i, given, s) for s in range(first, last)]
+        found.append("; ".join(f"{s['text'] or ''} {s['start']}–{s['end']} {s['type']}".strip()
+                               for s in spans))  # fmt: skip
+    return found
+
+
 def _variants(data: Any, spans: Spans, task: Ints) -> Ints:
     """Return a number for each task, limits and type."""
     width = int(data.length.max(initial=1)) + 1
@@ -166,8 +181,14 @@ def _variants(data: Any, spans: Spans, task: Ints) -> Ints:
     return np.asarray(place * max(len(data.tag_scheme.types), 1) + spans.kind)
 
 
-def _span(data: Any, spans: Spans, s: int, count: int, confidence: float | None) -> dict[str, Any]:
-    i, start, end = int(spans.sequence[s]), int(spans.start[s]), int(spans.end[s])
+def _sure(confidence: Mapping[int, float], variant: Any) -> float | None:
+    """Return the confidence of a span; None if it is not in the answers."""
+    found = confidence.get(int(variant))
+    return None if found is None else number(found, 3)
+
+
+def _span(data: Any, i: int, spans: Spans, s: int) -> dict[str, Any]:
+    start, end = int(spans.start[s]), int(spans.end[s])
     base = int(data.token_pointer[i]) + i  # every task has one limit more than tokens
     text = None
     if WORDS in data.task_columns:
@@ -177,6 +198,4 @@ def _span(data: Any, spans: Spans, s: int, count: int, confidence: float | None)
         "start": int(data.offset[base + start]), "end": int(data.offset[base + end]),
         "type": shown(data.tag_scheme.types[int(spans.kind[s])]),
         "text": shorten(shown(text), LONGEST) if text else None,
-        "count": count,
-        "confidence": None if confidence is None else number(confidence, 3),
     }  # fmt: skip

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.set_text import joined_sets
 from wisecrowd.inference.set_rates import Ticks
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import spend, wilson
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -61,7 +62,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "false_alarms_low": ends[1][0], "false_alarms_high": ends[1][1],
         "set_size": fit.set_size_, "crowd_set_size": fit.crowd_set_size_,
         "correlation": np.where(view.information > 0, view.correlation, np.nan),
-    })  # fmt: skip
+    }, fit.worker_false_alarm_ - fit.worker_sensitivity_)  # fmt: skip
     skipped = study.audit.skipped.get("spammers", "")
     return found | {"reason": shown(skipped)}
 
@@ -120,4 +121,5 @@ def _task_row(study: AnswerStudy, i: int, apart: float, texts: NDArray[Any]) -> 
         "n_labels": len(given),
         "given": given[:MOST_LABELS],
         "n_more": max(0, len(given) - MOST_LABELS),
+        **votes_by_worker(data, i, given),
     }

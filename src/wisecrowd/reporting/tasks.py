@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.reporting.study import Study
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shown
 
 Floats = NDArray[np.float64]
@@ -76,6 +77,8 @@ def _row(study: Study, votes: _Votes, i: int, entropy: float) -> dict[str, Any]:
     rows = np.arange(votes.indptr[i], votes.indptr[i + 1])
     rows = rows[np.argsort(-votes.times[rows], kind="stable")]
     names = study.labels.classes[votes.label[rows[:MOST_VOTES]]].tolist()
+    ends = slice(study.labels.indptr[i], study.labels.indptr[i + 1])
+    said = study.labels.classes[study.labels.label[ends]].tolist()
     return {
         "task": shown(study.labels.tasks[i : i + 1].tolist()[0]),
         "label": shown(study.labels.classes[study.chosen[i] : study.chosen[i] + 1].tolist()[0]),
@@ -84,6 +87,7 @@ def _row(study: Study, votes: _Votes, i: int, entropy: float) -> dict[str, Any]:
         "entropy": round(entropy, 3),
         "votes": [[shown(c), int(n)] for c, n in zip(names, votes.times[rows], strict=False)],
         "n_more": max(0, len(rows) - MOST_VOTES),
+        **votes_by_worker(study.labels, i, said),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.reporting.answer_study import AnswerStudy
+from wisecrowd.reporting.task_votes import votes_by_worker
 from wisecrowd.reporting.text import shorten, shown
 from wisecrowd.reporting.verdict import spend
 from wisecrowd.reporting.worker_rows import number, worker_rows
@@ -48,7 +49,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "error_rate": view.rate, "low": np.clip(view.rate - half, 0, 1),
         "high": np.clip(view.rate + half, 0, 1), "weight": study.fit.worker_weight_,
     }  # fmt: skip
-    return worker_rows(study, columns) | {"typical": number(view.typical, 3)}
+    return worker_rows(study, columns, view.rate) | {"typical": number(view.typical, 3)}
 
 
 def tasks(study: AnswerStudy) -> dict[str, Any]:
@@ -75,4 +76,5 @@ def _task_row(study: AnswerStudy, i: int) -> dict[str, Any]:
         "n_labels": len(given),
         "texts": [shorten(shown(text), LONGEST) for text in sorted(given)[:MOST_TEXTS]],
         "n_more": max(0, len(given) - MOST_TEXTS),
+        **votes_by_worker(data, i, given),
     }

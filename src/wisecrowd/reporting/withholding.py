@@ -145,6 +145,11 @@ class Withheld:
             **graph,
             "nodes": [graph["nodes"][n] for n in kept],
             "edges": [[place[a], place[b]] for a, b in graph["edges"] if {a, b} <= place.keys()],
+            "cells": [
+                [place[a], place[b], *rest]
+                for a, b, *rest in graph.get("cells", ())
+                if {a, b} <= place.keys()
+            ],
         }
 
 
