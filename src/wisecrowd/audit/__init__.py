@@ -17,6 +17,7 @@ LOCATIONS = {
     "check_fit": "fit",
     "clean": "pruning",
     "collapse_clones": "clones",
+    "drop_after": "late_labels",
     "doubt_fit": "fit",  # the previous name of check_fit
     "estimate_accuracy": "accuracy",
     "find_attacked_tasks": "attacked_tasks",
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.groups import find_dependent_groups as find_dependent_groups
     from wisecrowd.audit.identifiability import identifiability_report as identifiability_report
     from wisecrowd.audit.label_distribution import find_label_outliers as find_label_outliers
+    from wisecrowd.audit.late_labels import drop_after as drop_after
     from wisecrowd.audit.number_bias import find_biased_workers as find_biased_workers
     from wisecrowd.audit.number_spammers import find_number_spammers as find_number_spammers
     from wisecrowd.audit.ordered_bias import find_biased_graders as find_biased_graders
