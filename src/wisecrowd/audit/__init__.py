@@ -35,6 +35,7 @@ LOCATIONS = {
     "find_group_gaps": "group_gaps",
     "find_label_outliers": "label_distribution",
     "find_number_spammers": "number_spammers",
+    "find_rare_classes": "rare_classes",
     "find_sequence_copies": "sequence_copies",
     "find_sequence_spammers": "sequence_spammers",
     "find_one_box_workers": "set_habits",
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.part import Part as Part
     from wisecrowd.audit.pruning import clean as clean
     from wisecrowd.audit.pruning import prune as prune
+    from wisecrowd.audit.rare_classes import find_rare_classes as find_rare_classes
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
     from wisecrowd.audit.sequence_agreement import (
         measure_sequence_agreement as measure_sequence_agreement,

@@ -66,11 +66,12 @@ def read_labels(
     default_type: str | None = None,
     *,
     keep_order: bool = False,
+    cost: str | None = None,
 ) -> CrowdLabels:
     """Read annotations by the options, and note what was detected, dropped or merged.
 
     ``default_type`` is the type of labels that nothing declares. With ``keep_order`` rows without a
-    timestamp get their number as one.
+    timestamp get their number as one. ``cost`` names the column of costs.
     """
     from wisecrowd.io.tables import read
 
@@ -97,6 +98,7 @@ def read_labels(
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
             keep_order=keep_order,
+            **({} if cost is None else {"cost": cost}),
         )
     for note in labels.notes:
         notes(note)

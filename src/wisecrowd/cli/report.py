@@ -39,6 +39,12 @@ class ReportOptions:
     title: Annotated[
         str | None, typer.Option("--title", metavar="TEXT", help="Title of the page.")
     ] = None
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost", metavar="NUMBER|COLUMN", help="Cost of a label: a number, or its column."
+        ),
+    ] = None
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -67,6 +73,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     from wisecrowd.core.registry import kebab_case
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.reporting.money import with_cost
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
 
@@ -81,7 +88,9 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     model = named_method(context, asked.method, asked.parameter, reading, seed)
     declared = replace(reading, type=type_for(model, reading.declared_type))
     with Notes(asked.running.quiet) as notes:
-        labels = asked.groups.attached(read_labels(files, declared, notes))
+        price, column = _price(asked.cost)
+        labels = asked.groups.attached(read_labels(files, declared, notes, cost=column))
+        labels = labels if price is None else with_cost(labels, price)
         if model is None:
             model = configured_method(kind_of(labels).default_method, asked.parameter, seed)
         manifest = describe_run(
@@ -108,6 +117,14 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
             _write(made, page, notes)
             if asked.as_json:
                 give_json(lambda: made.summary | {"notes": notes.said}, document, manifest, notes)
+
+
+def _price(cost: str | None) -> tuple[float | None, str | None]:
+    """Return the cost of every label, or the column of costs."""
+    try:
+        return (None if cost is None else float(cost)), None
+    except ValueError:
+        return None, cost
 
 
 def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | None, str | None]:

@@ -69,6 +69,7 @@ def _health(summary: Summary) -> Data:
 # Name in the summary → heading, additional data for the template, and the template.
 _NEXT = SECTIONS["next"]
 _REPRODUCE = SECTIONS["reproduce"]
+_MONEY = SECTIONS["money"]
 NUMBER_SECTIONS = {
     "verdict": ("Verdict", _nothing, "number_verdict"),
     "next": _NEXT,
@@ -76,6 +77,7 @@ NUMBER_SECTIONS = {
     "tasks": ("Tasks people disagree about", _nothing, "number_tasks"),
     "shared": ("Shared errors", _nothing, "shared_errors"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }
@@ -88,6 +90,7 @@ PAIR_SECTIONS = {
     "contradictions": ("Contradictions and cycles", _nothing),
     "connectivity": ("Connectivity", _nothing),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }
@@ -98,6 +101,7 @@ SET_SECTIONS = {
     "classes": ("Classes", _nothing, "set_classes"),
     "tasks": ("Tasks people disagree about", _nothing, "set_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }
@@ -107,6 +111,7 @@ TEXT_SECTIONS = {
     "workers": ("Workers", _text_workers, "text_workers"),
     "tasks": ("Tasks people disagree about", _nothing, "text_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }
@@ -124,6 +129,7 @@ SEQUENCE_SECTIONS = {
     "workers": ("Workers", _span_workers, "span_workers"),
     "tasks": ("Tasks people disagree about", _nothing, "span_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }
@@ -134,6 +140,7 @@ BOX_SECTIONS = {
     "tasks": ("Images people disagree about", _nothing, "box_images"),
     "copies": ("Equal boxes", _nothing, "box_copies"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": ("Data health", _health, "answer_health"),
     "reproduce": _REPRODUCE,
 }

@@ -27,6 +27,7 @@ MASK_SECTIONS = {
     "workers": ("Workers: extent and overlap", _workers, "mask_workers"),
     "tasks": ("Images people disagree about", _nothing, "mask_images"),
     "methods": NUMBER_SECTIONS["methods"],
+    "money": NUMBER_SECTIONS["money"],
     "health": NUMBER_SECTIONS["health"],
     "reproduce": NUMBER_SECTIONS["reproduce"],
 }

@@ -13,6 +13,7 @@ SAME_SECTIONS = {
     "workers": ("Workers", _flags, "same_workers"),
     "contradictions": ("Contradictions", _nothing, "same_contradictions"),
     "methods": PAIR_SECTIONS["methods"],
+    "money": PAIR_SECTIONS["money"],
     "health": PAIR_SECTIONS["health"],
     "reproduce": SECTIONS["reproduce"],
 }

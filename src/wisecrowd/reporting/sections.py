@@ -106,6 +106,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),
     "budget": ("Value of more labels", _budget),
+    "money": ("Money and time", _nothing),
     "health": ("Data health", _health),
     "reproduce": ("How to reproduce this report", _nothing),
 }
