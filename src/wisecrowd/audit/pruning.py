@@ -76,7 +76,7 @@ def spared_sentence(spared: NDArray[Any]) -> str:
     Examples
     --------
     >>> spared_sentence(np.array(["w3"]))
-    'w3 is spared, because some tasks have no labels of other workers'
+    "'w3' is spared, because some tasks have no labels of other workers"
     """
     verb = "is" if len(spared) == 1 else "are"
     why = "because some tasks have no labels of other workers"

@@ -114,8 +114,8 @@ def find_rare_classes(labels: Any, *, fit: Any = None, rare: float = RARE) -> Ra
     ...     400, 20 * simulate.OneCoinWorkers(8, 2), simulate.PerTask(5), classes=["often", "rare"],
     ...     class_prior=[0.97, 0.03],
     ... )
-    >>> find_rare_classes(crowd.labels).classes
-    array(['rare'], dtype=object)
+    >>> find_rare_classes(crowd.labels).classes.tolist()
+    ['rare']
     """
     check_number("rare", rare, 0.0, 1.0)
     crowd = as_crowd_labels(labels)
