@@ -28,7 +28,7 @@ GROUPS = {
     "trust": (
         "trust_audit_kinds", "trust_audit_spans", "trust_confidence", "trust_crash",
         "trust_determinism", "trust_discrimination", "trust_files", "trust_guards",
-        "trust_inputs", "trust_invariance", "calibration",
+        "trust_inputs", "trust_invariance", "trust_report_advice", "calibration",
     ),
     "kinds": (
         "accuracy_numbers", "ordered_classes", "item_ranking", "rewards_and_regressions",
