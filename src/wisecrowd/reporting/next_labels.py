@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 N_NEXT = 1000  # labels to buy
 N_ROUNDS = 10  # after each round the least certain tasks are chosen again, as `wisecrowd next` does
+POOL = 4 * N_NEXT  # least certain tasks at the start, among which the rounds choose
 N_REPEATS = 3  # simulations, whose mean is returned
 DIGITS = 9  # probabilities that agree to so many decimals are ties
 
@@ -43,9 +44,12 @@ def next_labels(
     seed : int
     """
     gains = {"uncertain": 0.0, "even": 0.0}
+    pool = _least_certain(posterior, POOL)
     for policy in gains:
         rng = np.random.default_rng([seed, len(policy)])
-        found = [_gain(posterior, law, tasks, busy, policy, rng) for _ in range(N_REPEATS)]
+        some = pool if policy == "uncertain" else np.arange(len(tasks))
+        given = posterior[some], law, tasks[some], busy
+        found = [_gain(*given, policy, rng) for _ in range(N_REPEATS)]
         gains[policy] = max(float(np.mean(found)), 0.0) * min(factor, 1.0)
     return {"n": N_NEXT, "gain": gains["uncertain"], "gain_even": gains["even"]}
 
