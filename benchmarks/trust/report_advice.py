@@ -43,8 +43,9 @@ def planted(seed: int, n_tasks: int = 1500, per_task: int = 10) -> tuple[wc.Crow
     """Return a crowd of 40 workers: 8 spammers, 4 copiers, one who drifts; one class is rare."""
     honest = simulate.OneCoinWorkers(8, 3)
     workers = (
-        24 * honest + 8 * simulate.Spammers() + 4 * simulate.Copiers(0.97, sources=0) + 4 * honest
-    )
+        1 * simulate.OneCoinWorkers(70, 30)  # errs often enough for copies of it to show
+        + 23 * honest + 8 * simulate.Spammers() + 4 * simulate.Copiers(0.97, sources=0) + 4 * honest
+    )  # fmt: skip
     made = simulate.crowd(
         n_tasks, workers, simulate.PerTask(per_task), classes=CLASSES,
         class_prior=[0.4, 0.35, 0.22, 0.03], random_state=seed,
