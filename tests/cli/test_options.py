@@ -17,7 +17,7 @@ GIVEN = Reading(
     no_header=True, columns="t,w,l",
     wide=True, worker_columns="ann,bob", format="csv", encoding="latin-1", classes="a,b",
     abstain=["?", "-"], duplicates="last", type="labels", kinds="human",
-    exclude_workers=["m*", "x"], seen="seen.csv",
+    exclude_workers=["m*", "x"], seen="seen.csv", drop_after=["w7=5"],
 )  # fmt: skip
 COMMANDS = ["aggregate", "audit", "compare", "convert", "report", "train", "predict"]
 

@@ -251,7 +251,7 @@ def test_theme(visit):
 
 def test_without_a_script_it_can_be_read(visit):
     page = visit(java_script_enabled=False)
-    assert page.get_by_role("heading", level=2).count() == 11
+    assert page.get_by_role("heading", level=2).count() == 12
     assert page.locator("#worker-table tbody tr").count() == 16
     assert not page.locator("#worker-table-filter").is_visible()
     assert not page.locator("#theme").is_visible()

@@ -9,19 +9,23 @@ import wisecrowd as wc
 from wisecrowd.audit.crowd_audit import PARTS
 from wisecrowd.audit.plans import load
 from wisecrowd.cli.app import build_command
-from wisecrowd.core.findings import Finding
 from wisecrowd.core.kinds import KINDS, get_kind
 from wisecrowd.core.registry import get_method, method_names
 from wisecrowd.reporting.plans import plan_of_kind
-from wisecrowd.reporting.verdict import CALLS, COMMANDS, _step, command_for
+from wisecrowd.reporting.verdict import CALLS, COMMANDS, OTHER_COMMAND, OTHERS, command_for
 
 FILE = "it's <mine>.csv"
 
 
-@pytest.mark.parametrize("finding", [*COMMANDS, "a-finding-of-tomorrow"])
-def test_commands_are_understood(finding, tmp_path):
+TEMPLATES = {*COMMANDS.values(), OTHER_COMMAND, *(one for some in OTHERS.values() for one in some)}
+
+
+@pytest.mark.parametrize("template", sorted(TEMPLATES))
+def test_commands_are_understood(template):
     """The shell gives the file back as it is, and the command line knows every option."""
-    command, name, *rest = shlex.split(command_for(finding, [FILE], ["--task", "image id"]))
+    moments = {"w 7": "2026-05-31"}
+    filled = command_for(template, [FILE], ["--task", "image id"], moments=moments)
+    command, name, *rest = shlex.split(filled)
     assert command == "wisecrowd"
     assert FILE in rest
     context = build_command().commands[name].make_context(name, rest)
@@ -30,12 +34,8 @@ def test_commands_are_understood(finding, tmp_path):
     assert set(values.get("part") or []) <= set(PARTS)
     if name != "inspect":
         assert values["task"] == "image id"
-
-
-@pytest.mark.parametrize(("remedy", "prunes"), [("Prune them.", True), ("Keep them.", False)])
-def test_spammers_are_pruned_only_if_the_remedy_says_so(remedy, prunes):
-    found = Finding("spammers", "medium", 0.1, ("w",), "Random.", remedy)
-    assert ("--prune-to" in _step(found, [FILE], (), "dawid-skene")["command"]) == prunes
+    if "{drop}" in template:
+        assert values["drop_after"] == ["w 7=2026-05-31"]
 
 
 def test_calls_name_what_there_is():
@@ -67,7 +67,9 @@ def test_every_finding_of_the_audit_has_a_command():
 def test_commands_of_other_kinds_are_understood(kind):
     plan = plan_of_kind(kind)
     for finding in load(plan.commands):
-        given = command_for(finding, [FILE], ["--type", kind], kind=kind)
+        moments = {"w": "5"}
+        template = load(plan.commands)[finding]
+        given = command_for(template, [FILE], ["--type", kind], moments=moments)
         command, name, *rest = shlex.split(given)
         assert command == "wisecrowd"
         assert FILE in rest
@@ -87,15 +89,7 @@ def test_commands_of_other_kinds_are_understood(kind):
         assert all(get_method(one).takes in (kind, "labels") for one in named)
 
 
-def test_spammers_of_other_kinds_are_pruned_only_if_the_remedy_says_so():
-    for kind, name in (("numbers", "spammers"), ("pairs", "adversaries")):
-        for remedy, prunes in (("Prune them.", True), ("Keep them.", False)):
-            found = Finding(name, "medium", 0.1, ("w",), "Random.", remedy)
-            step = _step(found, [FILE], (), "crowd-bt", kind)
-            assert ("--prune-to" in step["command"]) == prunes
-
-
 def test_a_fit_that_did_not_converge_is_repeated_with_its_method():
-    command = command_for("not-converged", ["a.csv"], method="glad")
+    command = command_for(COMMANDS["not-converged"], ["a.csv"], method="glad")
     assert command == "wisecrowd aggregate a.csv -m glad -p max_iter=1000 -o labels.csv"
     assert "max_iter" in get_method("glad")._parameter_names()

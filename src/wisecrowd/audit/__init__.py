@@ -17,6 +17,7 @@ LOCATIONS = {
     "check_fit": "fit",
     "clean": "pruning",
     "collapse_clones": "clones",
+    "drop_after": "late_labels",
     "doubt_fit": "fit",  # the previous name of check_fit
     "estimate_accuracy": "accuracy",
     "find_attacked_tasks": "attacked_tasks",
@@ -34,6 +35,7 @@ LOCATIONS = {
     "find_group_gaps": "group_gaps",
     "find_label_outliers": "label_distribution",
     "find_number_spammers": "number_spammers",
+    "find_rare_classes": "rare_classes",
     "find_sequence_copies": "sequence_copies",
     "find_sequence_spammers": "sequence_spammers",
     "find_one_box_workers": "set_habits",
@@ -70,6 +72,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.groups import find_dependent_groups as find_dependent_groups
     from wisecrowd.audit.identifiability import identifiability_report as identifiability_report
     from wisecrowd.audit.label_distribution import find_label_outliers as find_label_outliers
+    from wisecrowd.audit.late_labels import drop_after as drop_after
     from wisecrowd.audit.number_bias import find_biased_workers as find_biased_workers
     from wisecrowd.audit.number_spammers import find_number_spammers as find_number_spammers
     from wisecrowd.audit.ordered_bias import find_biased_graders as find_biased_graders
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
     from wisecrowd.audit.part import Part as Part
     from wisecrowd.audit.pruning import clean as clean
     from wisecrowd.audit.pruning import prune as prune
+    from wisecrowd.audit.rare_classes import find_rare_classes as find_rare_classes
     from wisecrowd.audit.response_times import find_fast_workers as find_fast_workers
     from wisecrowd.audit.sequence_agreement import (
         measure_sequence_agreement as measure_sequence_agreement,

@@ -165,7 +165,17 @@ def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
     array([ 9, 10, 11])
     """
     crowd = as_crowd_labels(labels)
-    group = (find_clones(crowd) if clones is None else clones).group
+    merged, gone = merged_clones(crowd, find_clones(crowd) if clones is None else clones)
+    rest = without_workers(merged, gone)
+    return Pruned(rest, crowd.workers[gone], crowd.workers[:0], changes_between(crowd, rest))
+
+
+def merged_clones(crowd: CrowdLabels, clones: Clones) -> tuple[CrowdLabels, NDArray[np.bool_]]:
+    """Return labels with one worker for each group, and who has none left (n_workers,).
+
+    All vocabularies stay.
+    """
+    group = clones.group
     leader = np.arange(crowd.n_workers, dtype=np.int32)
     for g in range(int(group.max(initial=-1)) + 1):
         leader[group == g] = np.flatnonzero(group == g)[0]
@@ -173,9 +183,7 @@ def collapse_clones(labels: Any, clones: Clones | None = None) -> Pruned:
     rows = rows[np.lexsort((leader[crowd.worker[rows]], crowd.task[rows]))]
     merged = crowd._rows(rows)
     merged = replace(merged, worker=leader[crowd.worker[rows]])
-    gone = leader != np.arange(crowd.n_workers)
-    rest = without_workers(merged, gone)
-    return Pruned(rest, crowd.workers[gone], crowd.workers[:0], changes_between(crowd, rest))
+    return merged, leader != np.arange(crowd.n_workers)
 
 
 def _one_row_each(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+from wisecrowd.audit.evidence import with_examples
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.audit.plans import CLASSES, load, plan_of
 from wisecrowd.core.annotations import Annotations
@@ -105,8 +106,9 @@ class Audit:
 
     @cached_property
     def findings(self) -> Findings:
-        """All findings, most severe first."""
-        return Findings(found for part in self.parts.values() for found in part.findings())
+        """All findings, most severe first, with rows of evidence."""
+        found = (found for part in self.parts.values() for found in part.findings())
+        return Findings(with_examples(found, self.labels, self.parts))
 
     def tables(self) -> dict[str, Table]:
         """Return the tables of all parts by name."""

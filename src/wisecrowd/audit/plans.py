@@ -46,6 +46,7 @@ CLASSES = AuditPlan(
         "label-distribution": "wisecrowd.audit.label_distribution:find_label_outliers",
         "response-times": "wisecrowd.audit.response_times:find_fast_workers",
         "drift": "wisecrowd.audit.drift:find_drift",
+        "rare-classes": "wisecrowd.audit.rare_classes:find_rare_classes",
         "group-gaps": "wisecrowd.audit.group_gaps:find_group_gaps",
         "agreement": "wisecrowd.audit.agreement_report:measure_agreement",
         "accuracy": "wisecrowd.audit.accuracy:estimate_accuracy",

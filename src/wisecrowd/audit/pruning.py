@@ -61,13 +61,26 @@ class Pruned:
 
     def __str__(self) -> str:
         facts = self.summary()
-        spared = f" ({facts['workers_spared']} spared)" if facts["workers_spared"] else ""
+        spared = f" ({spared_sentence(self.spared)})" if len(self.spared) else ""
         lost = f", {facts['tasks_lost']} tasks lost" if facts["tasks_lost"] else ""
         return (
             f"pruned {facts['workers_removed']} workers{spared} and {facts['labels_removed']} "
             f"labels{lost}; of {facts['tasks_kept']} tasks {facts['votes_changed']} change their "
             f"majority vote and {facts['fits_changed']} their Dawid-Skene label"
         )
+
+
+def spared_sentence(spared: NDArray[Any]) -> str:
+    """Return whom pruning spares, and why.
+
+    Examples
+    --------
+    >>> spared_sentence(np.array(["w3"]))
+    "'w3' is spared, because some tasks have no labels of other workers"
+    """
+    verb = "is" if len(spared) == 1 else "are"
+    why = "because some tasks have no labels of other workers"
+    return f"{describe_ids(spared)} {verb} spared, {why}"
 
 
 def prune(
@@ -102,8 +115,20 @@ def prune(
         return prune_answers(labels, chosen, unlabelled)
     crowd = as_crowd_labels(labels)
     wanted = _as_mask(workers, crowd, random_state)
+    removed = removable(crowd, wanted, unlabelled)
+    rest = without_workers(crowd, removed)
+    return Pruned(
+        rest,
+        crowd.workers[removed],
+        crowd.workers[wanted & ~removed],
+        changes_between(crowd, rest),
+    )
+
+
+def removable(crowd: CrowdLabels, wanted: Mask, unlabelled: str) -> Mask:
+    """Return the workers (n_workers,) to remove, of those wanted; ``unlabelled`` as in `prune`."""
+    lost = _left_without(crowd, wanted)
     removed = wanted
-    lost = _left_without(crowd, removed)
     if lost.any() and unlabelled == "refuse":
         raise DataError(
             f"Without {int(wanted.sum())} workers {int(lost.sum())} tasks "
@@ -117,13 +142,7 @@ def prune(
         raise DataError(
             f"Only {remaining} of {crowd.n_workers} workers would remain; name fewer to remove."
         )
-    rest = without_workers(crowd, removed)
-    return Pruned(
-        rest,
-        crowd.workers[removed],
-        crowd.workers[wanted & ~removed],
-        changes_between(crowd, rest),
-    )
+    return removed
 
 
 def clean(

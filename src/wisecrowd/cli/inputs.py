@@ -66,15 +66,16 @@ def read_labels(
     default_type: str | None = None,
     *,
     keep_order: bool = False,
+    cost: str | None = None,
 ) -> CrowdLabels:
     """Read annotations by the options, and note what was detected, dropped or merged.
 
     ``default_type`` is the type of labels that nothing declares. With ``keep_order`` rows without a
-    timestamp get their number as one.
+    timestamp get their number as one. ``cost`` names the column of costs.
     """
     from wisecrowd.io.tables import read
 
-    key = _key_of(reading)
+    key, moments = _key_of(reading), reading.moments
     shown = files[0] if len(files) == 1 else f"{len(files)} files"
     with working(f"reading {shown}", notes):
         labels = read(
@@ -97,12 +98,28 @@ def read_labels(
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
             keep_order=keep_order,
+            **({} if cost is None else {"cost": cost}),
         )
     for note in labels.notes:
         notes(note)
     if reading.seen is not None:
         labels = _with_seen(labels, reading.seen)
+    if moments:
+        labels = _without_late(labels, moments, notes)
     return labels if key is None else _hidden(labels, key, notes)
+
+
+def _without_late(labels: Any, moments: dict[str, str], notes: Notes) -> Any:
+    """Return the labels without those that --drop-after leaves out."""
+    from wisecrowd.audit.late_labels import drop_after
+
+    rest = drop_after(labels, moments)
+    lost = int((labels.labels_per_task > 0).sum() - (rest.labels_per_task > 0).sum())
+    notes(
+        f"left out {labels.n_annotations - rest.n_annotations} labels after the times of "
+        "--drop-after" + (f", and {lost} tasks that have no others" if lost else "")
+    )
+    return rest
 
 
 def _with_seen(labels: Any, path: str) -> Any:

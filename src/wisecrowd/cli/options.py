@@ -145,6 +145,14 @@ ExcludeWorkers = Annotated[
         "--exclude-workers", metavar="GLOB", help="Workers to omit, such as 'model:*'; repeatable."
     ),
 ]
+DropAfter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drop-after",
+        metavar="WORKER=TIME",
+        help="Leave out the labels of a worker after a time; repeatable.",
+    ),
+]
 Type = Annotated[
     str | None,
     typer.Option(
@@ -306,6 +314,7 @@ class Reading(SourceOptions):
     type: Type = None
     scale: Scale = None
     seen: Seen = None
+    drop_after: DropAfter = None
     pseudonymize: Pseudonymize = None
 
     @property
@@ -325,6 +334,26 @@ class Reading(SourceOptions):
     def declared_classes(self) -> list[str] | None:
         """The classes that the options declare, in order."""
         return names_of(self.classes) if self.scale is None else scale_classes(self.scale)
+
+    @property
+    def moments(self) -> dict[str, str]:
+        """The times of ``--drop-after`` by worker; the last one of a worker counts.
+
+        Examples
+        --------
+        >>> Reading(drop_after=["a=b=2026-05-31"]).moments
+        {'a=b': '2026-05-31'}
+        """
+        found = {}
+        for text in self.drop_after or []:
+            worker, sign, moment = text.rpartition("=")
+            if not sign or not worker or not moment:
+                raise ParameterError(
+                    f"--drop-after is {text!r}; give a worker and a time, such as "
+                    "w7=2026-05-31T14:00:00."
+                )
+            found[worker] = moment
+        return found
 
     def options(self) -> list[str]:
         """Return the options that make another command read the files the same way.

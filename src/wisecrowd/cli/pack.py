@@ -66,8 +66,12 @@ def pack(
     from wisecrowd.core.memory_check import readable_bytes
     from wisecrowd.io.packing import pack as write_pack
 
-    if reading.pseudonymize is not None:
-        raise ParameterError("--pseudonymize does not work with pack; leave it out.")
+    for name, value in {
+        "pseudonymize": reading.pseudonymize,
+        "drop-after": reading.drop_after,
+    }.items():
+        if value is not None:
+            raise ParameterError(f"--{name} does not work with pack; leave it out.")
     if shards != "auto" and not shards.isdecimal():
         raise ParameterError(f"--shards is {shards!r}; give auto or a power of two.")
     known = KnownFile.given(gold, "--gold", gold_columns, reading)

@@ -74,6 +74,12 @@ class ReportOptions:
         bool,
         typer.Option("--tables", help="Also write whole tables, which the page cuts, as parquet."),
     ] = False
+    cost: Annotated[
+        str | None,
+        typer.Option(
+            "--cost", metavar="NUMBER|COLUMN", help="Cost of a label: a number, or its column."
+        ),
+    ] = None
     truth_columns: options.TruthColumns = None
     gold_columns: options.GoldColumns = None
     groups: GroupOptions
@@ -104,6 +110,7 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     from wisecrowd.engines.threads import get_threads, set_threads
     from wisecrowd.reporting.changes import read_summary
     from wisecrowd.reporting.document import report as make_report
+    from wisecrowd.reporting.money import with_cost
     from wisecrowd.reporting.task_examples import check_task_url
     from wisecrowd.reporting.withholding import FEWEST, Withheld
     from wisecrowd.storage.atomic import together
@@ -125,7 +132,9 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
     model = named_method(context, asked.method, asked.parameter, reading, seed)
     declared = replace(reading, type=type_for(model, reading.declared_type))
     with Notes(asked.running.quiet) as notes:
-        labels = asked.groups.attached(read_labels(files, declared, notes))
+        price, column = _price(asked.cost)
+        labels = asked.groups.attached(read_labels(files, declared, notes, cost=column))
+        labels = labels if price is None else with_cost(labels, price)
         if model is None:
             model = configured_method(kind_of(labels).default_method, asked.parameter, seed)
         manifest = describe_run(
@@ -160,6 +169,14 @@ def report(context: typer.Context, files: options.Files, asked: ReportOptions) -
         grave = SEVERITIES[SEVERITIES.index(asked.fail_on) :]
         if any(step["severity"] in grave for step in made.summary["next"]):
             raise typer.Exit(FOUND)
+
+
+def _price(cost: str | None) -> tuple[float | None, str | None]:
+    """Return the cost of every label, or the column of costs."""
+    try:
+        return (None if cost is None else float(cost)), None
+    except ValueError:
+        return None, cost
 
 
 def _checked_places(asked: ReportOptions, sources: list[str]) -> tuple[str | None, str | None]:

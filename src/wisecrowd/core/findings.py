@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from wisecrowd.core.exceptions import FindingWarning
@@ -33,6 +33,8 @@ class Finding:
         Workers, tasks or classes, most affected first.
     explanation, remedy : str
         One sentence each: what was found, and what to do.
+    examples : tuple of mappings of str to str
+        Up to three rows of the data that show it, by column name; an audit adds them.
 
     Examples
     --------
@@ -46,6 +48,7 @@ class Finding:
     affected: tuple[Any, ...]
     explanation: str
     remedy: str
+    examples: tuple[Mapping[str, str], ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         check_severity("severity", self.severity)
@@ -56,7 +59,12 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: NumPy scalars become Python numbers."""
         affected = [value.item() if hasattr(value, "item") else value for value in self.affected]
-        return {**vars(self), "score": float(self.score), "affected": affected}
+        return {
+            **vars(self),
+            "score": float(self.score),
+            "affected": affected,
+            "examples": [dict(row) for row in self.examples],
+        }
 
 
 def warn_of(findings: Iterable[Finding], stacklevel: int) -> None:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from wisecrowd.families.confusion import safe_log
 from wisecrowd.inference.label_law import LabelLaw
 from wisecrowd.kernels.posteriors import log_normalise
+from wisecrowd.reporting.next_labels import next_labels
 from wisecrowd.reporting.study import Study
 
 Floats = NDArray[np.float64]
@@ -54,12 +55,34 @@ def budget(study: Study) -> dict[str, Any] | None:
         else:
             corrected = point["claimed"] - (claimed - value) * point["labels"] / at
         point["accuracy"] = float(np.clip(corrected, 0, 1))
+    cost = _cost(study)
     return {
         "now": at,
         "n_tasks": len(tasks),
         "factor": factor,
-        "cost_per_label": _cost(study),
+        "cost_per_label": cost,
         "points": points,
+        "next": _next(study, labelled, law, factor, value, cost),
+    }
+
+
+def _next(
+    study: Study, labelled: Any, law: LabelLaw, factor: float, value: float, cost: float | None
+) -> dict[str, Any]:
+    """Return what the next labels would buy, for all tasks."""
+    labels = study.labels
+    everything = np.ones(labels.n_annotations, dtype=bool)
+    now = _posterior(labels, np.arange(labels.n_tasks), everything, law)[labelled]
+    busy = labels.labels_per_worker / labels.n_annotations
+    found = next_labels(now, law, labelled, busy, factor, study.seed)
+    gain, even = (found[name] / len(labelled) for name in ("gain", "gain_even"))
+    paid = None if cost is None else cost * found["n"]
+    return found | {
+        "before": value,
+        "after": min(value + gain, 1.0),
+        "after_even": min(value + even, 1.0),
+        "cost": paid,
+        "cost_per_gain": paid / found["gain"] if paid and found["gain"] >= 1 else None,
     }
 
 

@@ -38,6 +38,7 @@ def _bias(summary: Summary) -> Data:
 # Name in the summary → heading, additional data for the template, and the template.
 _NEXT = SECTIONS["next"]
 _REPRODUCE = SECTIONS["reproduce"]
+_MONEY = SECTIONS["money"]
 NUMBER_SECTIONS = {
     "verdict": ("Verdict", _nothing, "number_verdict"),
     "next": _NEXT,
@@ -49,6 +50,7 @@ NUMBER_SECTIONS = {
     "tasks": ("Tasks people disagree about", task_data, "number_tasks"),
     "shared": ("Shared errors", _nothing, "shared_errors"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }
@@ -61,6 +63,7 @@ PAIR_SECTIONS = {
     "contradictions": ("Contradictions and cycles", _nothing),
     "connectivity": ("Connectivity", _nothing),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }
@@ -75,6 +78,7 @@ SET_SECTIONS = {
     "classes": ("Classes", _nothing, "set_classes"),
     "tasks": ("Tasks people disagree about", task_data, "set_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }
@@ -84,6 +88,7 @@ TEXT_SECTIONS = {
     "workers": ("Workers", of_workers(kind_charts.error_rates), "text_workers"),
     "tasks": ("Tasks people disagree about", task_data, "text_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }
@@ -101,6 +106,7 @@ SEQUENCE_SECTIONS = {
     "workers": ("Workers", of_workers(kind_charts.agreement_on_spans), "span_workers"),
     "tasks": ("Tasks people disagree about", task_data, "span_tasks"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }
@@ -115,6 +121,7 @@ BOX_SECTIONS = {
     "tasks": ("Images people disagree about", task_data, "box_images"),
     "copies": ("Equal boxes", _nothing, "box_copies"),
     "methods": ("Comparison of methods", _nothing, "held_out"),
+    "money": _MONEY,
     "health": SECTIONS["health"],
     "reproduce": _REPRODUCE,
 }

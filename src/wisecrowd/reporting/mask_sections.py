@@ -19,6 +19,7 @@ MASK_SECTIONS = {
     "workers": ("Workers: extent and overlap", _WORKERS, "mask_workers"),
     "tasks": ("Images people disagree about", task_data, "mask_images"),
     "methods": NUMBER_SECTIONS["methods"],
+    "money": NUMBER_SECTIONS["money"],
     "health": NUMBER_SECTIONS["health"],
     "reproduce": NUMBER_SECTIONS["reproduce"],
 }

@@ -42,7 +42,7 @@ class ReportPlan:
     calls: str
     worker_findings: str
     methods: tuple[str, ...]
-    optional: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ("money",)
 
 
 _SAME = "wisecrowd.reporting"
@@ -59,6 +59,7 @@ CLASSES = ReportPlan(
         "methods": f"{_SAME}.method_comparison:methods_compared",
         "calibration": f"{_SAME}.method_comparison:calibration",
         "budget": f"{_SAME}.budget:budget",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.health:health",
     },
     sections=f"{_SAME}.sections:SECTIONS",
@@ -66,7 +67,7 @@ CLASSES = ReportPlan(
     calls=f"{_SAME}.verdict:CALLS",
     worker_findings=f"{_SAME}.verdict:WORKER_FINDINGS",
     methods=("majority-vote", "wawa", "one-coin", "dawid-skene", "glad"),
-    optional=("groups", "worker_groups"),
+    optional=("groups", "worker_groups", "money"),
 )
 ORDERED = ReportPlan(
     study=f"{_SAME}.study:study_crowd",
@@ -91,6 +92,7 @@ NUMBERS = ReportPlan(
         "tasks": f"{_SAME}.number_content:tasks",
         "shared": f"{_SAME}.number_content:shared_errors",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:NUMBER_SECTIONS",
@@ -109,6 +111,7 @@ PAIRS = ReportPlan(
         "contradictions": f"{_SAME}.pair_content:contradictions",
         "connectivity": f"{_SAME}.pair_content:connectivity",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:PAIR_SECTIONS",
@@ -125,6 +128,7 @@ SEQUENCES = ReportPlan(
         "workers": f"{_SAME}.sequence_content:workers",
         "tasks": f"{_SAME}.sequence_content:tasks",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:SEQUENCE_SECTIONS",
@@ -141,6 +145,7 @@ SETS = ReportPlan(
         "classes": f"{_SAME}.set_content:classes",
         "tasks": f"{_SAME}.set_content:tasks",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:SET_SECTIONS",
@@ -157,6 +162,7 @@ BOXES = ReportPlan(
         "tasks": f"{_SAME}.box_content:images",
         "copies": f"{_SAME}.box_content:copies",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:BOX_SECTIONS",
@@ -174,6 +180,7 @@ SAME = ReportPlan(
         "workers": f"{_SAME}.same_content:workers",
         "contradictions": f"{_SAME}.same_content:contradictions",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.same_sections:SAME_SECTIONS",
@@ -189,6 +196,7 @@ TEXTS = ReportPlan(
         "workers": f"{_SAME}.text_content:workers",
         "tasks": f"{_SAME}.text_content:tasks",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.kind_sections:TEXT_SECTIONS",
@@ -204,6 +212,7 @@ MASKS = ReportPlan(
         "workers": f"{_SAME}.mask_content:workers",
         "tasks": f"{_SAME}.mask_content:tasks",
         "methods": f"{_SAME}.answer_methods:methods_by_held_out_score",
+        "money": f"{_SAME}.money:money",
         "health": f"{_SAME}.answer_study:health",
     },
     sections=f"{_SAME}.mask_sections:MASK_SECTIONS",

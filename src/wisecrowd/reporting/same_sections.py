@@ -14,6 +14,7 @@ SAME_SECTIONS = {
     "workers": ("Workers", of_workers(kind_charts.shares_of_right_votes), "same_workers"),
     "contradictions": ("Contradictions", _nothing, "same_contradictions"),
     "methods": PAIR_SECTIONS["methods"],
+    "money": PAIR_SECTIONS["money"],
     "health": PAIR_SECTIONS["health"],
     "reproduce": SECTIONS["reproduce"],
 }

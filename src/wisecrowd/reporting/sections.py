@@ -173,6 +173,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),
     "budget": ("Value of more labels", _budget),
+    "money": ("Money and time", _nothing),
     "health": ("Data health", health_data),
     "reproduce": ("How to reproduce this report", _nothing),
 }

@@ -10,10 +10,10 @@ from wisecrowd.core.annotations import Annotations
 from wisecrowd.core.kinds import LABELS, kind_of
 from wisecrowd.core.plain_values import plain
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.reporting.advice import next_steps
 from wisecrowd.reporting.changes import SCHEMA, VERSION
 from wisecrowd.reporting.health import reproduction
 from wisecrowd.reporting.plans import report_plan
-from wisecrowd.reporting.verdict import next_steps
 from wisecrowd.storage.manifest import Manifest
 
 Summary = dict[str, Any]

@@ -10,11 +10,8 @@ import numpy as np
 
 from wisecrowd.audit.plans import load
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.findings import Finding
-from wisecrowd.core.kinds import LABELS, kind_of
-from wisecrowd.reporting.plans import plan_of_kind, report_plan
+from wisecrowd.reporting.plans import report_plan
 from wisecrowd.reporting.study import Study
-from wisecrowd.reporting.text import shown
 
 MOST_AFFECTED = 12  # maximum number of ids that a finding names
 
@@ -43,17 +40,17 @@ COMMANDS = {
     "dependent-group": "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
     "attacked-tasks": "audit {file} --part attacked-tasks -o audit",
     "group-gap": "report {file} --attributes tasks.csv --gold gold.csv -o report.html",
-    "group-bias": "aggregate {file} -m group-confusion -p task_group=NAME --attributes tasks.csv "
-    "-o labels.csv",
+    "group-bias": "audit {file} --part group-gaps --attributes tasks.csv -o audit",
+    "rare-class": "audit {file} --part rare-classes -o audit",
     "label-distribution": "audit {file} --part label-distribution -o audit",
     "fast-and-wrong": "audit {file} --part response-times -o audit",
     "fast": "audit {file} --part response-times -o audit",
-    "drift": "audit {file} --part drift -o audit",
+    "drift": "aggregate {file} {drop} -o labels.csv",
     "drift-upwards": "audit {file} --part drift -o audit",
     "agreement-at-chance": "audit {file} --part agreement --part spammers -o audit",
     "agreement-below-chance": "aggregate {file} -m dawid-skene -o labels.csv",
     "agreement": "audit {file} --part agreement -o audit",
-    "accuracy": "aggregate {file} -o labels.csv",
+    "accuracy": "aggregate {file} -m {reported} -o labels.csv",
     "accuracy-uncertain": "report {file} --gold gold.csv -o report.html",
     "overconfident": "aggregate {file} -m glad -o labels.csv",
     "not-identified": "audit {file} --part identifiability -o audit",
@@ -73,10 +70,10 @@ CALLS = {
     "collusion": 'wc.aggregate(labels, "group-aware-dawid-skene")',
     "dependent-group": 'wc.aggregate(labels, "group-aware-dawid-skene")',
     "group-gap": "wc.audit.find_group_gaps(labels, gold=gold).tables()",
-    "group-bias": 'wc.aggregate(labels, "group-confusion", task_group=name)',
+    "group-bias": "wc.audit.find_group_gaps(labels).tables()",
+    "rare-class": "wc.audit.find_rare_classes(labels).tables()",
     "fast-and-wrong": "wc.audit.find_fast_workers(labels).tables()",
     "fast": "wc.audit.find_fast_workers(labels).tables()",
-    "drift": "wc.audit.find_drift(labels).tables()",
     "drift-upwards": "wc.audit.find_drift(labels).tables()",
     "agreement-at-chance": "wc.audit.find_spammers(labels).tables()",
     "agreement": "wc.audit.measure_agreement(labels).tables()",
@@ -86,8 +83,32 @@ CALLS = {
     "unidentified-workers": "wc.audit.identifiability_report(labels).tables()",
     "separate-parts": "wc.audit.identifiability_report(labels).tables()",
 }
+# Other remedies, in order, if the first one does not hold on the data; the last one only shows.
+OTHERS = {
+    "collusion": (
+        "audit {file} --prune collusion --prune-to cleaned.csv --unlabelled spare",
+        "audit {file} --part collusion -o audit",
+    ),
+    "dependent-group": ("audit {file} --part groups -o audit",),
+    "clones": (
+        "aggregate {file} -m group-aware-dawid-skene -o labels.csv",
+        "audit {file} --part clones -o audit",
+    ),
+    "dependent-labels": ("audit {file} --part clones --part collusion -o audit",),
+    "spammers": ("audit {file} --part spammers -o audit",),
+    "extreme-spammers": ("audit {file} --part spammers -o audit",),
+    "drift": ("audit {file} --part drift -o audit",),
+    "overconfident": ("aggregate {file} --calibrate -o labels.csv",),
+    "overruled-vote": ("compare {file}",),
+    "unanimous-overruled": ("compare {file}",),
+    "few-tasks": ("compare {file}",),
+    "one-label-per-task": ("compare {file}",),
+    "assumed-frequencies": ("compare {file}",),
+    "agreement-below-chance": ("audit {file} --part agreement -o audit",),
+    "not-converged": ("compare {file}",),
+}
 PRUNED = ("spammers", "extreme-spammers", "adversaries", "random-voters")  # if that helps
-OTHER_COMMAND, OTHER_CALL = "audit {file} -o audit", 'wc.aggregate(labels, "dawid-skene")'
+OTHER_COMMAND = "audit {file} -o audit"
 
 
 def verdict(study: Study) -> dict[str, Any]:
@@ -172,77 +193,42 @@ def spend(labels: Annotations) -> dict[str, Any] | None:
     return {"total": float(known.sum()), "per_task": per_task, "n_missing": missing}
 
 
-def next_steps(
-    study: Any, files: Sequence[str], reading: Sequence[str] = ()
-) -> list[dict[str, Any]]:
-    """Return all findings, most severe first, with the command or call that addresses each."""
-    method = getattr(study.fit, "chosen_", study.method)  # the default method has no max_iter
-    kind = kind_of(study.labels).name
-    return [_step(found, files, reading, method, kind) for found in study.audit.findings]
-
-
-def _step(
-    found: Finding,
-    files: Sequence[str],
-    reading: Sequence[str],
-    method: str,
-    kind: str = LABELS,
-) -> dict[str, Any]:
-    return {
-        "id": found.id,
-        "severity": found.severity,
-        "score": float(found.score),
-        "affected": [shown(value) for value in found.affected[:MOST_AFFECTED]],
-        "n_affected": len(found.affected),
-        "explanation": shown(found.explanation),
-        "remedy": shown(found.remedy),
-        "command": command_for(_remedy_of(found), files, reading, method, kind),
-    }
-
-
-def _remedy_of(found: Finding) -> str:
-    """Return the key of the command: spammers are not pruned unless the remedy says so."""
-    if found.id in PRUNED and not found.remedy.startswith("Prune"):
-        return "kept-spammers"
-    return found.id
-
-
 def command_for(
-    finding: str,
+    template: str,
     files: Sequence[str],
     reading: Sequence[str] = (),
+    *,
     method: str = "dawid-skene",
-    kind: str = LABELS,
+    reported: str = "auto",
+    moments: Mapping[Any, Any] | None = None,
 ) -> str:
-    """Return the command that addresses a finding, or the Python call if there is no file.
+    """Return a command with its files and options filled in.
 
     Parameters
     ----------
-    finding : str
-                Id of the finding.
+    template : str
+        Arguments of ``wisecrowd``, as in ``COMMANDS``.
     files : sequence of str
         The files of annotations.
     reading : sequence of str
         Options for reading them, such as ``["--task", "image"]``.
-    method : str
-        Method of the report, or the one that the default method chose.
-    kind : str
-        Kind of the labels.
+    method, reported : str
+        Method that the default method chose, and the method of the report.
+    moments : mapping of worker to time, optional
+        Times after which labels of workers are dropped.
 
     Examples
     --------
-    >>> command_for("spammers", ["my answers.csv"])
+    >>> command_for(COMMANDS["spammers"], ["my answers.csv"])
     "wisecrowd audit 'my answers.csv' --prune-to cleaned.csv --unlabelled spare"
-    >>> command_for("overconfident", [])
-    'wc.aggregate(labels, "glad")'
     """
-    plan = plan_of_kind(kind)
-    if not files:
-        calls: Mapping[str, str] = load(plan.calls)
-        return calls.get(finding, calls.get("", OTHER_CALL))
     quoted = [shlex.quote(file) for file in files]
-    template: str = load(plan.commands).get(finding, OTHER_COMMAND)
-    command = "wisecrowd " + template.format(file=" ".join(quoted), first=quoted[0], method=method)
+    drop = [f"--drop-after {shlex.quote(f'{worker}={moment}')}"
+            for worker, moment in (moments or {}).items()]  # fmt: skip
+    command = "wisecrowd " + template.format(
+        file=" ".join(quoted), first=quoted[0], method=method, reported=reported,
+        drop=" ".join(drop),
+    )  # fmt: skip
     if "{first}" in template:  # wisecrowd inspect needs no reading options
         return command
     return " ".join([command, *map(shlex.quote, reading)])

@@ -82,6 +82,7 @@ class Withheld:
                 affected=tuple(self.anywhere(list(found.affected))),
                 explanation=self.text(found.explanation),
                 remedy=self.text(found.remedy),
+                examples=tuple(self.anywhere(list(found.examples))),
             )
             for found in findings
         )

@@ -1,0 +1,260 @@
+"""Trials: what a suggested action would change on these data, measured without truth.
+
+An action is carried out in memory: the labels are fitted before and after it. A fifth of the labels
+at a time is hidden from both fits, and one common model scores the hidden labels of workers whom
+the action does not concern, because colluders predict each other. Large crowds are sampled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wisecrowd.core.aggregator import Aggregator
+from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
+from wisecrowd.core.labels import CrowdLabels
+from wisecrowd.inference.held_out_labels import HeldOutScore, ScoringPlan
+from wisecrowd.inference.scorers import scorer_of
+from wisecrowd.reporting.actions import Action, Applied, apply
+from wisecrowd.reporting.study import codes_of
+
+Mask = NDArray[np.bool_]
+MOST_LABELS = 20_000  # above, tasks are sampled until they have about this many labels
+HARMLESS = 0.005  # share of changed tasks that cannot lower the accuracy by more
+CLEAR = 2.0  # standard errors by which held-out labels must be predicted better otherwise
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Effect of an action on the result, without truth.
+
+    Attributes
+    ----------
+    n_changed, n_tasks : int
+        Tasks whose label changes or is lost, of the tasks with labels; -1 if the kind has none.
+    agreement : float
+        Agreement of the results before and after, on the scale of the kind; at most 1.
+    score_change, score_error : float
+        Change of the held-out score and its standard error; NaN if no label can be held out.
+    claims : tuple of (float, float), optional
+        Expected accuracy before and after: each fit's own estimate.
+    measured : tuple of (float, float), optional
+        Accuracy before and after on tasks of known class.
+    sampled : bool
+        Whether a sample of the tasks was used.
+    n_workers, n_labels : int
+        Workers and labels that the action removes from all data.
+    cost : float, optional
+        Cost of the removed labels.
+    spared : tuple of ids
+        Accused workers who are not removed.
+    """
+
+    n_changed: int
+    n_tasks: int
+    agreement: float
+    score_change: float
+    score_error: float
+    claims: tuple[float, float] | None = None
+    measured: tuple[float, float] | None = None
+    sampled: bool = False
+    n_workers: int = 0
+    n_labels: int = 0
+    cost: float | None = None
+    spared: tuple[Any, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether to advise the action.
+
+        Held-out labels are predicted clearly better, or as well as before, within one standard
+        error, while almost no label changes.
+        """
+        if np.isnan(self.score_change):
+            return self.share_changed == 0
+        if self.measured is not None and self.measured[1] < self.measured[0]:
+            return False
+        if self.score_change > CLEAR * self.score_error:
+            return True
+        return self.share_changed <= HARMLESS and self.score_change >= -self.score_error
+
+    @property
+    def share_changed(self) -> float:
+        """Share of tasks whose label changes; without labels, the lack of agreement."""
+        if self.n_changed < 0:
+            return 1 - self.agreement
+        return self.n_changed / max(self.n_tasks, 1)
+
+
+class Trials:
+    """Tries actions on the data of a study; equal actions are tried once."""
+
+    def __init__(self, study: Any) -> None:
+        self.study = study
+        self.fit = getattr(study, "blind", study.fit)
+        self._done: dict[str, Trial | None] = {}
+
+    def of(self, action: Action, concerned: Mask | None = None) -> Trial | None:
+        """Return the effect of an action; None if it cannot be tried.
+
+        Parameters
+        ----------
+        action : Action
+        concerned : (n_workers,) bool, optional
+            Workers whose hidden labels are not scored, besides those whom the action removes.
+        """
+        key = f"{action}{None if concerned is None else np.flatnonzero(concerned).tolist()}"
+        if key not in self._done:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", WisecrowdWarning)
+                try:
+                    self._done[key] = self._try(action, concerned)
+                except WisecrowdError:
+                    self._done[key] = None
+        return self._done[key]
+
+    # ------------------------------------------------------------------------------------- parts
+
+    @cached_property
+    def _tasks(self) -> NDArray[np.int64]:
+        """Positions of the tasks that are used: all, or a sample."""
+        labels = self.study.labels
+        if labels.n_annotations <= MOST_LABELS:
+            return np.arange(labels.n_tasks)
+        order = np.random.default_rng(0).permutation(labels.n_tasks)
+        so_far = np.cumsum(labels.labels_per_task[order])
+        return np.sort(order[: 1 + int(np.searchsorted(so_far, MOST_LABELS))])
+
+    @cached_property
+    def data(self) -> Any:
+        """The labels of these tasks."""
+        labels = self.study.labels
+        return labels if len(self._tasks) == labels.n_tasks else labels[self._tasks]
+
+    @cached_property
+    def _scorer(self) -> Any:
+        return scorer_of(self.data)
+
+    @cached_property
+    def _plan(self) -> Any:
+        return self._scorer.plan(self.data)
+
+    @cached_property
+    def _before(self) -> Any:
+        """Fit to the labels as they are."""
+        if self.data is self.study.labels:
+            return self.fit
+        return self.fit._for_refit()._fit_without_checks(self.data)
+
+    @cached_property
+    def _score_before(self) -> HeldOutScore:
+        found: HeldOutScore = self._scorer.score_held_out(
+            lambda visible: self.fit._for_refit()._fit_without_checks(visible), self._plan
+        )
+        return found
+
+    # ------------------------------------------------------------------------------------- trial
+
+    def _try(self, action: Action, concerned: Mask | None) -> Trial | None:
+        if not isinstance(self.fit, Aggregator):
+            return None
+        labels = self.study.labels
+        applied = apply(action, labels, self.study.audit.parts)
+        if applied is None:
+            return None
+        after = action.unfitted(self.fit)._fit_without_checks(applied.to(self.data))
+        changed, n_tasks = self._changed(after, applied)
+        agreement = float(self._scorer.agreement(self._before, after))
+        score, error = self._held_out(action, applied, concerned, changed, agreement)
+        cost = labels.columns.get("cost")
+        paid = None if cost is None else float(np.nansum(np.asarray(cost, float)[applied.rows]))
+        return Trial(
+            n_changed=changed, n_tasks=n_tasks, agreement=agreement,
+            score_change=score, score_error=error,
+            claims=self._claims(after), measured=self._measured(after),
+            sampled=self.data is not labels,
+            n_workers=int(applied.workers.sum()), n_labels=int(applied.rows.sum()), cost=paid,
+            spared=tuple(labels.workers[applied.spared].tolist()),
+        )  # fmt: skip
+
+    def _changed(self, after: Any, applied: Applied) -> tuple[int, int]:
+        """Return the number of tasks with another label or none, and of labelled tasks."""
+        labelled = self.data.labels_per_task > 0
+        if isinstance(self.data, CrowdLabels):
+            first, second = (codes_of(one, self.data) for one in (self._before, after))
+        elif hasattr(after, "labels_") and len(after.labels_) == self.data.n_tasks:
+            first, second = self._before.labels_, after.labels_
+        else:
+            return -1, int(labelled.sum())
+        lost = np.bincount(applied.to(self.data).task, minlength=self.data.n_tasks) == 0
+        differs = np.array([a != b for a, b in zip(first, second, strict=True)], dtype=bool)
+        return int(((differs | lost) & labelled).sum()), int(labelled.sum())
+
+    def _held_out(
+        self, action: Action, applied: Applied, concerned: Mask | None, changed: int, agree: float
+    ) -> tuple[float, float]:
+        """Return the change of the held-out score and its standard error."""
+        if changed == 0 or (changed < 0 and agree >= 1):
+            return 0.0, 0.0
+        if not self._plan.n_hidden:
+            return float("nan"), float("nan")
+        before = self._score_before
+        after = self._scorer.score_held_out(
+            lambda visible: action.unfitted(self.fit)._fit_without_checks(applied.to(visible)),
+            self._plan,
+        )
+        gone = applied.workers if concerned is None else applied.workers | concerned
+        keep = self._scored(before, gone, applied)
+        if keep.sum() < 2:
+            return float("nan"), float("nan")
+        weight = None if before.weight is None else before.weight[keep]
+        difference = HeldOutScore(
+            after.per_label[keep] - before.per_label[keep], before.task[keep], weight
+        )
+        return float(difference.mean), float(np.nan_to_num(difference.standard_error, nan=np.inf))
+
+    def _scored(self, score: HeldOutScore, gone: Mask, applied: Applied) -> Mask:
+        """Return the hidden labels (n_hidden,) to compare: those of workers who stay."""
+        everything = np.ones(len(score.per_label), dtype=bool)
+        if not isinstance(self._plan, ScoringPlan):  # votes, grouped by worker
+            return np.asarray(~gone[score.task])
+        folds = self._plan.folds
+        rows = np.flatnonzero((folds >= 0) & (folds < self._plan.n_folds_used))
+        if len(rows) != len(everything):  # several values of each annotation
+            return everything
+        some = self._plan.labels
+        keep = ~gone[some.worker]
+        if applied.moments:
+            from wisecrowd.audit.late_labels import late_labels
+
+            keep &= ~late_labels(some, applied.moments)
+        return np.asarray(keep[rows])
+
+    def _claims(self, after: Any) -> tuple[float, float] | None:
+        """Return the mean confidence before and after; None if the kind has other claims."""
+        if "accuracy_expected" not in self._scorer.claims:
+            return None
+        first, second = (
+            self._scorer.claim(one, self.data)["accuracy_expected"] for one in (self._before, after)
+        )
+        return float(first), float(second)
+
+    def _measured(self, after: Any) -> tuple[float, float] | None:
+        """Return the accuracy before and after on tasks of known class."""
+        known = getattr(self.study, "known", None)
+        if known is None or not isinstance(self.data, CrowdLabels):
+            return None
+        known = known[self._tasks]
+        scored = (known >= 0) & (self.data.labels_per_task > 0)
+        if not scored.any():
+            return None
+        first, second = (
+            float(np.mean((codes_of(one, self.data) == known)[scored]))
+            for one in (self._before, after)
+        )
+        return first, second

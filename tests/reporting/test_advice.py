@@ -1,0 +1,149 @@
+"""Advice: what a command would change, and that none is shown that does not hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from wisecrowd import CrowdLabels, CrowdNumbers, simulate
+from wisecrowd.core.findings import Finding
+from wisecrowd.reporting.actions import Action, apply
+from wisecrowd.reporting.advice import Context, effect_of, next_steps, python_call, step_of
+from wisecrowd.reporting.study import study_crowd
+from wisecrowd.reporting.summary import study_of
+from wisecrowd.reporting.trials import CLEAR, HARMLESS, Trial, Trials
+from wisecrowd.reporting.verdict import COMMANDS
+
+FILE = "answers.csv"
+
+
+@pytest.fixture(scope="module")
+def study():
+    """A crowd with two spammers, and a worker who is always wrong in the second half."""
+    made = simulate.crowd(
+        200, 8 * simulate.OneCoinWorkers(8, 2) + 2 * simulate.Spammers(), simulate.Dense(),
+        n_classes=3,
+    )  # fmt: skip
+    table = made.labels.to_dict()
+    late = (table["worker"] == 3) & (table["task"] >= 100)
+    wrong = (made.truth[table["task"]] + 1) % 3
+    labels = CrowdLabels.from_arrays(
+        table["task"], table["worker"], np.where(late, wrong, table["label"]),
+        timestamp=table["task"], cost=np.full(len(late), 0.5),
+    )  # fmt: skip
+    return study_crowd(labels, method="dawid-skene", options={"accuracy": {"n_simulations": 3}})
+
+
+def trial(**more):
+    facts = {"n_changed": 50, "n_tasks": 100, "agreement": 0.5, "score_change": 0.1,
+             "score_error": 0.01}  # fmt: skip
+    return Trial(**(facts | more))
+
+
+@pytest.mark.parametrize(
+    ("more", "holds"),
+    [
+        ({}, True),
+        ({"score_change": -0.1}, False),
+        ({"score_change": 0.9 * CLEAR * 0.01}, False),
+        ({"score_change": -0.005, "n_changed": 0}, True),
+        ({"score_change": -0.005, "n_tasks": 1000, "n_changed": int(1000 * HARMLESS)}, True),
+        ({"score_change": -0.02, "n_tasks": 1000, "n_changed": int(1000 * HARMLESS)}, False),
+        ({"score_change": float("nan")}, False),
+        ({"measured": (0.9, 0.8)}, False),
+    ],
+)
+def test_what_changes_labels_must_predict_hidden_labels_better(more, holds):
+    assert trial(**more).holds == holds
+
+
+def test_trial_of_pruning_counts_workers_labels_and_money(study):
+    action = Action.of(COMMANDS["spammers"], {}, "dawid-skene")
+    found = Trials(study).of(action)
+    accused = study.audit["spammers"].accused
+    gone = accused[study.labels.worker]
+    assert accused[[8, 9]].all()
+    assert found.n_workers == accused.sum()
+    assert found.n_labels == gone.sum()
+    assert found.cost == pytest.approx(0.5 * found.n_labels)
+    rest = study.labels.select_annotations(~gone)
+    after = study.fit._for_refit()._fit_without_checks(rest)
+    assert found.n_changed == int((after.labels_ != study.fit.labels_).sum())
+    assert found.n_tasks == 200
+
+
+def test_the_present_method_changes_nothing(study):
+    found = Trials(study).of(Action(method="dawid-skene"))
+    assert (found.n_changed, found.score_change) == (0, 0.0)
+
+
+def test_a_bad_remedy_is_declined_and_the_command_only_shows(study):
+    """A majority vote follows the random workers more than Dawid-Skene does."""
+    found = Finding("drift", "medium", 1.0, (3,), "Worse.", "Set aside.")
+    context = Context(study, Trials(study), [FILE], ())
+
+    class Never(Trials):
+        def of(self, action, concerned=None):
+            return trial(score_change=-1.0)
+
+    held = step_of(found, context)
+    assert "--drop-after" in held["command"] or held["declined"]
+    worse = step_of(found, Context(study, Never(study), [FILE], ()))
+    assert worse["command"] == "wisecrowd audit answers.csv --part drift -o audit"
+    assert worse["effect"]["text"] == "Changes no labels."
+    assert worse["declined"][0].startswith("Dropping their later labels was tried.")
+    assert worse["remedy"] != "Set aside."
+
+
+def test_drift_is_mended_by_dropping_labels_after_the_change(study):
+    moment = study.audit["drift"].moment[list(study.audit["drift"].workers).index(3)]
+    steps = {step["id"]: step for step in next_steps(study, [FILE])}
+    template = Action.of(COMMANDS["drift"], {3: moment}, "dawid-skene")
+    assert template.moments == {3: moment}
+    done = apply(template, study.labels, study.audit.parts)
+    late = (study.labels.worker == 3) & (study.labels.columns["timestamp"] > moment)
+    np.testing.assert_array_equal(done.rows, late)
+    step = steps["drift"]
+    assert (
+        step["command"] == f"wisecrowd aggregate answers.csv --drop-after 3={moment} -o labels.csv"
+    )
+    assert step["effect"]["n_labels"] == int(late.sum())
+    assert step["effect"]["n_changed"] <= HARMLESS * 200
+
+
+def test_every_step_says_what_it_changes(study):
+    for step in next_steps(study, [FILE]):
+        assert step["effect"]["text"].endswith(".")
+        if step["effect"]["changes"]:
+            accuracy = step["effect"]["accuracy"]
+            assert accuracy["from"] == "the fit's own estimate"
+            assert step["effect"]["held_out"] is None or step["effect"]["held_out"]["change"] != 0
+
+
+def test_an_effect_names_money_and_spared_workers():
+    effect = effect_of(
+        Action(removes=("spammers",)),
+        trial(n_workers=2, n_labels=40, cost=4.0, spared=("w9",), claims=(0.8, 0.9)),
+    )
+    assert "2 workers and 40 labels, which cost 4.00" in effect["text"]
+    assert "'w9' is spared, because some tasks have no labels of other workers" in effect["text"]
+    assert "80.0 % before, 90.0 % after (the fit's own estimate)" in effect["text"]
+
+
+def test_numbers_are_tried_too():
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=60)
+    task, worker = np.repeat(np.arange(60), 6), np.tile(np.arange(6), 60)
+    value = truth[task] + 0.3 * rng.normal(size=360)
+    value[worker == 5] = rng.normal(size=60)
+    study = study_of(CrowdNumbers.from_arrays(task, worker, value))
+    found = Trials(study).of(Action(method="mean"))
+    assert found.n_changed == -1
+    assert found.agreement < 1
+    assert np.isfinite(found.score_change)
+
+
+def test_python_calls():
+    assert python_call("compare {file}", Action()) == "wc.compare(labels)"
+    call = python_call("", Action(method="glad", parameters={"max_iter": 9}))
+    assert call == 'wc.aggregate(labels, "glad", max_iter=9)'
