@@ -119,7 +119,7 @@ def _on_engine(
             "or read the pack into memory with wisecrowd.read."
         )
     if model is None:
-        model = _configured(get_kind(LABELS).default_method, params)
+        model = _configured(get_kind(engine.pack.summary.kind).default_method, params)
     return engine.fit_answers(model)
 
 

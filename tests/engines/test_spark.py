@@ -352,8 +352,8 @@ def test_what_an_engine_refuses(pack, tmp_path):
     engine = wc.engines.spark(_Session(), pack)
     with pytest.raises(ParameterError, match=r"gold does not go with a pack .* wisecrowd\.pack"):
         wc.aggregate(engine, "majority-vote", gold={1: "a"})
-    with pytest.raises(ParameterError, match=r"auto needs all labels .* dawid-skene"):
-        wc.aggregate(engine)
+    with pytest.raises(ParameterError, match=r"ebcc needs all labels .* dawid-skene"):
+        wc.aggregate(engine, "ebcc")
     write_table(tmp_path / "a.csv", {"task": [1], "worker": [2], "label": ["a"]})
     other = wc.pack(tmp_path / "a.csv", tmp_path / "a.pack")
     with pytest.raises(ParameterError, match="the pack to fit is"):

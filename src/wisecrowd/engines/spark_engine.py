@@ -21,6 +21,7 @@ from typing import Any
 from wisecrowd._version import __version__
 from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdError
+from wisecrowd.core.kinds import LABELS
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer
 from wisecrowd.core.registry import kebab_case
@@ -115,7 +116,7 @@ class SparkEngine:
         return min(1 << (most.bit_length() - 1), len(self.pack.summary.shards))
 
     def fit_answers(self, method: Aggregator) -> Any:
-        """Fit a method and return the answers as a Spark frame: task, label and confidence.
+        """Fit a method and return the answers as a Spark frame: of classes task, label, confidence.
 
         The answers are parquet files in the scratch folder. The same call continues a fit that
         was interrupted.
@@ -131,7 +132,8 @@ class SparkEngine:
         place = (folder / f"{name}-{mark}").absolute()
         fit_pack(method, self.pack, place, engine=self, scratch=scratch_beside(place), resume=True)
         with without_pandas_warning():
-            return self.session.read.parquet(f"file://{place}").select(*_SHOWN)
+            answers = self.session.read.parquet(f"file://{place}")
+            return answers.select(*_SHOWN) if self.pack.summary.kind == LABELS else answers
 
 
 class _SparkRunner:
