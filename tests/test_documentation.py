@@ -191,3 +191,10 @@ def test_the_readme_is_short_and_names_every_kind():
     text = README.read_text(encoding="utf-8")
     assert text.count("\n") < 150
     assert set(KINDS) <= set(re.findall(r"`([a-z]+)`", text))
+
+
+def test_the_glossary_is_in_alphabetical_order():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = [term.lower() for term in re.findall(r"^\*\*([^*]+)\*\*", text, re.M)]
+    assert len(terms) > 40
+    assert terms == sorted(terms)

@@ -70,14 +70,8 @@ def test_examples_bring_their_imports(api, site_module, pages):
 
 
 def test_signatures(signature):
-    def long(
-        first: int,
-        second: str = "x",
-        *rest: float,
-        third: bool,
-        fourth: object = print,
-        **more: int,
-    ) -> list[str]: ...
+    def long(first: int, second: str = "x", *rest: float, third: bool, fourth: object = print,
+             **more: int) -> list[str]: ...  # fmt: skip
 
     assert signature(long) == (
         "long(\n    first: int,\n    second: str = 'x',\n    *rest: float,\n    third: bool,\n"
