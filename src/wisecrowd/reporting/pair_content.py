@@ -90,7 +90,8 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     accuracy = getattr(study.fit, "worker_accuracy_", None)
     if accuracy is not None:
         columns["accuracy"] = np.asarray(accuracy)
-    return worker_rows(study, columns) | {
+    quality = columns.get("reliability", columns.get("accuracy", study.labels.labels_per_worker))
+    return worker_rows(study, columns, -np.asarray(quality)) | {
         "columns": list(columns),
         "reason": shown(study.audit.skipped.get("voters", "")),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wisecrowd.reporting.kind_sections import PAIR_SECTIONS, _flags, _nothing
+from wisecrowd.reporting import kind_charts
+from wisecrowd.reporting.kind_sections import PAIR_SECTIONS, _nothing, of_workers
 from wisecrowd.reporting.sections import SECTIONS
 
 # Name in the summary → heading, additional data for the template, and the template.
@@ -10,7 +11,7 @@ SAME_SECTIONS = {
     "verdict": ("Verdict", _nothing, "same_verdict"),
     "next": SECTIONS["next"],
     "clusters": ("Clusters", _nothing),
-    "workers": ("Workers", _flags, "same_workers"),
+    "workers": ("Workers", of_workers(kind_charts.shares_of_right_votes), "same_workers"),
     "contradictions": ("Contradictions", _nothing, "same_contradictions"),
     "methods": PAIR_SECTIONS["methods"],
     "health": PAIR_SECTIONS["health"],
