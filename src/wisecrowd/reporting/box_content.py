@@ -57,7 +57,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     if sides is not None:
         columns["looseness"] = sides.looseness
         columns |= {name: sides.sides[:, k] for k, name in enumerate(SIDES)}
-    return worker_rows(study, columns, -columns["detection"]) | {
+    return worker_rows(study, columns) | {
         "has_sides": sides is not None,
         "reason": shown(study.audit.skipped.get("drawers", "")),
     }

@@ -47,7 +47,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "iou": study.view.of_workers(study.view.iou)[1],
         "sensitivity": study.fit.sensitivity_, "specificity": study.fit.specificity_,
     }  # fmt: skip
-    return worker_rows(study, columns, -columns["iou"])
+    return worker_rows(study, columns)
 
 
 def tasks(study: AnswerStudy) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wisecrowd.reporting import kind_charts
-from wisecrowd.reporting.kind_sections import NUMBER_SECTIONS, of_workers
+from wisecrowd.reporting.kind_sections import NUMBER_SECTIONS
 from wisecrowd.reporting.sections import Data
 from wisecrowd.reporting.summary import Summary
 
@@ -12,11 +12,19 @@ def _nothing(summary: Summary) -> Data:
     return {}
 
 
-_WORKERS = of_workers(kind_charts.extent_of_workers)
+def _workers(summary: Summary) -> Data:
+    rows = summary["workers"]["rows"]
+    return {
+        "chart": kind_charts.extent_of_workers(rows),
+        "flags": sorted({flag for row in rows for flag in row["flags"]}),
+        "has_kind": any(row["kind"] is not None for row in rows),
+    }
+
+
 MASK_SECTIONS = {
     "verdict": ("Verdict", _nothing, "mask_verdict"),
     "next": NUMBER_SECTIONS["next"],
-    "workers": ("Workers: extent and overlap", _WORKERS, "mask_workers"),
+    "workers": ("Workers: extent and overlap", _workers, "mask_workers"),
     "tasks": ("Images people disagree about", _nothing, "mask_images"),
     "methods": NUMBER_SECTIONS["methods"],
     "health": NUMBER_SECTIONS["health"],

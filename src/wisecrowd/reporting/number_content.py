@@ -65,7 +65,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     weight = getattr(fit, "worker_weight_", None)
     if weight is not None:
         columns["weight"] = np.asarray(weight)
-    found = worker_rows(study, columns, noise)
+    found = worker_rows(study, columns)
     present = view.n > 1
     return found | {
         "scale": view.scale,

@@ -90,8 +90,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
     accuracy = getattr(study.fit, "worker_accuracy_", None)
     if accuracy is not None:
         columns["accuracy"] = np.asarray(accuracy)
-    quality = columns.get("reliability", columns.get("accuracy", study.labels.labels_per_worker))
-    return worker_rows(study, columns, -np.asarray(quality)) | {
+    return worker_rows(study, columns) | {
         "columns": list(columns),
         "reason": shown(study.audit.skipped.get("voters", "")),
     }

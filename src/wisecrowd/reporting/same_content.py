@@ -71,7 +71,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "accuracy": np.asarray(fit.worker_accuracy_), "same_rate": np.asarray(fit.same_rate_),
         "different_rate": np.asarray(fit.different_rate_),
     }  # fmt: skip
-    return worker_rows(study, columns, -columns["accuracy"]) | {"columns": list(columns)}
+    return worker_rows(study, columns) | {"columns": list(columns)}
 
 
 def contradictions(study: AnswerStudy) -> dict[str, Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from wisecrowd.reporting import kind_charts
-from wisecrowd.reporting.kind_sections import PAIR_SECTIONS, _nothing, of_workers
+from wisecrowd.reporting.kind_sections import PAIR_SECTIONS, _flags, _nothing
 from wisecrowd.reporting.sections import SECTIONS
 
 # Name in the summary → heading, additional data for the template, and the template.
@@ -11,7 +10,7 @@ SAME_SECTIONS = {
     "verdict": ("Verdict", _nothing, "same_verdict"),
     "next": SECTIONS["next"],
     "clusters": ("Clusters", _nothing),
-    "workers": ("Workers", of_workers(kind_charts.shares_of_right_votes), "same_workers"),
+    "workers": ("Workers", _flags, "same_workers"),
     "contradictions": ("Contradictions", _nothing, "same_contradictions"),
     "methods": PAIR_SECTIONS["methods"],
     "health": PAIR_SECTIONS["health"],

@@ -9,21 +9,10 @@ from typing import Any
 from wisecrowd.audit.plans import load
 from wisecrowd.core.kinds import LABELS
 from wisecrowd.reporting import charts
-from wisecrowd.reporting.network_chart import network_drawing
 from wisecrowd.reporting.plans import plan_of_kind
 from wisecrowd.reporting.summary import Summary
 
 Data = Mapping[str, Any]
-
-# Names of sections in the navigation, if the title is longer than a word or two.
-SHORT = {
-    "verdict": "Verdict", "next": "Next steps", "workers": "Workers", "tasks": "Tasks",
-    "classes": "Classes", "groups": "Groups", "worker_groups": "Worker groups",
-    "network": "Network", "methods": "Methods", "calibration": "Calibration",
-    "budget": "More labels", "health": "Data", "reproduce": "Reproduce", "bias": "Bias",
-    "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries", "copies": "Copies",
-    "contradictions": "Contradictions", "connectivity": "Connectivity",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -34,18 +23,6 @@ class Section:
     title: str
     data: Data
     own_template: str = ""
-
-    @property
-    def short(self) -> str:
-        """Name in the navigation."""
-        return SHORT.get(self.id, self.title)
-
-    @property
-    def n_found(self) -> int:
-        """Number of findings in the section, which the navigation shows."""
-        if self.id == "next":
-            return len(self.data["urgent"])
-        return int(self.data["d"]["n_flagged"]) if self.id == "workers" else 0
 
     @property
     def template(self) -> str:
@@ -73,33 +50,14 @@ def _next(summary: Summary) -> Data:
     return {"urgent": urgent, "rest": rest}
 
 
-def worker_data(summary: Summary) -> dict[str, Any]:
-    """Return the rows of workers with their colours, and what the table of workers needs."""
-    tones = {s["id"]: "bad" if s["severity"] == "high" else "warn" for s in summary["next"]}
-    rows = [
-        {**row, "tone": _tone([tones.get(flag, "warn") for flag in row["flags"]])}
-        for row in summary["workers"]["rows"]
-    ]
-    kinds = [row["kind"] for row in rows]
-    return {
-        "rows": rows,
-        "tones": tones,
-        "has_kind": any(kind is not None for kind in kinds),
-        "kinds": sorted({kind for kind in kinds if kind}) if len(set(kinds)) > 1 else [],
-    }
-
-
-def _tone(tones: list[str]) -> str:
-    return "bad" if "bad" in tones else "warn" if tones else ""
-
-
 def _workers(summary: Summary) -> Data:
-    found = worker_data(summary)
-    guessing = 1 / max(summary["verdict"]["n_classes"], 1)
+    rows = summary["workers"]["rows"]
+    kinds = sorted({flag for row in rows for flag in row["flags"]})
     return {
-        **found,
-        "chart": charts.quality_against_volume(found["rows"], guessing),
-        "has_kappa": any(row["kappa"] is not None for row in found["rows"]),
+        "chart": charts.quality_against_volume(rows),
+        "flags": kinds,
+        "has_kind": any(row["kind"] is not None for row in rows),
+        "has_kappa": any(row["kappa"] is not None for row in rows),
         "sparkline": charts.sparkline,
     }
 
@@ -112,7 +70,7 @@ def _tasks(summary: Summary) -> Data:
 
 def _network(summary: Summary) -> Data:
     graph = summary["network"].get("graph")
-    return {"chart": None if graph is None else network_drawing(graph)}
+    return {"chart": None if graph is None else charts.network_drawing(graph)}
 
 
 def _calibration(summary: Summary) -> Data:
@@ -128,8 +86,7 @@ def _budget(summary: Summary) -> Data:
     }
 
 
-def health_data(summary: Summary) -> Data:
-    """Return the chart of tasks by their number of labels."""
+def _health(summary: Summary) -> Data:
     bars = [(bar["name"], bar["count"]) for bar in summary["health"]["bars"]]
     says = "Number of tasks by their number of labels."
     several = len(bars) > 1  # a single bar is not informative
@@ -149,6 +106,6 @@ SECTIONS: dict[str, tuple[str, Callable[[Summary], Data]]] = {
     "methods": ("Comparison of methods", _nothing),
     "calibration": ("Calibration", _calibration),
     "budget": ("Value of more labels", _budget),
-    "health": ("Data health", health_data),
+    "health": ("Data health", _health),
     "reproduce": ("How to reproduce this report", _nothing),
 }

@@ -108,7 +108,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         }  # fmt: skip
     if habits is not None:
         columns |= {name: habits.rate[:, h] for h, name in enumerate(HABITS)}
-    return worker_rows(study, columns, -columns.get("agreement", fit.span_recall_)) | {
+    return worker_rows(study, columns) | {
         "columns": list(columns),
         "habits": [name for name in HABITS if name in columns],
         "reason": shown(study.audit.skipped.get("spammers", "")),

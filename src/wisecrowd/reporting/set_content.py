@@ -61,7 +61,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "false_alarms_low": ends[1][0], "false_alarms_high": ends[1][1],
         "set_size": fit.set_size_, "crowd_set_size": fit.crowd_set_size_,
         "correlation": np.where(view.information > 0, view.correlation, np.nan),
-    }, fit.worker_false_alarm_ - fit.worker_sensitivity_)  # fmt: skip
+    })  # fmt: skip
     skipped = study.audit.skipped.get("spammers", "")
     return found | {"reason": shown(skipped)}
 

@@ -48,7 +48,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         "error_rate": view.rate, "low": np.clip(view.rate - half, 0, 1),
         "high": np.clip(view.rate + half, 0, 1), "weight": study.fit.worker_weight_,
     }  # fmt: skip
-    return worker_rows(study, columns, view.rate) | {"typical": number(view.typical, 3)}
+    return worker_rows(study, columns) | {"typical": number(view.typical, 3)}
 
 
 def tasks(study: AnswerStudy) -> dict[str, Any]:

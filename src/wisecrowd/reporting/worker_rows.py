@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,48 +24,24 @@ def number(value: Any, digits: int = 6) -> float | None:
     return float(f"{float(value):.{digits}g}") if np.isfinite(value) else None
 
 
-def shown_workers(data: Any, flags: Mapping[int, list[str]], worst: Any) -> NDArray[np.intp]:
-    """Return the workers to show, worst first.
-
-    Workers with findings take up to half of the places, the busiest ones the others. Workers with
-    findings come first, by the order of the findings, which is that of their severity.
-
-    Parameters
-    ----------
-    data : Annotations
-    flags : mapping of worker to findings
-    worst : (n_workers,) numbers
-        Quality by which workers are ordered: higher is worse; not a number comes last.
-    """
-    n_labels = data.labels_per_worker
-    severest = {flag: n for n, flag in enumerate(dict.fromkeys(f[0] for f in flags.values()))}
-    place = np.full(data.n_workers, len(severest))
-    for j, found in flags.items():
-        place[j] = severest[found[0]]
-    flagged = place < len(severest)
-    by_need = np.lexsort((-n_labels, ~flagged))
-    half = by_need[: min(int(flagged.sum()), MOST_WORKERS // 2)]
-    busiest = np.argsort(-n_labels, kind="stable")
-    kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
-    quality = np.round(np.where(np.isfinite(worst), -np.asarray(worst), np.inf), 9)
-    order = np.lexsort((kept, -n_labels[kept], quality[kept], place[kept]))
-    return np.asarray(kept[order])
-
-
-def worker_rows(study: Any, columns: dict[str, NDArray[Any]], worst: Any) -> dict[str, Any]:
-    """Return the table of workers, worst first; see :func:`shown_workers`.
+def worker_rows(study: Any, columns: dict[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return the table of workers, most labels first; workers with findings take priority.
 
     Parameters
     ----------
     study : AnswerStudy
     columns : mapping of name to (n_workers,) numbers
-    worst : (n_workers,) numbers
-        Quality by which workers are ordered: higher is worse.
     """
     data = study.labels
     flags = flags_by_worker(study)
     n_labels = data.labels_per_worker
-    order = shown_workers(data, flags, worst)
+    known = np.zeros(data.n_workers, dtype=bool)
+    known[sorted(flags)] = True
+    by_need = np.lexsort((-n_labels, ~known))
+    half = by_need[: min(int(known.sum()), MOST_WORKERS // 2)]
+    busiest = np.argsort(-n_labels, kind="stable")
+    kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
+    order = kept[np.argsort(-n_labels[kept], kind="stable")]
     kinds = data.worker_kind
     rows = [
         {

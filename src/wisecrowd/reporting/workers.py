@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from wisecrowd.reporting.study import Study
 from wisecrowd.reporting.text import shown
 from wisecrowd.reporting.verdict import flags_by_worker
-from wisecrowd.reporting.worker_rows import shown_workers
 
 Floats = NDArray[np.float64]
 
+MOST_WORKERS = 500  # maximum number of rows of the table
 MOST_CELLS = 15_000  # total size of the confusion matrices
 MOST_CLASSES = 12  # a wider matrix is unreadable; the most common mistakes are listed instead
 MISTAKES = 6
@@ -22,13 +22,13 @@ FEWEST_IN_PIECE = 4
 
 
 def workers(study: Study) -> dict[str, Any]:
-    """Return the table of workers, worst first, with their details and their number."""
+    """Return the table of workers, most labels first, with their details and their number."""
     flags = flags_by_worker(study)
-    table = study.fit.worker_columns()
-    order = shown_workers(study.labels, flags, -table["accuracy"])
+    order = _shown_workers(study, sorted(flags))
     detailed = _detailed(study, order, flags)
     drift = _drift(study, detailed)
     confusion = _confusions(study, detailed)
+    table = study.fit.worker_columns()
     kappa, kinds = _kappa(study), study.labels.worker_kind
     rows = [
         {
@@ -59,6 +59,19 @@ def workers(study: Study) -> dict[str, Any]:
         "has_time": "timestamp" in study.labels.columns,
         "rows": rows,
     }
+
+
+def _shown_workers(study: Study, flagged: list[int]) -> NDArray[np.intp]:
+    """Return the workers to show: workers with findings take priority, then the busiest."""
+    n_labels = study.labels.labels_per_worker
+    known = np.zeros(study.labels.n_workers, dtype=bool)
+    known[flagged] = True
+    by_need = np.lexsort((-n_labels, ~known))
+    # Workers with findings must leave room for others.
+    half = by_need[: min(int(known.sum()), MOST_WORKERS // 2)]
+    busiest = np.argsort(-n_labels, kind="stable")
+    kept = np.concatenate([half, busiest[~np.isin(busiest, half)]])[:MOST_WORKERS]
+    return np.asarray(kept[np.argsort(-n_labels[kept], kind="stable")])
 
 
 def _detailed(study: Study, order: NDArray[np.intp], flags: Any) -> NDArray[np.intp]:
