@@ -191,3 +191,29 @@ def test_the_readme_is_short_and_names_every_kind():
     text = README.read_text(encoding="utf-8")
     assert text.count("\n") < 150
     assert set(KINDS) <= set(re.findall(r"`([a-z]+)`", text))
+
+
+def test_the_glossary_is_in_alphabetical_order():
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    terms = [term.lower() for term in re.findall(r"^\*\*([^*]+)\*\*", text, re.M)]
+    assert len(terms) > 40
+    assert terms == sorted(terms)
+
+
+RECIPES = sorted(set((ROOT / "docs" / "recipes").glob("*.md")) - {ROOT / "docs/recipes/index.md"})
+
+
+def test_every_recipe_goes_from_a_file_to_an_answer():
+    assert len(RECIPES) >= 10
+    index = (ROOT / "docs" / "recipes" / "index.md").read_text(encoding="utf-8")
+    for page in RECIPES:
+        text = page.read_text(encoding="utf-8")
+        for part in ("**You have**", "**You want**", "**Look at**", "**Next**", "$ wisecrowd "):
+            assert part in text, (page.name, part)
+        assert f"]({page.name})" in index
+
+
+def test_pictures_of_recipes_are_small():
+    pictures = list((ROOT / "docs" / "recipes").glob("*.svg"))
+    assert pictures
+    assert all(picture.stat().st_size < 60_000 for picture in pictures)

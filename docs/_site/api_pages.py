@@ -39,6 +39,24 @@ SHARED = {
     ),
 }
 METHODS = "api/methods.md"
+# Parameters that many functions of a module have, and few explain again.
+INTRODUCTIONS = {
+    "wisecrowd.audit": (
+        "`audit_crowd` runs all parts that suit the data. Their functions share parameters: "
+        "`labels` or `data`, the annotations; `level`, the significance level of a test; `view`, "
+        "what several parts compute in common (leave it out); `pruning`, whether to measure what "
+        "the removal of the accused workers would change; `random_state`, the seed."
+    ),
+    "wisecrowd.fairness": (
+        "Functions share parameters: `truth` and `predicted`, the classes of the tasks; `groups`, "
+        "the group of each task; `positive`, the class that is given or refused."
+    ),
+    "wisecrowd.nn": (
+        "Functions share parameters: `log_probas`, the log-probabilities of the network (n_tasks, "
+        "n_classes); `log_rows`, the log confusion rows of the annotations; `batch`, a "
+        "`CrowdBatch`; `table`, confusion matrices (n_workers, n_classes, n_classes)."
+    ),
+}
 SECTIONS = ("Returns", "Yields", "Raises", "Notes", "References")
 
 
@@ -127,6 +145,8 @@ def module_page(module: str) -> str:
     loaded = load_module(module)
     described = parse(inspect.getdoc(loaded) or "")
     parts = [f"# {module}", to_markdown(described.summary, link)]
+    if module in INTRODUCTIONS:
+        parts.append(INTRODUCTIONS[module])
     for name in public_names(module):
         parts += entry(name, getattr(loaded, name), module)
     return "\n\n".join(parts) + "\n"

@@ -27,8 +27,8 @@ GUIDES = {
     "masks": "guides/masks.md",
 }  # fmt: skip
 COLUMNS = (
-    "labels", "aggregate", "compare", "evaluate", "audit", "report", "learn a predictor",
-    "ask next", "import from", "by shards",
+    "labels", "aggregate: methods", "compare", "evaluate", "audit", "report",
+    "learn a predictor: methods", "ask next", "import from", "by shards: methods",
 )  # fmt: skip
 YES, NO = "✓", "–"
 FEW = 5  # platforms that are named
@@ -53,12 +53,12 @@ def row(kind: Kind) -> list[str]:
     n_methods, n_learners = (len(method_names(k, kind.name)) for k in ("aggregation", "learning"))
     return [
         f"[{name}]({GUIDES[kind.name]}) `{kind.name}`" if kind.name in GUIDES else name,
-        f"{n_methods} method{'s' * (n_methods > 1)}",
+        str(n_methods),
         tick(kind.scorer is not None),
         tick(is_evaluated(kind)),
         tick(bool(kind.audit)),
         tick(bool(kind.report)),
-        f"{n_learners} learner{'s' * (n_learners > 1)}" if n_learners else NO,
+        str(n_learners or NO),
         tick(asks(kind)),
         imports(kind),
         shards(kind),
@@ -98,7 +98,7 @@ def shards(kind: Kind) -> str:
         for name in method_names(type=other.name)
         if name in shardable_methods()
     ]
-    return f"{len(found)} methods" if found else NO
+    return str(len(found) or NO)
 
 
 if __name__ == "__main__":

@@ -283,7 +283,10 @@ def benchmarks(method: Method) -> Iterator[str]:
         yield "\n".join(lines)
     if real:
         vote = published()[YARDSTICKS["aggregation"]]
-        yield "Accuracy of the labels on published data sets, in brackets crowd-kit 1.4.2."
+        yield (
+            "Accuracy of the labels on published data sets, in brackets crowd-kit 1.4.2 ([what the "
+            "dashes mean](../accuracy.md))."
+        )
         lines = ["| data set | accuracy | majority-vote |", "|---|---|---|"]
         yield "\n".join([*lines, *(f"| {k} | {v} | {vote[k]} |" for k, v in real.items())])
 
