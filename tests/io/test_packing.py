@@ -413,3 +413,28 @@ def test_exclude_workers(tmp_path):
     packed = wc.read(made.path)
     assert packed.n_annotations == other.n_annotations
     assert packed.labels_per_task.sum() == other.labels_per_task.sum()
+
+
+def test_a_swallowed_interrupt_still_stops_packing(tmp_path, monkeypatch):
+    import os
+    import signal
+
+    write_table(tmp_path / "a.csv", crowd_columns())
+    original = pack_buckets.hash_ids
+
+    def swallowing(ids):
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(10**6):
+                pass
+        except KeyboardInterrupt:
+            pass  # as a library may do
+        return original(ids)
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(pack_buckets, "hash_ids", swallowing)
+    with pytest.raises(KeyboardInterrupt):
+        wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS)
+    assert signal.getsignal(signal.SIGINT) is handler
+    monkeypatch.undo()
+    wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS)  # continues

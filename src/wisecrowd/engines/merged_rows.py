@@ -34,7 +34,9 @@ def merged_rows(pack: Pack) -> PackedShard | None:
 
 
 def _merged(pack: Pack) -> PackedShard:
-    shards = [load_shard(pack, number) for number in range(len(pack.summary.shards))]
+    shards: list[PackedShard] = [
+        load_shard(pack, number) for number in range(len(pack.summary.shards))
+    ]
     size = np.concatenate([np.diff(shard.indptr) for shard in shards])
     indptr = np.append(0, np.cumsum(size)).astype(np.int64)
     cell = np.concatenate([shard.cell.astype(np.int64) for shard in shards])

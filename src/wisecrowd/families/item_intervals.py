@@ -123,7 +123,9 @@ def _few_workers(number: int) -> Finding:
     )  # fmt: skip
 
 
-def cluster_meat(left: Ints, right: Ints, pull: Floats, code: Ints, extra: Floats, n: int) -> Any:
+def cluster_meat(
+    left: Ints, right: Ints, pull: Floats, code: Ints, extra: Floats, n: int
+) -> Floats:
     """Return the sum over clusters of g gᵀ, (n + g, n + g).
 
     Parameters
@@ -154,7 +156,7 @@ def cluster_meat(left: Ints, right: Ints, pull: Floats, code: Ints, extra: Float
             flat -= np.bincount(at + right[rows], pull[rows], size)
             for k in range(extra.shape[1]):
                 flat += np.bincount(at + n + k, extra[rows, k], size)
-            yield flat.reshape(-1, width)
+            yield flat.astype(np.float64, copy=False).reshape(-1, width)
 
     return gram(sums(), width)
 

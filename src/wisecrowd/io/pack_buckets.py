@@ -6,7 +6,7 @@ Workers and labels become codes in the order of their appearance; the second pas
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -94,6 +94,8 @@ class Distributor:
         Changed by every file.
     max_refused : int
         Rows that may be left out because they cannot be read.
+    check : callable
+        Called after every batch of rows.
     """
 
     def __init__(
@@ -106,11 +108,13 @@ class Distributor:
         declared: bool,
         coding: Coding,
         max_refused: int = 0,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         self.folder, self.n_buckets = folder, n_buckets
         self.request, self.format = request, format
         self.abstain, self.declared, self.coding = abstain, declared, coding
         self.max_refused = max_refused
+        self.check = check
         self._tasks, self._workers = PlainIds("task"), PlainIds("worker")
         self._tasks.type, self._workers.type = coding.task_type, coding.worker_type
 
@@ -123,9 +127,10 @@ class Distributor:
             ]
             writers: list[Any] = [None] * self.n_buckets
             first_row = 0
-            for piece in _pieces(source, self.format, self.request):
+            for piece in _pieces(source, self.format, self.request, self.check):
                 n_rows = len(next(iter(piece.values())))
                 self._distribute(piece, source.name, first_row, files, writers)
+                self.check()
                 first_row += n_rows
             for writer in writers:
                 if writer is not None:
@@ -329,11 +334,14 @@ def _rows_after(first_row: int, source: str) -> Any:
     return lambda rows, limit=5: f"{describe_rows(first_row + rows, limit)} of {source}"
 
 
-def _pieces(source: Source, format: str, request: Request) -> Iterator[dict[str, Any]]:
+def _pieces(
+    source: Source, format: str, request: Request, check: Callable[[], None]
+) -> Iterator[dict[str, Any]]:
     """Yield the columns of a file in pieces of about ``ROWS`` rows."""
     waiting: dict[str, list[Any]] = {}
     size = seen = 0
     for _, total, batch in read_batches([source], format, request):
+        check()
         if not request.open_choices:
             require_packable(request.kind.name, source.name)
         for name, chunks in batch.items():

@@ -37,6 +37,7 @@ from wisecrowd.engines.packs import (
 )
 from wisecrowd.engines.packs import KINDS as PACKED
 from wisecrowd.io.formats import AUTO, Request
+from wisecrowd.io.interrupts import kept_interrupts
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
 from wisecrowd.io.pack_buckets import Distributor
@@ -152,11 +153,11 @@ def pack(
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
         is_new = not folder.exists()
         progress = _begin(sources, folder, options)
-        with _removed_if_refused(progress, is_new):
+        with _removed_if_refused(progress, is_new), kept_interrupts() as check:
             _require_disk(progress, sources)
-            _distribute(progress, sources, request, format, options, report)
+            _distribute(progress, sources, request, format, options, report, check)
             plan = shard_plan(progress, options, gold)
-            _write_shards(progress, plan, PATTERNS[patterns], report)
+            _write_shards(progress, plan, PATTERNS[patterns], report, check)
             _finish(progress, plan, options, gold)
     if verify:
         report("verifying")
@@ -260,8 +261,9 @@ def _distribute(
     format: str,
     options: dict[str, Any],
     report: Callable[[str], None],
+    check: Callable[[], None],
 ) -> None:
-    """Read the files that are not finished."""
+    """Read the files that are not finished; ``check`` raises an interrupt that was swallowed."""
     done = {one["name"] for one in progress.inputs}
     waiting = [source for source in sources if source.name not in done]
     if not waiting:
@@ -270,7 +272,7 @@ def _distribute(
     declared = options["type"] is not None or options["classes"] is not None
     distributor = Distributor(
         progress.buckets, progress.n_buckets, request, format, tuple(options["abstain"]), declared,
-        progress.coding, options["max_refused"],
+        progress.coding, options["max_refused"], check,
     )  # fmt: skip
     for source in waiting:
         report(f"reading {source.name}")
@@ -289,11 +291,16 @@ def _distribute(
 
 
 def _write_shards(
-    progress: Progress, plan: ShardPlan, patterns: bool | None, report: Callable[[str], None]
+    progress: Progress,
+    plan: ShardPlan,
+    patterns: bool | None,
+    report: Callable[[str], None],
+    check: Callable[[], None],
 ) -> None:
     if not progress.shards:
         progress.patterns = patterns
     for number in range(len(progress.shards), plan.n_shards):
+        check()
         sums, progress.patterns, totals = write_shard(plan, number, progress.patterns, report)
         write_array(progress.buckets / _TOTALS.format(number), totals)
         progress.shards.append(sums)
