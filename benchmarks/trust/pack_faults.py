@@ -3,9 +3,9 @@
 python -m benchmarks.trust.pack_faults          60 points of each kind of fault
 python -m benchmarks.trust.pack_faults 10       fewer
 
-Packing and a fit by shards are killed at every step that changes a file, at sizes of files and at
-full disks. The command is then given again (``--resume`` for a fit): the pack must have the digests
-and the answers the bits of an undisturbed run. The files of a pack and of its first shard are cut off
+Packing and a fit by shards are killed at steps that change a file, at sizes of files and at full
+disks. The command is then given again (``--resume`` for a fit): the pack must have the digests and
+the answers the bits of an undisturbed run. The files of a pack and of its first shard are cut off
 at three places: the commands must refuse it with one sentence that names it.
 """
 
