@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -23,7 +22,6 @@ from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.ordered_classes import ORDERED, in_numeric_order
 from wisecrowd.core.validation import distinct_ids
 from wisecrowd.engines.packs import (
-    PROGRESS,
     SUMMARY,
     TEXT,
     WORKER_TOTALS,
@@ -42,7 +40,7 @@ from wisecrowd.io.formats import AUTO, Request
 from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
 from wisecrowd.io.pack_buckets import Distributor
-from wisecrowd.io.pack_progress import Progress, begin
+from wisecrowd.io.pack_progress import Progress, begin, remove_rest
 from wisecrowd.io.pack_refusals import sentences
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
@@ -147,10 +145,11 @@ def pack(
     sources, folder = find_sources(path), Path(output)
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
         progress = _begin(sources, folder, options)
-        _distribute(progress, sources, request, format, options, report)
-        plan = _plan(progress, options, gold)
-        _write_shards(progress, plan, PATTERNS[patterns], report)
-        _finish(progress, plan, options, gold)
+        if progress is not None:
+            _distribute(progress, sources, request, format, options, report)
+            plan = _plan(progress, options, gold)
+            _write_shards(progress, plan, PATTERNS[patterns], report)
+            _finish(progress, plan, options, gold)
     if verify:
         report("verifying")
     return Pack(folder, verify=verify)
@@ -189,13 +188,13 @@ def _check_options(options: dict[str, Any]) -> None:
 # ------------------------------------------------------------------------------------- first pass
 
 
-def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Progress:
+def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Progress | None:
     files = [_facts(source) for source in sources]
     n_rows = sum(_estimated_rows(source) for source in sources)
     wanted = -(-n_rows // BUCKET_ROWS)
     n_buckets = min(MOST_BUCKETS, max(LEAST_BUCKETS, 1 << max(0, wanted - 1).bit_length()))
     progress = begin(folder, {"files": files, "options": options}, n_buckets)
-    if not progress.shards:
+    if progress is not None and not progress.shards:
         _require_disk(folder, n_rows * BYTES_PER_ROW)
     return progress
 
@@ -392,8 +391,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
     )
     with atomic_write(folder / SUMMARY) as file:
         file.write(summary_text(summary))
-    os.unlink(folder / PROGRESS)
-    shutil.rmtree(progress.buckets, ignore_errors=True)
+    remove_rest(folder)
 
 
 def _notes_on_repeats(parts: list[ShardSums], options: dict[str, Any]) -> list[str]:
