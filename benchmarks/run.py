@@ -5,7 +5,7 @@ python -m benchmarks.run kernels        benchmarks/speed/kernels.py
 python -m benchmarks.run trust_crash    benchmarks/trust/crash.py
 python -m benchmarks.run trust          what ``make trust`` prints
 python -m benchmarks.run kinds          all kinds of labels besides classes
-python -m benchmarks.run large          packs of 10^7 labels; benchmarks.speed.large_packs 1e8: more
+python -m benchmarks.run large          packs of 10^7 labels (benchmarks/speed/large_packs.py)
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """Packs and their fits under faults: killed, out of disk, cut off, of another version.
 
-python -m benchmarks.trust.pack_faults
+python -m benchmarks.trust.pack_faults          60 points of each kind of fault
+python -m benchmarks.trust.pack_faults 10       fewer
 
-Packing and a fit by shards are killed at every step that changes a file, at sizes of files and at
-full disks. The command is then given again (``--resume`` for a fit): the pack must have the digests
-and the answers the bits of an undisturbed run. Every file of a pack is cut off at three places: the
-commands must refuse it with one sentence that names it.
+Packing and a fit by shards are killed at steps that change a file, at sizes of files and at full
+disks. The command is then given again (``--resume`` for a fit): the pack must have the digests and
+the answers the bits of an undisturbed run. The files of a pack and of its first shard are cut off
+at three places: the commands must refuse it with one sentence that names it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -35,10 +37,10 @@ SENTENCE = "wisecrowd: "
 
 
 def run() -> list[Row]:
-    return list(rows())
+    return list(rows(MOST_POINTS))
 
 
-def rows() -> Iterator[Row]:
+def rows(most: int) -> Iterator[Row]:
     """Yield every row as it is measured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -47,8 +49,8 @@ def rows() -> Iterator[Row]:
         assert run_with(None, PACK, ready).code == 0
         yield _version_row(folder, ready)
         yield _cut_row(folder, ready)
-        yield from _struck_rows("pack", PACK, PACK, folder, folder / "start")
-        yield from _struck_rows("fit", FIT, [*FIT, "--resume"], folder, ready)
+        yield from _struck_rows("pack", PACK, PACK, (folder, folder / "start"), most)
+        yield from _struck_rows("fit", FIT, [*FIT, "--resume"], (folder, ready), most)
 
 
 def write_inputs(folder: Path) -> None:
@@ -75,14 +77,14 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 def _struck_rows(
-    name: str, command: list[str], again: list[str], folder: Path, start: Path
+    name: str, command: list[str], again: list[str], folders: tuple[Path, Path], most: int
 ) -> Iterator[Row]:
     """Yield a row for each kind of fault: points, and how many ended with the same bits."""
-    work = folder / "work"
+    start, work = folders[1], folders[0] / "work"
     whole = run_with(None, command, _copied(start, work))
     assert whole.code == 0, whole.err
     wanted = _content(work)
-    for kind, faults in _faults(whole).items():
+    for kind, faults in _faults(whole, most).items():
         found: Counter[str] = Counter()
         for fault in faults:
             struck = run_with(fault, command, _copied(start, work))
@@ -92,9 +94,9 @@ def _struck_rows(
         yield Row(f"{name}, {kind}: {len(faults)} points", "same bits", shown, good == len(faults))
 
 
-def _faults(whole: FaultOutcome) -> dict[str, list[Fault]]:
+def _faults(whole: FaultOutcome, most: int) -> dict[str, list[Fault]]:
     def every(n: int) -> list[int]:
-        return list(range(1, n + 1, max(1, -(-n // MOST_POINTS))))
+        return list(range(1, n + 1, max(1, -(-n // most))))
 
     return {
         "killed": [Fault("kill", at) for at in every(whole.steps)],
@@ -137,7 +139,8 @@ def _content(folder: Path) -> dict[str, str]:
 def _cut_row(folder: Path, ready: Path) -> Row:
     """Cut off every file of the pack at its start, its middle and its last byte."""
     found: Counter[str] = Counter()
-    names = [*dict(Pack(ready / "crowd.pack").files()), "pack.json"]
+    every = [*dict(Pack(ready / "crowd.pack").files()), "pack.json"]
+    names = [name for name in every if "shards" not in name or "/0000/" in name]
     for name in names:
         size = (ready / "crowd.pack" / name).stat().st_size
         for at in (0, size // 2, size - 1):
@@ -167,5 +170,5 @@ def _version_row(folder: Path, ready: Path) -> Row:
 
 
 if __name__ == "__main__":
-    for row in rows():
+    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else MOST_POINTS):
         print(row.line(), flush=True)

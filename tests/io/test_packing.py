@@ -262,6 +262,23 @@ def test_a_killed_run_continues_to_the_same_digests(tmp_path, monkeypatch):
         assert wc.pack(files, target, **options).digest == digest, number
 
 
+def test_a_run_killed_after_its_pack_was_complete_is_finished_by_the_next(tmp_path, monkeypatch):
+    write_table(tmp_path / "a.csv", crowd_columns())
+    digest = wc.pack(tmp_path / "a.csv", tmp_path / "whole.pack", **OPTIONS).digest
+    target = tmp_path / "a.pack"
+    with monkeypatch.context() as patch:
+        patch.setattr(packing, "remove_rest", _interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            wc.pack(tmp_path / "a.csv", target, **OPTIONS)
+    assert (target / pack_progress.BUCKETS).exists()
+    assert wc.pack(tmp_path / "a.csv", target, **OPTIONS).digest == digest
+    assert sorted(entry.name for entry in target.iterdir()) == [
+        "pack.json", "shards", "worker_totals.npy", "workers.parquet",
+    ]  # fmt: skip
+    with pytest.raises(DataError, match=r"is a finished pack"):
+        wc.pack(tmp_path / "a.csv", target, **OPTIONS)
+
+
 def test_a_run_continues_after_its_last_finished_file(tmp_path, monkeypatch):
     for number in range(2):
         write_table(tmp_path / f"{number}.csv", crowd_columns(number))
@@ -306,14 +323,14 @@ def test_a_damaged_progress_starts_from_the_beginning(tmp_path, monkeypatch):
     assert wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS).digest == digest
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.99])
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_a_truncated_file_is_named(share, tmp_path):
     write_table(tmp_path / "a.csv", crowd_columns())
     whole = wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS, shards=1)
     for name in [*dict(whole.files()), "pack.json"]:
         copy = shutil.copytree(whole.path, tmp_path / "copy")
         with (copy / name).open("rb+") as file:
-            file.truncate(int(share * (copy / name).stat().st_size))
+            file.truncate(int(share * ((copy / name).stat().st_size - 1)))
         with pytest.raises(DataError, match=rf"{name}.* (cut off|damaged)"):
             Pack(copy)
         shutil.rmtree(copy)

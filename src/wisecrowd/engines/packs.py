@@ -249,12 +249,15 @@ def _read_summary(folder: Path) -> PackSummary:
             "wisecrowd pack again, it continues."
         )
     try:
-        values = json.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        values = json.loads(text)
         if values.get("format") != FORMAT or values.get("hash") != HASH:
             raise DataError(
                 f"{file} has format {values.get('format')} with hash {values.get('hash')}, and "
                 f"this version reads format {FORMAT} with {HASH}; pack the labels again."
             )
+        if not text.endswith("\n"):
+            raise ValueError("it is cut off")
         shards = [
             ShardInfo(**{**one, "files": _files(one["files"])}) for one in values.pop("shards")
         ]

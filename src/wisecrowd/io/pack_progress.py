@@ -97,9 +97,22 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not plain")
 
 
-def begin(folder: Path, key: dict[str, Any], n_buckets: int) -> Progress:
-    """Return the progress of an interrupted run with the same key, or start from nothing."""
+def remove_rest(folder: Path) -> None:
+    """Remove what only an unfinished pack needs; the progress goes last."""
+    shutil.rmtree(folder / BUCKETS, ignore_errors=True)
+    (folder / PROGRESS).unlink(missing_ok=True)
+
+
+def begin(folder: Path, key: dict[str, Any], n_buckets: int) -> Progress | None:
+    """Return the progress of an interrupted run with the same key, or start from nothing.
+
+    None means that the interrupted run had finished the pack: what it left is removed.
+    """
     if (folder / SUMMARY).exists():
+        before = _read(folder)
+        remove_rest(folder)
+        if before is not None and before["key"] == json.loads(json.dumps(key, default=_plain)):
+            return None
         raise DataError(f"{folder} is a finished pack; remove it or choose another name.")
     before = _read(folder)
     if before is None and folder.exists():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -21,7 +20,6 @@ from wisecrowd.core.number_columns import require_spread
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.engines.packs import (
     ITEMS,
-    PROGRESS,
     SUMMARY,
     TEXT,
     WORKER_TOTALS,
@@ -42,7 +40,7 @@ from wisecrowd.io.layout import Layout
 from wisecrowd.io.limits import limits
 from wisecrowd.io.pack_buckets import Distributor
 from wisecrowd.io.pack_plan import shard_plan
-from wisecrowd.io.pack_progress import Progress, begin
+from wisecrowd.io.pack_progress import Progress, begin, remove_rest
 from wisecrowd.io.pack_refusals import sentences
 from wisecrowd.io.pack_shards import ShardPlan, ShardSums, write_shard
 from wisecrowd.io.selection import Selection
@@ -153,12 +151,13 @@ def pack(
     with only_writer(folder), limits(rows=2**62, bytes=2**62), clear_room_errors(folder):
         is_new = not folder.exists()
         progress = _begin(sources, folder, options)
-        with _removed_if_refused(progress, is_new), kept_interrupts() as check:
-            _require_disk(progress, sources)
-            _distribute(progress, sources, request, format, options, report, check)
-            plan = shard_plan(progress, options, gold)
-            _write_shards(progress, plan, PATTERNS[patterns], report, check)
-            _finish(progress, plan, options, gold)
+        if progress is not None:  # else it was killed after its last step
+            with _removed_if_refused(progress, is_new), kept_interrupts() as check:
+                _require_disk(progress, sources)
+                _distribute(progress, sources, request, format, options, report, check)
+                plan = shard_plan(progress, options, gold)
+                _write_shards(progress, plan, PATTERNS[patterns], report, check)
+                _finish(progress, plan, options, gold)
     if verify:
         report("verifying")
     return Pack(folder, verify=verify)
@@ -197,7 +196,7 @@ def _check_options(options: dict[str, Any]) -> None:
 # ------------------------------------------------------------------------------------- first pass
 
 
-def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Progress:
+def _begin(sources: list[Source], folder: Path, options: dict[str, Any]) -> Progress | None:
     files = [_facts(source) for source in sources]
     n_rows = sum(_estimated_rows(source) for source in sources)
     wanted = -(-n_rows // BUCKET_ROWS)
@@ -364,8 +363,7 @@ def _finish(progress: Progress, plan: ShardPlan, options: dict[str, Any], gold: 
     )
     with atomic_write(folder / SUMMARY) as file:
         file.write(summary_text(summary))
-    os.unlink(folder / PROGRESS)
-    shutil.rmtree(progress.buckets, ignore_errors=True)
+    remove_rest(folder)
 
 
 def _notes_on_repeats(parts: list[ShardSums], options: dict[str, Any]) -> list[str]:

@@ -149,6 +149,7 @@ def _sort_ranges(
     """
     n, shift = len(task), bits_for(sizes[0]) - _MOST_RANGE_BITS
     workers, labels = np.empty_like(worker), np.empty_like(label)
+    rows: NDArray[np.integer[Any]]
     rows = np.empty(n, dtype=np.int32 if n <= np.iinfo(np.int32).max else np.int64)
     start = 0
     for number in range((sizes[0] - 1 >> shift) + 1):
