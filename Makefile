@@ -84,7 +84,7 @@ java: ## install a Java runtime for Spark, where there is none
 	    apt-get install -qq --no-install-recommends openjdk-17-jre-headless; }; }
 
 spark: java $(VENV)/.installed-spark ## the engine spark on this machine: its tests, and a demo with 10^7 labels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark tests/engines tests/cli
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m spark tests/engines
 	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.speed.spark
 
 docs: $(VENV)/.installed-dev ## build the documentation site into build/site; a warning is an error

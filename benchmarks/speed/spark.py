@@ -10,6 +10,7 @@ workers, from /proc. A pass is the difference between fits of 8 and of 2 passes.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -30,8 +31,8 @@ CORES = 2
 MOST = 6.0  # CPU seconds per pass at 10^7 labels
 
 
-def family() -> list[int]:
-    """Return this process and all below it."""
+def family() -> dict[int, int]:
+    """Return this process and all below it, with their parents."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -43,19 +44,39 @@ def family() -> list[int]:
     found = [os.getpid()]
     for pid in found:
         found += [child for child, parent in parents.items() if parent == pid]
-    return found
+    return {pid: parents[pid] for pid in found if pid in parents}
+
+
+def is_python_of_spark(pid: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def kill_a_worker(killed: list[int]) -> None:
+    """Kill the first Python worker that has computed for half a second."""
+    while not killed:
+        time.sleep(0.05)
+        for pid, parent in family().items():
+            if is_python_of_spark(pid) and is_python_of_spark(parent) and own_cpu(pid) > 0.5:
+                os.kill(pid, signal.SIGKILL)
+                killed.append(pid)
+                return
+
+
+def own_cpu(pid: int) -> float:
+    """Return the CPU seconds of a process and of its children that ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_seconds() -> float:
     """Return the CPU time of all processes, those that ended too."""
-    total = 0
-    for pid in family():
-        try:
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        total += sum(int(ticks) for ticks in fields[11:15])
-    return total / os.sysconf("SC_CLK_TCK")
+    return sum(own_cpu(pid) for pid in family())
 
 
 class Memory:
@@ -74,7 +95,7 @@ class Memory:
 
     def _watch(self) -> None:
         while not self._stop.wait(0.2):
-            for pid in family()[1:]:
+            for pid in family():
                 try:
                     command = Path(f"/proc/{pid}/cmdline").read_bytes()
                     size = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -85,6 +106,11 @@ class Memory:
                     self.worker = max(self.worker, size)
                 elif b"java" in command.split(b"\0")[0]:
                     self.java = max(self.java, size)
+
+
+def same_bits(one, other) -> bool:
+    confusions = one.fit.confusion, other.fit.confusion
+    return one.fit.history == other.fit.history and np.array_equal(*confusions)
 
 
 def answers(folder: Path) -> dict[str, np.ndarray]:
@@ -107,36 +133,39 @@ def run(n_labels: int = N_LABELS) -> list[Row]:
 
 
 def rows(session, pack, folder: Path) -> list[Row]:
+    session.sparkContext.setLogLevel("OFF")  # it prints pages about the worker that is killed
     engine = wc.engines.spark(session, pack)
 
-    def fit(passes: int, engine, place: Path | None = None):
+    def fit(passes: int, engine, place: Path):
         method = DawidSkene(max_iter=passes, tol=0.0, accelerate=False)
         begun, wall = cpu_seconds(), time.perf_counter()
         found = wc.fit_pack(method, pack, place, engine=engine)
         return found, cpu_seconds() - begun, time.perf_counter() - wall
 
-    fit(1, "files")  # compiles the kernels
-    fit(1, engine)  # starts the workers
     wc.set_threads(1)
+    plain, *_ = fit(FEW, "files", folder / "first")  # compiles the kernels
+    killed: list[int] = []
+    threading.Thread(target=kill_a_worker, args=(killed,), daemon=True).start()
+    mended, *_ = fit(FEW, engine, folder / "first")  # starts the workers
     here, by_files, _ = fit(MANY, "files", folder / "files")
     with Memory() as memory:
-        _, few, few_wall = fit(FEW, engine)
-        there, many, many_wall = fit(MANY, engine)
-        fit(MANY, engine, folder / "spark")
+        _, few, few_wall = fit(FEW, engine, folder / "first")
+        there, many, many_wall = fit(MANY, engine, folder / "spark")
     one, wall = (many - few) / (MANY - FEW), (many_wall - few_wall) / (MANY - FEW)
     limit = MOST * max(1.0, pack.summary.n_annotations / 1e7)
     mine, others = answers(folder / "files"), answers(folder / "spark")
-    same = here.fit.history == there.fit.history
-    same &= bool((here.fit.confusion == there.fit.confusion).all())
+    same = same_bits(here, there)
+    unharmed = bool(killed) and same_bits(plain, mended)
     same_answers = all((mine[key] == others[key]).all() for key in mine)
     size = f"{pack.summary.n_annotations:.0e} labels, {len(pack.summary.shards)} shards"
     return [
         Row(f"Spark local[{CORES},4], {size}: a pass", f"<= {limit:.3g} CPU s",
             f"{one:.2f} CPU s, {wall:.2f} s", one <= limit),
-        Row(f"files: {MANY} passes and answers", "–", f"{by_files:.2f} CPU s"),
+        Row(f"{MANY} passes and answers: Spark, files", "–", f"{many:.2f}, {by_files:.2f} CPU s"),
         Row("Spark: memory of Java, of a Python worker", "–",
             f"{memory.java / 1e6:,.0f} MB, {memory.worker / 1e6:,.0f} MB"),
         Row("Spark and files: history and confusion", "bitwise", str(same), same),
+        Row("the same after a Python worker was killed", "bitwise", str(unharmed), unharmed),
         Row("Spark and files: answers", "bitwise", str(same_answers), same_answers),
     ]  # fmt: skip
 

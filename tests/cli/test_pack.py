@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
+import wisecrowd
 from wisecrowd.cli import pack_options
 from wisecrowd.storage import read_manifest
 
@@ -120,6 +125,31 @@ def test_engines_of_packs_need_a_pack(cli, answers):
     code, _, err = cli("aggregate", answers, "--engine", "files")
     assert code == 2
     assert "make one with wisecrowd pack" in err
+
+
+def test_spark_without_pyspark_names_the_extra(cli, packed, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    options = ("-m", "one-coin", "--engine", "spark", "-o", tmp_path / "labels")
+    code, _, err = cli("aggregate", packed, *options)
+    assert code == 3
+    assert "pip install 'wisecrowd[spark]'" in err
+    assert sorted(place.name for place in tmp_path.iterdir() if "labels" in place.name) == []
+
+
+def test_the_script_for_spark_submit(cli):
+    code, out, _ = cli("spark-script")
+    script = Path(out.strip())
+    assert code == 0
+    assert script.is_file()
+    # Python puts the folder first on its path: no other module may be there.
+    assert {file.name for file in script.parent.glob("*.py")} == {"__init__.py", script.name}
+    environment = {**os.environ, "PYTHONPATH": str(Path(wisecrowd.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, script, "audit", "a.csv"], capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 2
+    assert "Spark runs wisecrowd aggregate, not 'audit'" in done.stderr
 
 
 @pytest.mark.parametrize("options", [["--shards", "x"], ["--patterns", "x"], ["--type", "boxes"]])

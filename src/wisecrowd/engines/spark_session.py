@@ -50,7 +50,7 @@ def _started(builder: Any) -> Any:
     if "PYSPARK_GATEWAY_PORT" in os.environ or "SPARK_REMOTE" in os.environ:
         return builder.getOrCreate()  # started by spark-submit, or a server elsewhere
     check_java()
-    if not {"MASTER", "SPARK_MASTER", "PYSPARK_SUBMIT_ARGS"} & set(os.environ):
+    if not {"MASTER", "PYSPARK_SUBMIT_ARGS"} & set(os.environ):
         builder = builder.master(f"local[{get_threads()},4]")
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.ui.enabled", "false")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,7 +93,7 @@ def _run(given: tuple[Any, ...], number: int) -> dict[str, Any]:
     if task.parts is not None and job.parts is not None:
         folder = parts_of(task.parts, first, attempt)
         folder.mkdir()
-        job = job._replace(parts=job.parts.__class__(str(folder), job.parts.soft))
+        job = job._replace(parts=replace(job.parts, folder=str(folder)))
     statistics = run_block(pack, first, task.size, job)
     content = values_to_bytes(statistics, INLINE)
     if content is None:
