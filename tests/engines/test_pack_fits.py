@@ -450,6 +450,28 @@ def test_auto_reports_its_choice_and_pools_as_in_memory(crowd_files, tmp_path):
     np.testing.assert_allclose(table["p_b"], model.probas_[order, 1], atol=1e-9)
 
 
+@pytest.mark.parametrize("n_passes", [3, 12])  # in the chosen method, and in the votes after it
+def test_an_interrupted_auto_resumes(n_passes, crowd_files, tmp_path, monkeypatch):
+    pack, method = crowd_files / "plain.pack", Auto(candidates=["hierarchical-dawid-skene"])
+    fit_pack(method, pack, tmp_path / "whole")
+    calls = []
+
+    def interrupted(pack, number, job):
+        calls.append(number)
+        if len(calls) > N_SHARDS * n_passes + 2:
+            raise KeyboardInterrupt
+        return original(pack, number, job)
+
+    original = files.run_shard
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "run_shard", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fit_pack(method, pack, tmp_path / "answers")
+    assert fit_pack(method, pack, tmp_path / "answers", resume=True).n_resumed > 1
+    one, other = table_of(tmp_path / "answers"), table_of(tmp_path / "whole")
+    np.testing.assert_array_equal(one["confidence"], other["confidence"])
+
+
 def test_auto_chooses_among_methods_that_fit_packs(crowd_files):
     pack = crowd_files / "plain.pack"
     found = fit_pack(Auto(candidates=["ebcc", "one-coin"]), pack)

@@ -32,7 +32,7 @@ from wisecrowd.core.result import Fit
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.task_prior import TaskPrior, certain_classes
 from wisecrowd.engines.packed_shard import PackedCrowd
-from wisecrowd.families.moments.packed_moments import PackedPairs, PairTable
+from wisecrowd.families.moments.packed_moments import PackedAgreement, PairTable
 from wisecrowd.families.moments.pair_moments import agreement_with_votes
 from wisecrowd.families.one_coin_em import CoinParams, CoinStats, OneCoinModel, log_wrong
 from wisecrowd.families.sparse_posterior import (
@@ -95,7 +95,7 @@ class SkillVote(Aggregator):
     def _fit(self, problem: Problem) -> Fit:
         labels, prior = problem.data, problem.prior
         if isinstance(labels, PackedCrowd):
-            pairs: Any = PackedPairs(problem.cut(labels.n_workers), labels)
+            pairs: Any = PackedAgreement(problem.cut(labels.n_workers), labels)
             skills = self._skills(replace(problem, data=pairs), np.empty(0, np.int64))
         else:
             skills = self._skills(problem, certain_classes(prior, labels.n_tasks))
@@ -331,9 +331,9 @@ def _parts(task: Ints, worker: Ints, n_tasks: int, n_workers: int) -> tuple[Ints
     return part[:n_tasks], part[n_tasks:], int(n_parts)
 
 
-def vote_agreement(labels: CrowdLabels | PackedPairs, gold: Ints) -> Floats:
+def vote_agreement(labels: CrowdLabels | PackedAgreement, gold: Ints) -> Floats:
     """Return each worker's agreement with the plain vote, or gold, beyond chance."""
-    if isinstance(labels, PackedPairs):
+    if isinstance(labels, PackedAgreement):
         return labels.sums.agreement
     return agreement_with_votes(labels, gold)
 
@@ -386,9 +386,9 @@ class Pairs:
         return part, int(n_parts)
 
 
-def pair_agreement(labels: CrowdLabels | PackedPairs, gold: Ints) -> Pairs:
+def pair_agreement(labels: CrowdLabels | PackedAgreement, gold: Ints) -> Pairs:
     """Return the agreement of all pairs of workers that share a task, as a sparse list."""
-    if isinstance(labels, PackedPairs):
+    if isinstance(labels, PackedAgreement):
         return _both_ways(labels.sums.table, labels.n_workers + 1, labels.n_classes)
     from scipy.sparse import coo_array
 

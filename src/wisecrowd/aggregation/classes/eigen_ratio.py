@@ -15,7 +15,7 @@ from wisecrowd.core.messages.option_spelling import parameter
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.problem import Problem
 from wisecrowd.core.saved_attributes import Saved, SavedArray
-from wisecrowd.families.moments.packed_moments import PackedPairs
+from wisecrowd.families.moments.packed_moments import PackedAgreement
 from wisecrowd.families.skill_vote import (
     Ints,
     Pairs,
@@ -126,7 +126,7 @@ class EigenRatio(SkillVote):
         labels = problem.data
         agreement = vote_agreement(labels, gold)
         if self.variant == "ghosh-svd":
-            if isinstance(labels, PackedPairs):
+            if isinstance(labels, PackedAgreement):
                 raise ParameterError(
                     f"{parameter('variant', 'ghosh-svd')} needs all labels in memory; fit packs "
                     f"with {parameter('variant', 'eigen-ratio')}."

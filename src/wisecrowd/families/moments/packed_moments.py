@@ -295,7 +295,7 @@ class PackedMoments:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedPairs:
+class PackedAgreement:
     """The labels of a pack, as far as methods use them that only ask who agrees with whom.
 
     Attributes
