@@ -57,3 +57,8 @@ def test_all_shards_run_the_kernels_of_the_whole_problem(monkeypatch, compile_fr
         again = pickle.loads(pickle.dumps(shard))
         chosen = again.kernels("confusion")
         assert chosen.__name__ == f"wisecrowd.kernels.confusion.{kind}"
+
+
+def test_without_numba_the_reference_runs_at_every_size(monkeypatch):
+    monkeypatch.setattr(kernels, "find_spec", lambda name: None)
+    assert kernels_for("confusion", 10**9).__name__ == "wisecrowd.kernels.confusion.reference"

@@ -23,7 +23,7 @@ from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.validation import as_crowd_labels
 
 Data = TypeVar("Data", bound=Annotations)
-_CHUNK = 65_536  # rows checked at a time, so that the check does not copy the whole array
+_CHUNK = 1 << 24  # numbers checked at a time, so that the check does not copy the whole array
 
 
 def is_hugging_face(X: Any) -> bool:
@@ -190,8 +190,11 @@ def _first_bad(array: Any) -> tuple[int, str, float] | None:
             return None
         row = int(np.searchsorted(array.indptr, bad[0], side="right")) - 1
         return row, str(array.indices[bad[0]]), float(array.data[bad[0]])
-    for start in range(0, len(array), _CHUNK):
-        chunk = array[start : start + _CHUNK]
+    if array.dtype.kind in "iub":
+        return None
+    step = max(1, _CHUNK // max(1, math.prod(array.shape[1:])))
+    for start in range(0, len(array), step):
+        chunk = array[start : start + step]
         wrong = ~np.isfinite(chunk)
         if wrong.any():
             where = np.argwhere(wrong)[0]

@@ -67,7 +67,7 @@ def test_batches_found_together_are_those_found_one_by_one(monkeypatch):
 def test_a_mapped_file_trains_like_the_array_and_is_never_copied_whole(
     tmp_path: Path, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crowd_data, "TASKS_AT_ONCE", 16)  # so that there are several parts
+    monkeypatch.setattr(crowd_data, "NUMBERS_AT_ONCE", 64)  # so that there are several parts
     X = np.random.default_rng(0).integers(0, 200, size=(60, 4)).astype(dtype)
     votes = np.repeat((X[:, :1] > 99).astype(int), 3, axis=1)
     np.save(tmp_path / "x.npy", X)

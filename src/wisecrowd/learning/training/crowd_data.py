@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,7 @@ from wisecrowd.nn.batches import CrowdBatch
 from wisecrowd.nn.heads import log_softmax
 
 TASKS_AT_ONCE = 1 << 14  # tasks whose annotations are found together
+NUMBERS_AT_ONCE = 1 << 23  # features of a mapped file in memory together
 SAMPLE = 20_000  # rows of features outside memory that estimate their scale
 
 
@@ -74,7 +76,8 @@ class Features:
         if not self.is_mapped:
             yield self.sample()
             return
-        for rows in torch.split(torch.arange(len(self)), TASKS_AT_ONCE):
+        at_once = max(1, NUMBERS_AT_ONCE // max(1, math.prod(self._source.shape[1:])))
+        for rows in torch.split(torch.arange(len(self)), at_once):
             yield self[rows]
 
     def _item(self, row: int) -> Tensor:
@@ -226,13 +229,9 @@ def log_probas_of(
     was_training = network.training
     network.eval()
 
-    def compute(rows: Tensor) -> NDArray[np.float64]:
-        parts = []
-        for some in torch.split(rows, size):
-            logits = network(features[some].to(device))
-            parts.append(log_softmax(logits.double()).cpu())
-        return np.asarray(torch.cat(parts).numpy())
+    def compute(rows: Tensor) -> Tensor:
+        return log_softmax(network(features[rows].to(device)).double()).cpu()
 
-    log_probas = computed_by_ranks(compute, len(features))
+    log_probas = computed_by_ranks(compute, len(features), size)
     network.train(was_training)
     return log_probas

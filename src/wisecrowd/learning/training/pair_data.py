@@ -74,10 +74,10 @@ def outputs_of(
     was_training = network.training
     network.eval()
 
-    def compute(rows: Tensor) -> NDArray[np.float64]:
-        parts = [network(features[some].to(device)) for some in torch.split(rows, size)]
-        return np.asarray(torch.cat([part.double().cpu() for part in parts]).numpy())
+    def compute(rows: Tensor) -> Tensor:
+        found: Tensor = network(features[rows].to(device))
+        return found.double().cpu()
 
-    outputs = computed_by_ranks(compute, len(features))
+    outputs = computed_by_ranks(compute, len(features), size)
     network.train(was_training)
     return outputs

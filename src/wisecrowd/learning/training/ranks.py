@@ -203,14 +203,27 @@ def over_ranks(function: Callable[[Tensor], Tensor], batch: CrowdBatch) -> Tenso
 
 
 def computed_by_ranks(
-    function: Callable[[Tensor], NDArray[np.float64]], n_rows: int
+    function: Callable[[Tensor], Tensor], n_rows: int, size: int
 ) -> NDArray[np.float64]:
-    """Return (n_rows, ...) results of a function of row numbers, each rank computing a part."""
+    """Return (n_rows, ...) results of a function of row numbers, each rank computing a part.
+
+    Parameters
+    ----------
+    function : callable
+        From at most ``size`` row numbers to as many results, as float64.
+    n_rows, size : int
+    """
     ranks, rows = current_ranks(), torch.arange(n_rows)
-    if ranks is None:
-        return function(rows)
-    own = torch.from_numpy(np.ascontiguousarray(function(ranks.part(rows))))
-    return np.asarray(ranks.gather(own, n_rows).numpy())
+    mine = rows if ranks is None else ranks.part(rows)
+    # One array for all results: small ones between the features of batches would split the memory
+    # that those leave, so that it grew as if all features were kept.
+    own = torch.empty(0, dtype=torch.float64)
+    for first in range(0, len(mine), size):
+        some = function(mine[first : first + size])
+        if not first:
+            own = some.new_empty((len(mine), *some.shape[1:]))
+        own[first : first + len(some)] = some
+    return np.asarray((own if ranks is None else ranks.gather(own, n_rows)).numpy())
 
 
 def require_equal_data(data: Any) -> None:
