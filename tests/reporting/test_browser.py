@@ -174,6 +174,17 @@ def test_names_on_hover_and_on_focus(visit):
     assert "linked" in page.locator("#network .readout").inner_text()
 
 
+def test_the_navigation_stays_and_says_where_we_are(visit):
+    page = visit()
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("Network", "Workers"):
+        page.locator("nav").get_by_role("link", name=name).click()
+        current = page.locator("nav a[aria-current]")
+        current.get_by_text(name).wait_for(timeout=5000)
+        assert current.count() == 1
+        assert page.locator("nav").bounding_box()["y"] < 10  # sticky
+
+
 def test_copying(visit):
     page = visit(permissions=["clipboard-read", "clipboard-write"])
     for width in (360, 1100):
