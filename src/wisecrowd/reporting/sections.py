@@ -21,8 +21,8 @@ SHORT = {
     "classes": "Classes", "groups": "Groups", "worker_groups": "Worker groups",
     "network": "Network", "methods": "Methods", "calibration": "Calibration",
     "budget": "More labels", "money": "Money", "health": "Data", "reproduce": "Reproduce",
-    "bias": "Bias", "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries", "copies": "Copies",
-    "contradictions": "Contradictions", "connectivity": "Connectivity",
+    "bias": "Bias", "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries",
+    "copies": "Copies", "contradictions": "Contradictions", "connectivity": "Connectivity",
 }  # fmt: skip
 
 
