@@ -98,3 +98,18 @@ def test_refusals_of_markdown_and_against(cli, answers, tmp_path):
     assert (code, "is not JSON" in err) == (3, True)
     code, _, err = cli("report", answers, "--fail-on", "red")
     assert (code, "--fail-on" in err) == (2, True)
+
+
+def test_tasks_are_shown_and_linked(cli, answers, table, tmp_path):
+    about = table("about.csv", ["id", "text"], [(i, f"fox {i} & <cub>") for i in range(400)])
+    target = tmp_path / "report.html"
+    given = ["--tasks", about, "--task-url", "https://host.invalid/{task}", "-m", "majority-vote"]
+    code, _, err = cli("report", answers, "-o", target, *given)
+    assert code == 0, err
+    page = target.read_text(encoding="utf-8")
+    assert "&amp; &lt;cub&gt;</bdi>" in page
+    assert 'href="https://host.invalid/' in page
+    assert file_sha256(about) in page  # one of the inputs
+    code, _, err = cli("report", answers, "-o", target, "--task-url", "https://host.invalid")
+    assert code == 2
+    assert "--task-url https://host.invalid is not the address of a task" in err

@@ -151,6 +151,22 @@ def test_caps_name_the_file_with_the_whole_table(html):
     assert re.search(r"Showing 100 of \d+ tasks with divided votes.*report\.tasks\.parquet", html)
 
 
+def test_a_step_shows_its_evidence_and_its_effect(summary):
+    step = {
+        **summary["next"][0],
+        "examples": [{"task": f"<i>{n}</i>", "votes": "4 fox"} for n in range(5)],
+        "effect": {"text": "Changes 32 of 500 labels."},
+        "declined": ["Pruning lowers the score."],
+    }
+    card = re.search(r'<li class="card.*?</li>\n', render({**summary, "next": [step]}), re.DOTALL)
+    page = Page(card.group().rsplit("</li>", 1)[0])
+    rows = [e["text"] for e in page.all("tr")]
+    assert rows == ["TaskVotes", *(f"<i>{n}</i>4 fox" for n in range(3))]
+    text = "".join(e["text"] for e in page.all("p", "li"))
+    assert "Changes 32 of 500 labels." in text
+    assert "Pruning lowers the score." in text
+
+
 def test_hostile_text_is_shown_as_text(hostile_html):
     page = Page(hostile_html)
     assert not page.all("img", "b")

@@ -21,9 +21,9 @@ SHORT = {
     "verdict": "Verdict", "next": "Next steps", "workers": "Workers", "tasks": "Tasks",
     "classes": "Classes", "groups": "Groups", "worker_groups": "Worker groups",
     "network": "Network", "methods": "Methods", "calibration": "Calibration",
-    "budget": "More labels", "health": "Data", "reproduce": "Reproduce", "bias": "Bias",
-    "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries", "copies": "Copies",
-    "contradictions": "Contradictions", "connectivity": "Connectivity",
+    "budget": "More labels", "money": "Money", "health": "Data", "reproduce": "Reproduce",
+    "bias": "Bias", "shared": "Shared errors", "sides": "Sides", "boundaries": "Boundaries",
+    "copies": "Copies", "contradictions": "Contradictions", "connectivity": "Connectivity",
 }  # fmt: skip
 
 

@@ -23,19 +23,24 @@
   });
 
   // The navigation marks the section in view, and keeps its link in sight.
-  const links = all("nav a");
-  const seen = new IntersectionObserver((entries) => {
-    for (const entry of entries.filter((entry) => entry.isIntersecting)) {
-      for (const link of links) {
-        if (link.hash === "#" + entry.target.id) {
-          link.setAttribute("aria-current", "true");
-          const strip = link.closest("nav");
-          strip.scrollLeft = link.offsetLeft - strip.offsetLeft - 40;
-        } else { link.removeAttribute("aria-current"); }
-      }
+  const links = all("nav a"), sections = all("main > section"), strip = one("nav");
+  let waiting = false;
+  const mark = () => {
+    waiting = false;
+    const passed = sections.filter((section) => section.getBoundingClientRect().top < innerHeight * .3);
+    const end = scrollY > 0 && innerHeight + scrollY >= document.body.scrollHeight - 2;
+    const here = "#" + (end ? sections : passed.length ? passed : sections.slice(0, 1)).at(-1).id;
+    for (const link of links) {
+      if (link.hash !== here) { link.removeAttribute("aria-current"); continue; }
+      link.setAttribute("aria-current", "true");
+      const left = link.offsetLeft - strip.offsetLeft;
+      if (left < strip.scrollLeft || left + link.offsetWidth > strip.scrollLeft + strip.clientWidth) { strip.scrollLeft = left - 40; }
     }
-  }, { rootMargin: "-15% 0px -75% 0px" });
-  all("main > section").forEach((section) => seen.observe(section));
+  };
+  addEventListener("scroll", () => {
+    if (!waiting) { waiting = true; requestAnimationFrame(mark); }
+  }, { passive: true });
+  mark();
 
   // Sorting: a button in every heading; numbers as numbers, everything else as text.
   const keyOf = (row, column) => {
