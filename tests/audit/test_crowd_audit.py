@@ -162,7 +162,7 @@ def test_plain_data():
     assert json.loads(json.dumps(found.to_dict()))["findings"] == [
         {
             "id": "x", "severity": "low", "score": 0.25, "affected": [3, "é"],
-            "explanation": "Seen.", "remedy": "Do.",
+            "explanation": "Seen.", "remedy": "Do.", "examples": [],
         }
     ]  # fmt: skip
 

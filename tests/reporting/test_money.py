@@ -62,6 +62,8 @@ def test_next_labels_gain_more_on_uncertain_tasks(study):
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     law = study.law
     tasks = np.zeros(2000, dtype=int)
-    found = next_labels(posterior, law, tasks, busy, 1.0, 0)
+    found = next_labels(posterior, law, tasks, busy, 0.9, 0)
     assert found["gain"] > 2 * found["gain_even"] > 0
-    assert next_labels(posterior, law, tasks, busy, 1.0, 0) == found
+    assert found["gain"] < 0.1 * 2000  # of the tasks that are wrong
+    assert next_labels(posterior, law, tasks, busy, 1.0, 0)["gain"] == 0
+    assert next_labels(posterior, law, tasks, busy, 0.9, 0) == found

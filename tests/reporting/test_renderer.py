@@ -95,8 +95,8 @@ def test_sections_are_in_order_and_headings_do_not_jump(page):
     assert titles == [
         "Verdict", "Next steps", "Workers", "Tasks people disagree about",
         "Confused classes", "Agreement network and suspected collusion",
-        "Comparison of methods", "Calibration", "Value of more labels", "Data health",
-        "How to reproduce this report",
+        "Comparison of methods", "Calibration", "Value of more labels",
+        "Money and time", "Data health", "How to reproduce this report",
     ]  # fmt: skip
     levels = [int(e["tag"][1]) for e in page.all("h1", "h2", "h3", "h4")]
     assert levels[0] == 1

@@ -13,6 +13,7 @@ from wisecrowd.audit.leave_one_out import leave_one_out_posteriors
 from wisecrowd.audit.part import NotApplicable, Part, Table
 from wisecrowd.core.findings import Finding
 from wisecrowd.core.labels import CrowdLabels, describe_ids
+from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_integer, check_number
 from wisecrowd.core.validation import as_crowd_labels
 from wisecrowd.families.dependence import benjamini_hochberg
@@ -72,8 +73,8 @@ class Drift(Part):
                     f"{describe_ids(self.workers[[first]])} agree with the others' "
                     f"{self.before[first]:.2f} until {self.moment[first]} and "
                     f"{self.after[first]:.2f} after that.",
-                    "Set aside their labels after the change, or treat a worker before and after "
-                    "it as two.",
+                    "Leave out their labels after the change: "
+                    + for_reader("wisecrowd.audit.drop_after.", "--drop-after WORKER=TIME."),
                 )
             )  # fmt: skip
         if len(better):

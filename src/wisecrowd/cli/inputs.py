@@ -98,7 +98,7 @@ def read_labels(
             kinds=names_of(reading.kinds),
             exclude_workers=reading.exclude_workers or (),
             keep_order=keep_order,
-            **({} if cost is None else {"cost": cost}),
+            cost=cost,
         )
     for note in labels.notes:
         notes(note)

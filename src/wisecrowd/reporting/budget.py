@@ -62,25 +62,25 @@ def budget(study: Study) -> dict[str, Any] | None:
         "factor": factor,
         "cost_per_label": cost,
         "points": points,
-        "next": _next(study, labelled, law, factor, value, cost),
+        "next": _next(study, labelled, law, value, cost),
     }
 
 
 def _next(
-    study: Study, labelled: Any, law: LabelLaw, factor: float, value: float, cost: float | None
+    study: Study, labelled: Any, law: LabelLaw, value: float, cost: float | None
 ) -> dict[str, Any]:
     """Return what the next labels would buy, for all tasks."""
     labels = study.labels
     everything = np.ones(labels.n_annotations, dtype=bool)
     now = _posterior(labels, np.arange(labels.n_tasks), everything, law)[labelled]
     busy = labels.labels_per_worker / labels.n_annotations
-    found = next_labels(now, law, labelled, busy, factor, study.seed)
+    found = next_labels(now, law, labelled, busy, value, study.seed)
     gain, even = (found[name] / len(labelled) for name in ("gain", "gain_even"))
     paid = None if cost is None else cost * found["n"]
     return found | {
         "before": value,
-        "after": min(value + gain, 1.0),
-        "after_even": min(value + even, 1.0),
+        "after": value + gain,
+        "after_even": value + even,
         "cost": paid,
         "cost_per_gain": paid / found["gain"] if paid and found["gain"] >= 1 else None,
     }

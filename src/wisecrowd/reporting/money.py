@@ -107,7 +107,8 @@ class _Workers:
         if values is None:
             return None
         known = np.nan_to_num(np.asarray(values, dtype=np.float64))
-        return np.bincount(self.labels.worker, known, self.labels.n_workers)
+        sums = np.bincount(self.labels.worker, known, self.labels.n_workers)
+        return sums.astype(np.float64)
 
     def groups(self) -> list[dict[str, Any]]:
         """Return rows for workers with and without findings, models, and all."""

@@ -22,13 +22,16 @@ N_NEXT = 1000  # labels to buy
 N_ROUNDS = 10  # after each round the least certain tasks are chosen again, as `wisecrowd next` does
 POOL = 4 * N_NEXT  # least certain tasks at the start, among which the rounds choose
 N_REPEATS = 3  # simulations, whose mean is returned
+MOST_MENDED = 0.9  # share of the errors: some tasks stay wrong, whatever the model expects
 DIGITS = 9  # probabilities that agree to so many decimals are ties
 
 
 def next_labels(
-    posterior: Floats, law: LabelLaw, tasks: Any, busy: Floats, factor: float, seed: int
+    posterior: Floats, law: LabelLaw, tasks: Any, busy: Floats, accuracy: float, seed: int
 ) -> dict[str, Any]:
     """Return the expected number of results that the next labels make right.
+
+    The model gives the share of its errors that remain; the estimated accuracy gives their number.
 
     Parameters
     ----------
@@ -39,18 +42,20 @@ def next_labels(
         Codes of these tasks in the law.
     busy : (n_workers,)
         Share of each worker among new labels.
-    factor : float
-        Ratio of the estimated error to the error that the model expects.
+    accuracy : float
+        Estimated accuracy of the results.
     seed : int
     """
     gains = {"uncertain": 0.0, "even": 0.0}
+    errors = float((1 - posterior.max(axis=1)).sum())
     pool = _least_certain(posterior, POOL)
     for policy in gains:
         rng = np.random.default_rng([seed, len(policy)])
         some = pool if policy == "uncertain" else np.arange(len(tasks))
         given = posterior[some], law, tasks[some], busy
         found = [_gain(*given, policy, rng) for _ in range(N_REPEATS)]
-        gains[policy] = max(float(np.mean(found)), 0.0) * min(factor, 1.0)
+        mended = float(np.mean(found)) / max(errors, 1e-12)
+        gains[policy] = float(np.clip(mended, 0, MOST_MENDED)) * (1 - accuracy) * len(tasks)
     return {"n": N_NEXT, "gain": gains["uncertain"], "gain_even": gains["even"]}
 
 
