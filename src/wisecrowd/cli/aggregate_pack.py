@@ -143,7 +143,8 @@ def _note(found: PackFit, notes: Notes) -> None:
 
     facts, fit = found.pack.summary, found.fit
     resumed = f", {found.n_resumed} passes of them from before" if found.n_resumed else ""
-    unfinished = "" if fit.converged else ", not converged: raise -p max_iter or accept it"
+    more = "" if "chosen" in fit.extra else ": raise -p max_iter or accept it"
+    unfinished = "" if fit.converged else f", not converged{more}"
     ties = f"; {found.n_ties} ties" if found.n_ties else ""
     notes(
         f"{found.method}: {facts.n_tasks} tasks, {facts.n_workers} workers"
