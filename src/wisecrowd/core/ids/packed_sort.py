@@ -144,8 +144,8 @@ def _sort_ranges(
 ) -> SortedAnnotations:
     """Sort ranges of tasks one after the other: their keys have fewer bits of task and row.
 
-    The codes of tasks are overwritten. At 10^8 annotations two stable sorts take three times the
-    time and twice the memory.
+    The codes of tasks are overwritten. At 10^8 annotations two stable sorts take twice the time
+    and 1.4 times the memory.
     """
     n, shift = len(task), bits_for(sizes[0]) - _MOST_RANGE_BITS
     workers, labels = np.empty_like(worker), np.empty_like(label)
