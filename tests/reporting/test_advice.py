@@ -147,3 +147,15 @@ def test_python_calls():
     assert python_call("compare {file}", Action()) == "wc.compare(labels)"
     call = python_call("", Action(method="glad", parameters={"max_iter": 9}))
     assert call == 'wc.aggregate(labels, "glad", max_iter=9)'
+
+
+def test_colluders_who_are_copies_are_merged():
+    made = simulate.crowd(
+        200, 8 * simulate.OneCoinWorkers(6, 3) + 3 * simulate.Copiers(0.99, sources=0),
+        simulate.Dense(), n_classes=3,
+    )  # fmt: skip
+    study = study_crowd(made.labels, method="dawid-skene")
+    steps = {step["id"]: step for step in next_steps(study, [FILE])}
+    tried = [steps[name]["command"] for name in ("clones", "collusion")]
+    assert tried == [f"wisecrowd audit {FILE} --prune clones --prune-to cleaned.csv"] * 2
+    assert steps["clones"]["effect"]["n_workers"] == 3

@@ -15,7 +15,8 @@ from wisecrowd.audit.plans import load
 from wisecrowd.audit.pruning import mask_of, spared_sentence
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.findings import Finding
-from wisecrowd.core.kinds import kind_of
+from wisecrowd.core.kinds import LABELS, kind_of
+from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.io.pseudonyms import PSEUDONYM
 from wisecrowd.reporting.actions import Action
 from wisecrowd.reporting.plans import plan_of_kind
@@ -31,12 +32,13 @@ from wisecrowd.reporting.verdict import (
 
 MOST_MOMENTS = 10  # workers whom one command drops after a time
 
+SAME_GROUP = ("collusion", "dependent-group")  # findings that may be about a group of copies
 # What to do about a finding if no remedy for these labels holds.
-_NO_MORE = "Give them no more tasks; their labels may stay, because the method discounts them."
+_NO_MORE = "Give them no more tasks; their labels may stay, because removing them does not help."
 KEPT = {
     "spammers": _NO_MORE,
     "extreme-spammers": _NO_MORE,
-    "clones": "Ask them, and pay for one of them; the present labels may stay.",
+    "clones": "Ask whether they share answers; the present labels may stay.",
     "collusion": "Ask them, and give them different tasks; the present labels may stay.",
     "dependent-group": "Give them different tasks; the present labels may stay.",
     "dependent-labels": "Look for workers who copy; the present labels may stay.",
@@ -105,7 +107,7 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
         "remedy": shown(KEPT.get(found.id, KEPT_OTHERWISE) if tried and trial is None
                         else found.remedy),
         "examples": [{name: shown(text) for name, text in row.items()} for row in found.examples],
-        "command": _spelled(template, action, found, context, moments, first=not tried),
+        "command": _spelled(template, action, found, context, moments),
         "effect": effect_of(action, trial),
         "declined": [shown(_declined(one, result)) for one, result in tried],
     }  # fmt: skip
@@ -117,19 +119,27 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
 def _templates(found: Finding, context: Context, moments: Mapping[Any, Any]) -> list[str]:
     """Return the remedies of a finding, the preferred one first."""
     commands: Mapping[str, str] = load(plan_of_kind(context.kind).commands)
-    key = found.id
-    if found.id in PRUNED and not found.remedy.startswith("Prune"):
-        key = "kept-spammers"
+    key = _key_of(found)
     first = commands.get(key, OTHER_COMMAND)
-    rest = [one for one in OTHERS.get(found.id, ()) if _is_of_kind(one, context.kind)]
+    rest = OTHERS.get(found.id, ()) if context.kind in (LABELS, ORDERED) else ()
     if "{drop}" in first and not moments:
-        return rest
+        return [*rest]
+    if found.id in SAME_GROUP and _are_copies(found, context):  # one remedy for one group
+        return [commands["clones"], first, *rest]
     return [first, *(rest if key == found.id else [])]
 
 
-def _is_of_kind(template: str, kind: str) -> bool:
-    """Return whether an alternative, which is written for classes, suits the kind."""
-    return kind in ("labels", "ordered")
+def _key_of(found: Finding) -> str:
+    """Return the key of the command: spammers are not pruned unless the remedy says so."""
+    spam = found.id in PRUNED and not found.remedy.startswith("Prune")
+    return "kept-spammers" if spam else found.id
+
+
+def _are_copies(found: Finding, context: Context) -> bool:
+    """Return whether all workers of a finding are in one group of copies."""
+    part = context.study.audit.parts.get("clones")
+    groups = [] if part is None else part.groups
+    return any(set(found.affected) <= set(group.tolist()) for group in groups)
 
 
 def _moments(found: Finding, context: Context) -> dict[Any, Any]:
@@ -172,7 +182,6 @@ def _spelled(
     found: Finding,
     context: Context,
     moments: Mapping[Any, Any],
-    first: bool,
 ) -> str:
     """Return the shell command, or the Python call if there is no file."""
     if context.files:
@@ -180,11 +189,12 @@ def _spelled(
             template, context.files, context.reading, method=context.method,
             reported=context.study.method, moments=moments,
         )  # fmt: skip
-    calls: Mapping[str, str] = load(plan_of_kind(context.kind).calls)
-    spam = found.id in PRUNED and not found.remedy.startswith("Prune")
-    key = "kept-spammers" if spam else found.id
-    if first and not action.moments and key in calls:
-        return calls[key]
+    plan = plan_of_kind(context.kind)
+    calls, commands = load(plan.calls), load(plan.commands)
+    key = _key_of(found)
+    if not action.moments and key in calls and template == commands.get(key):
+        call: str = calls[key]
+        return call
     return python_call(template, action, context.study.method)
 
 
