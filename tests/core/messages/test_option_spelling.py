@@ -54,11 +54,13 @@ FOR_PYTHON = {
     "/next?worker=ann": "part of an address",
     "update with stepwise=": "updates of a fit, which are made in Python",
     "has no stepwise updates": "updates of a fit, which are made in Python",
+    "does not go with a pack on an engine": "an engine, which is made in Python",
     "with with_kind(KIND):": "for whoever defines a kind, which is done in Python",
 }
 FOR_SHELL = {
     "openssl rand": "a command in any case",
     "--limit is": "parses the option itself",
+    "spark-submit --archives": "an option of another command",
     "can be reached by others": "the service, which only a command starts",
     "--listen names": "the service, which only a command starts",
 }

@@ -210,8 +210,8 @@ def _note_processes(path: str | os.PathLike[str], stored: int) -> None:
     """Warn that another number of processes than before rounds differently."""
     if stored != _n_processes():
         warnings.warn(
-            f"The checkpoint {os.fspath(path)} was written with {stored} process(es), and "
-            f"{_n_processes()} continue it; sums are rounded differently, so the weights are not "
+            f"The checkpoint {os.fspath(path)} is of a training in {stored} processes, and it "
+            f"continues in {_n_processes()}; sums are rounded differently, so the weights are not "
             "exactly those of a training with either number.",
             WisecrowdWarning,
             stacklevel=2,
