@@ -186,7 +186,7 @@ def test_another_number_of_processes_resumes_and_says_that_bits_change(tmp_path:
     options: dict[str, Any] = {"module": "linear", "checkpoint": str(tmp_path / "state")}
     with with_settings(ranks=Alike(0, 2, None)):
         MBEM(**options, epochs=3, selection="last").fit(X, votes)
-    with pytest.warns(WisecrowdWarning, match=r"written with 2 process\(es\), and 1 continue it"):
+    with pytest.warns(WisecrowdWarning, match=r"a training in 2 processes, and it continues in 1"):
         MBEM(**options, epochs=3, selection="last").fit(X, votes, resume=True)
     (tmp_path / "state").unlink()
     with with_settings(ranks=Alike(1, 2, None)):  # only the first process writes
