@@ -91,14 +91,8 @@ def imports(kind: Kind) -> str:
 
 def shards(kind: Kind) -> str:
     """Return how many methods fit labels of this kind shard by shard."""
-    found = [
-        name
-        for other in KINDS.values()
-        if other.container is kind.container
-        for name in method_names(type=other.name)
-        if name in shardable_methods()
-    ]
-    return str(len(found) or NO)
+    packed = LABELS if kind.container is CrowdLabels else kind.name
+    return str(len(shardable_methods(packed)) or NO)
 
 
 if __name__ == "__main__":
