@@ -32,7 +32,8 @@ MANY_CLASSES = 12
 STRENGTH = 4.0  # pseudo-counts of a confusion row, and of a worker's accuracy
 FIRST_ACCURACY = (7.0, 3.0)  # pseudo-counts of right and wrong labels of the crowd
 LEAST_RATE = 1e-4
-MAX_ITER = 30
+MAX_ITER, FEW_ITER = 30, 8  # the latter for large crowds, where later iterations change little
+LARGE = 4_000_000  # labels times states
 TOLERANCE = 0.005  # largest change of a confusion rate
 
 
@@ -165,7 +166,7 @@ def reference(labels: CrowdLabels, groups: Codes) -> Reference:
     own = sums.first_counts()  # (n, K)
     log_class, log_difficulty = np.log(share), np.full(len(delta), -np.log(len(delta)))
     moved = np.inf
-    for _ in range(MAX_ITER):
+    for _ in range(MAX_ITER if len(data.task) * n_states <= LARGE else FEW_ITER):
         counts = sums.by_worker(own)
         rate = rates_without_own(counts, own, data)
         likelihood = rate[:, :, None] * (1 - delta) + share[data.label][:, None, None] * delta
