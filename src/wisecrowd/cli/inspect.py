@@ -75,12 +75,13 @@ def _facts(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
     per = _NOUNS.get(seen.type, "labels") if seen.type in _WHOLE_TASK else "labels"
+    sizes = _sizes(seen.questions[0], known="worker" in seen.columns or not seen.columns)
     models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
         ("type", seen.type if seen.type != LABELS else ""),
-        ("content", f"{_sizes(seen.questions[0])}; {per_task} {per} per task{models}"),
+        ("content", f"{sizes}; {per_task} {per} per task{models}"),
         ("classes", _listed(seen.classes or {}, ordered=seen.type != LABELS)),
         ("numbers", ", ".join(f"{name} {value:g}" for name, value in (seen.numbers or {}).items())),
         ("pairs", _compared(seen.pairs) if seen.pairs else ""),
@@ -123,8 +124,10 @@ def _column(role: str, name: str) -> str:
     return role if role == name else f"{role} = {name}"
 
 
-def _sizes(question: Question) -> str:
+def _sizes(question: Question, *, known: bool = True) -> str:
+    """Return the counts of a question; workers are not counted if no column names them."""
     noun = _NOUNS.get(question.type, "labels")
+    workers = question.n_workers if known else "unknown"
     named = {
         LABELS: f", {question.n_classes} classes",
         "ordered": f", {question.n_classes} ordered classes",
@@ -134,10 +137,7 @@ def _sizes(question: Question) -> str:
     }.get(question.type, "")
     if question.type in ("sequences", "boxes"):
         named = f", {question.n_marks} {_MARKS[question.type]}, {question.n_classes} types"
-    return (
-        f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
-        f"{named}"
-    )
+    return f"{question.n_labels} {noun} by {workers} workers of {question.n_tasks} tasks{named}"
 
 
 def _compared(pairs: dict[str, float]) -> str:

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Any
 
 from wisecrowd.core.class_evidence import kind_of_columns
-from wisecrowd.core.columns import find_columns, holds_texts
+from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, SETS, TEXTS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, SETS, TEXTS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -153,19 +153,34 @@ class Request:
                     header, self.asked, container.roles(), container.optional_roles
                 )
             except DataError as error:
-                why = None
-                if sample is not None:
+                why = self._sides_hint(header, source)
+                if why is None and sample is not None:
                     why = explain_layout(header, sample, source.name, text=text)
                 raise DataError(why or f"{source.name}: {error}") from None
         if self.first is None:
             self.first, self.found, self.header = source, found, header
             self.note(note)
+            if self.asked:
+                self.note(unknown_workers(header, found))
         elif found != self.found:
             raise DataError(
                 f"{source.name} has the columns {_listed(found)} but {self.first.name} has "
                 f"{_listed(self.found)}; files that are read together need the same columns."
             )
         return found
+
+    def _sides_hint(self, header: list[str], source: Source) -> str | None:
+        """Return a sentence that names the columns of pairs, if nothing declares another kind."""
+        if self.kind.name != PAIRS and not (self.kind.name == LABELS and self.undeclared):
+            return None
+        sides = side_columns(header, get_kind(PAIRS).container.roles()["outcome"])
+        if sides is None:
+            return None
+        return (
+            f"{source.name}: {sides[0]!r} and {sides[1]!r} look like the items of pairs; give "
+            f"{option('left', sides[0])} and {option('right', sides[1])}, or name the columns of "
+            "task, worker and label."
+        )
 
     def _follow_columns(self, header: list[str]) -> None:
         """Take the kind that the columns declare, such as pairs for left and right."""

@@ -355,5 +355,7 @@ def _comparisons(pairs: CrowdPairs) -> dict[str, float]:
 
 
 def _repeats(data: Annotations) -> int:
+    if isinstance(data, CrowdPairs) and not data.has_workers:
+        return 0
     same = (data.task[1:] == data.task[:-1]) & (data.worker[1:] == data.worker[:-1])
     return int(np.count_nonzero(same))
