@@ -6,6 +6,8 @@ import itertools
 
 import pytest
 
+from wisecrowd.core.kinds import KINDS, OTHER_NAMES
+
 VOTES = "".join(f"{a},{b},{max(a, b)},w{j}\n" for j in range(4)
                 for a, b in itertools.permutations("xyz", 2))  # fmt: skip
 
@@ -57,3 +59,62 @@ def test_columns_of_sides_are_suggested(cli, votes, sides):
     assert result.code == 3
     assert f"--left {sides[0]} and --right {sides[1]}" in result.err
     assert cli("inspect", path, "--left", sides[0], "--right", sides[1]).code == 0
+
+
+@pytest.fixture
+def spans(tmp_path):
+    path = tmp_path / "spans.csv"
+    lines = [f"t{t},w{w},{5 * k},{5 * k + 3},{'AB'[k]}\n" for t in range(5) for w in range(3)
+             for k in range(2)]  # fmt: skip
+    path.write_text("task,worker,start,end,label\n" + "".join(lines))
+    return str(path)
+
+
+def test_rows_of_spans_are_sequences(cli, spans):
+    result = cli("aggregate", spans)
+    assert result.code == 3
+    assert "'start' and 'end' look like the ends of spans: --type sequences" in result.err
+    assert "--type sequences" in cli("inspect", spans).out
+    assert cli("aggregate", spans, "--type", "sequences").code == 0
+
+
+def test_times_of_labels_are_not_spans(cli, table):
+    rows = [(f"t{t}", f"w{w}", "AB"[t % 2], 10 * t, 10 * t + 5) for t in range(4) for w in range(2)]
+    path = table("timed.csv", ["task", "worker", "label", "start", "end"], rows)
+    assert "spans" not in cli("inspect", path).out
+    assert cli("aggregate", path).code == 0
+
+
+def test_several_labels_may_be_a_set(cli, table):
+    rows = [(f"t{t}", f"w{w}", label) for t in range(5) for w in range(3) for label in "AB"]
+    result = cli("aggregate", table("many.csv", ["task", "worker", "label"], rows))
+    assert "--type sets" in result.err
+    joined = table("joined.csv", ["task", "worker", "label"], [(*row[:2], "A|B") for row in rows])
+    assert cli("aggregate", joined, "--type", "sets", "-q").code == 0
+
+
+def test_next_is_for_classes(cli, table):
+    rows = [("t1", "w1", x, 1, 5, 5, "AB"[x % 2]) for x in range(12)]
+    names = ["task", "worker", "x", "y", "width", "height", "label"]
+    tasks = table("tasks.csv", ["task"], [("t1",)])
+    result = cli("next", table("boxes.csv", names, rows), "--tasks", tasks)
+    assert "next is for classes" in result.err.splitlines()[-1]
+    assert "boxes" in result.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [("spans", "sequences"), ("NER", "sequences"), ("classes", "labels"), ("ranking", "rankings"),
+     ("text", "texts"), ("pairwise", "pairs"), ("likert", "ordered")],
+)  # fmt: skip
+def test_another_name_of_a_type(cli, spans, word, kind):
+    result = cli("aggregate", spans, "--type", word)
+    assert result.code == 2
+    assert f"did you mean --type {kind}?" in result.err
+
+
+def test_other_names_of_kinds_are_distinct():
+    names = [name for others in OTHER_NAMES.values() for name in others]
+    assert len(set(names)) == len(names)
+    assert list(KINDS) == list(OTHER_NAMES)
+    assert not set(names) & set(KINDS)

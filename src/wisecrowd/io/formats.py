@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from wisecrowd.core.class_evidence import kind_of_columns
+from wisecrowd.core.class_evidence import HINTS, kind_of_columns
 from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.kinds import LABELS, PAIRS, SETS, TEXTS, Kind, all_kinds, get_kind
@@ -188,7 +188,7 @@ class Request:
             self.follow(TEXTS, "the column text makes these texts")
             return
         declared = kind_of_columns(header)
-        if declared is None or declared[0] not in all_kinds():
+        if declared is None or declared[0] in HINTS or declared[0] not in all_kinds():
             return
         if self.asked.get("label") in declared[1]:  # one of these columns is named as the label
             return

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.class_evidence import SUPPORTED, look_of
+from wisecrowd.core.class_evidence import look_of, span_hint
 from wisecrowd.core.columns import SIDES
 from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
@@ -293,11 +293,11 @@ def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
         return ()
     look = look_of(data.task, data.label, data.classes, request.header)
     if look is None:
-        return ()
+        spans = span_hint(request.header)
+        return (spans,) if spans and _repeats(data) else ()
     return (
         f"the labels look like {look.kind} ({look.reason}) and are refused without "
-        + (f"{option('type', look.kind)} or " if look.kind in SUPPORTED else "")
-        + option("type", LABELS),
+        f"{option('type', look.kind)} or {option('type', LABELS)}",
     )
 
 
