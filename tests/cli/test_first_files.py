@@ -118,3 +118,52 @@ def test_other_names_of_kinds_are_distinct():
     assert len(set(names)) == len(names)
     assert list(KINDS) == list(OTHER_NAMES)
     assert not set(names) & set(KINDS)
+
+
+@pytest.fixture
+def questions(tmp_path):
+    path = tmp_path / "batch.csv"
+    status = ["Approved", "Approved", "Rejected"]
+    rows = [f"h{t},a{t}{w},w{w},{status[w]},{'xy'[t % 2]},{'pq'[t % 2]}\n"
+            for t in range(3) for w in range(3)]  # fmt: skip
+    path.write_text(
+        "HITId,AssignmentId,WorkerId,AssignmentStatus,Answer.category,Answer.mood\n" + "".join(rows)
+    )
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "given", [["--label", "category", "--label", "mood"], ["--label=category", "--label=mood"],
+              ["--label", "category,mood"]],
+)  # fmt: skip
+def test_a_run_answers_one_question(cli, questions, given):
+    result = cli("aggregate", questions, *given)
+    assert result.code in (2, 3)
+    assert "a run answers one question" in result.err
+    assert cli("aggregate", questions, "--label", "category").code == 0
+
+
+def test_an_option_with_one_value_is_given_once(cli, questions):
+    result = cli("aggregate", questions, "--label", "mood", "--seed", "1", "--seed", "2")
+    assert (result.code, result.err) == (2, "wisecrowd: --seed is given 2 times; give it once.\n")
+    assert cli("aggregate", questions, "--label", "mood", "--abstain", "p", "--abstain", "r",
+               "-q", "-q").code == 0  # fmt: skip
+
+
+def test_rejected_answers_are_counted_beside_several_questions(cli, questions):
+    result = cli("inspect", questions)
+    assert "questions 2" in result.out
+    assert "left out  3 rejected or not submitted" in result.out
+
+
+def test_a_doubled_column_of_attributes(cli, table, answers):
+    path = table("groups.csv", ["task", "task", "race"], [("t1", "t2", "a"), ("t2", "t1", "b")])
+    result = cli("audit", answers, "--attributes", path)
+    assert result.code == 3
+    assert "There are 2 columns named 'task'" in result.err
+
+
+def test_parts_of_an_audit_are_those_of_the_data(cli, votes):
+    result = cli("audit", votes("left,right,winner,voter"), "--part", "nonsense")
+    assert result.code == 2
+    assert "there are voters, sides, ties" in result.err

@@ -112,9 +112,28 @@ def _exact(name: str, role: str, columns: Sequence[str]) -> str:
         raise DataError(f"There are {columns.count(name)} columns named {name!r}; rename one.")
     if name in columns:
         return name
+    if role == "label" and (several := several_named(name, columns)):
+        raise DataError(several)
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(columns)}."
     raise DataError(f"There is no column {name!r} for the {role}; {hint}")
+
+
+def several_named(name: str, known: Sequence[str]) -> str | None:
+    """Return a sentence if a name lists several of the known questions, separated by commas.
+
+    Examples
+    --------
+    >>> several_named("mood,topic", ["mood", "topic"])
+    "'mood,topic' names 2 questions, and a run answers one question; give label='mood'."
+    """
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) < 2 or not set(parts) <= set(known):
+        return None
+    return (
+        f"{name!r} names {len(parts)} questions, and a run answers one question; give "
+        f"{option('label', parts[0])}."
+    )
 
 
 def plain_name(name: str) -> str:

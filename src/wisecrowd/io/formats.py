@@ -145,6 +145,7 @@ class Request:
         if self.undeclared and self.first is None:
             self._follow_columns(header)
         if not self.asked:
+            _refuse_doubled(header, source)
             found, note = {name: name for name in header}, None
         else:
             try:
@@ -335,3 +336,13 @@ def format_of(source: Source) -> str:
             f"{', '.join(name for name in (*FORMATS, *PLATFORMS) if name != 'csv')})."
         )
     return SUFFIXES[source.suffix]
+
+
+def _refuse_doubled(header: list[str], source: Source) -> None:
+    """Refuse two columns of the same name where all columns are read by their names."""
+    count = Counter(name for name in header if name.strip())
+    for name, times in count.items():
+        if times > 1:
+            raise DataError(
+                f"{source.name}: There are {times} columns named {name!r}; rename or delete one."
+            )

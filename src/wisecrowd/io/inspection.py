@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -167,12 +167,13 @@ def inspect(
             request, said = request_for(kind=LABELS), (str(error),)
             data = _read(sources, format, request)
     except SeveralQuestionsError as error:
-        questions = [
+        counted = [
             _counted(name, sources, format, request_for) for name in error.questions[:_QUESTIONS]
         ]
         return Inspection(
-            files, shown, columns={}, questions=tuple(questions),
-            dropped=dict(request.inventory.dropped.most_common()),
+            files, shown, columns={}, questions=tuple(question for question, _ in counted),
+            dropped=dict(request.inventory.dropped.most_common())
+            or _dropped_by_all([dropped for _, dropped in counted]),
             remarks=_remarks(request, about_one=False),
         )  # fmt: skip
     doubts = _doubted_kind(data, request) if type is None and not said else ()
@@ -270,14 +271,26 @@ def _read(sources: list[Source], format: str, request: Request) -> Annotations:
 
 def _counted(
     name: str, sources: list[Source], format: str, request_for: Callable[..., Request]
-) -> Question:
-    """Count one question of several; a question without answers has no labels."""
+) -> tuple[Question, Mapping[str, int]]:
+    """Count one question of several, and what is left out; without answers it has no labels."""
+    request = request_for(name)
     try:
-        return _question(name, _read(sources, format, request_for(name)))
-    except UnknownItemsError:
-        return _question(name, _read(sources, format, request_for(name, LABELS)))
+        try:
+            found = _question(name, _read(sources, format, request))
+        except UnknownItemsError:
+            request = request_for(name, LABELS)
+            found = _question(name, _read(sources, format, request))
     except NoLabelsError:
-        return Question(name, 0, 0, 0)
+        found = Question(name, 0, 0, 0)
+    return found, request.inventory.dropped
+
+
+def _dropped_by_all(dropped: list[Mapping[str, int]]) -> dict[str, int]:
+    """Return what is left out whichever question is read, such as rejected assignments."""
+    first = dropped[0].items()
+    return {
+        reason: count for reason, count in first if all(d.get(reason) == count for d in dropped)
+    }
 
 
 def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:

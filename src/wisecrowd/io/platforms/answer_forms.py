@@ -113,7 +113,8 @@ def settle_kind(form: str, question: str, source: str, request: Request) -> Data
         request.open_choices = kinds[0] == LABELS and SETS in kinds
         if kinds[0] != LABELS:
             reading = option("type", kinds[0])
-            request.follow(kinds[0], f"{question!r} has the form {form} and is read as {reading}")
+            named = repr(question) if question else "the question"
+            request.follow(kinds[0], f"{named} has the form {form} and is read as {reading}")
     elif request.kind.name not in kinds:
         others = f", or as {' or '.join(kinds[1:])}" if kinds[1:] else ""
         return DataError(
