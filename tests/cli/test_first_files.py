@@ -167,3 +167,12 @@ def test_parts_of_an_audit_are_those_of_the_data(cli, votes):
     result = cli("audit", votes("left,right,winner,voter"), "--part", "nonsense")
     assert result.code == 2
     assert "there are voters, sides, ties" in result.err
+
+
+def test_tasks_without_spans_are_not_called_answers(cli, table):
+    names = ["task", "start", "end", "label"]
+    found = table("found.csv", names, [("a", 0, 3, "X"), ("b", 0, 3, "X"), ("z", 0, 3, "X")])
+    truth = table("truth.csv", names, [("a", 0, 3, "X"), ("b", 0, 3, "X"), ("c", 0, 3, "X")])
+    result = cli("evaluate", found, "--truth", truth)
+    assert "2 of 3 tasks with spans have a truth" in result.err
+    assert "1 tasks of" in result.err

@@ -72,12 +72,18 @@ class Ranking(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Spans of a text: start, end and type of each; none if the worker marked nothing."""
+    """Spans of a text: start, end and type of each; none if the worker marked nothing.
+
+    ``wrong`` is the error if they cannot be spans of the text.
+    """
 
     spans: Sequence[tuple[Any, Any, Any]] = ()
+    wrong: str = ""
 
     def rows(self) -> list[tuple[str | None, ...]]:
         """Return type, start and end of each span, or one row of nothing."""
+        if self.wrong:
+            raise DataError(self.wrong)
         found = [(as_text(kind), as_text(start), as_text(end)) for start, end, kind in self.spans]
         return [*found] or [(None, None, None)]
 
