@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 
 import pytest
 
@@ -176,3 +177,40 @@ def test_tasks_without_spans_are_not_called_answers(cli, table):
     result = cli("evaluate", found, "--truth", truth)
     assert "2 of 3 tasks with spans have a truth" in result.err
     assert "1 tasks of" in result.err
+
+
+@pytest.mark.parametrize("header", ["left,right,winner,voter", "left,right,winner,colour"])
+def test_the_command_of_a_table(cli, votes, header, monkeypatch, tmp_path):
+    result = cli("inspect", votes(header))
+    monkeypatch.chdir(tmp_path)
+    command = shlex.split(result.out.split("command   wisecrowd ")[1])
+    assert command[-2:] == ["-o", "ranking.csv"]
+    assert cli(*command).code == 0
+
+
+def test_the_command_of_spans_keeps_the_file(cli, spans, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    command = shlex.split(cli("inspect", spans).out.split("command   wisecrowd ")[1])
+    assert command[2:] == ["--type", "sequences", "-o", "aggregated_spans.csv"]
+    assert cli(*command).code == 0
+
+
+def test_a_refused_table_has_no_command(cli, table):
+    rows = [(f"t{t}", f"w{w}", label) for t in range(5) for w in range(3) for label in "AB"]
+    result = cli("inspect", table("many.csv", ["task", "worker", "label"], rows))
+    assert "15 of 15 (task, worker) pairs have different labels" in result.out
+    assert "command" not in result.out
+
+
+@pytest.mark.parametrize(("lowest", "scale"), [(1, "1..5"), (0, "0..4"), (3, None)])
+def test_grades_are_suspected(cli, table, lowest, scale):
+    rows = [(f"t{t}", f"w{w}", lowest + t % 5) for t in range(10) for w in range(2)]
+    path = table("grades.csv", ["task", "worker", "label"], rows)
+    result = cli("inspect", path)
+    assert ("may be grades" in result.out) == (scale is not None)
+    if scale is not None:
+        assert f"give --scale {scale}" in result.out
+        graded = cli("inspect", path, "--scale", scale).out
+        assert "5 ordered classes" in graded
+        assert "may be grades" not in graded
+        assert f"grades.csv --scale {scale} -o labels.csv" in graded
