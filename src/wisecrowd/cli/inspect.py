@@ -103,7 +103,7 @@ def _command(seen: Inspection, reading: Reading) -> list[tuple[str, str]]:
     undeclared = seen.format in WIDE_FORMATS and not is_wide
     if len(seen.files) > 1 or not asked or undeclared or seen.needs_type is None:
         return []
-    if not Path(seen.files[0]).exists():  # standard input
+    if not Path(seen.files[0]).is_file():  # standard input, or a pack
         return []
     if len(seen.questions) > 1:
         reading = replace(reading, label=asked[0].name)

@@ -169,7 +169,7 @@ class CrowdPairs(Annotations):
     @property
     def has_workers(self) -> bool:
         """Whether the workers are known; without a worker column, all votes have one id."""
-        return self.workers.tolist() != [NOBODY]
+        return bool(self.workers.tolist() != [NOBODY])
 
     @property
     def weights(self) -> Floats:
