@@ -138,6 +138,7 @@ def test_inspect_numbers(cli, file):
         "type      numbers",
         "content   5 numbers by 2 workers of 3 tasks; 1 to 2 labels per task",
         "numbers   min 2.5, median 4, max 9",
+        f"command   wisecrowd aggregate {path} --type numbers -o numbers.csv",
     ]
     seen = json.loads(cli("inspect", path, "--type", "numbers", "--json").out)
     assert (seen["type"], seen["numbers"]["median"], seen["classes"]) == ("numbers", 4.0, None)
@@ -145,7 +146,8 @@ def test_inspect_numbers(cli, file):
 
 
 def test_inspect_pairs(cli, file):
-    code, out, _ = cli("inspect", file(PAIRS))
+    path = file(PAIRS)
+    code, out, _ = cli("inspect", path)
     assert code == 0
     assert out.splitlines()[2:] == [
         "columns   worker, left, right, outcome = label",
@@ -154,6 +156,7 @@ def test_inspect_pairs(cli, file):
         "pairs     ties 25.0%; the left item wins 66.7% of the others; 2 groups of items are not "
         "connected by votes",
         "note      left and right make these pairs",
+        f"command   wisecrowd aggregate {path} -o ranking.csv",
     ]
 
 

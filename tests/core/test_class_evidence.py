@@ -125,7 +125,7 @@ def test_an_unknown_kind_is_refused():
         (("x", "y", "width", "height"), "boxes"),
         (("xmin", "ymin", "xmax", "ymax"), "boxes"),
         (("left", "right"), "pairs"),
-        (("start", "end"), "spans"),
+        (("start", "end"), "sequences"),
     ],
 )
 def test_a_table_of_another_kind_is_named_by_its_columns(columns, kind):

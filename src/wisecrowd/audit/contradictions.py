@@ -105,6 +105,8 @@ def find_contradictions(
     from scipy.special import ndtr
 
     check_number("level", level, 0.0, 1.0)
+    if not data.has_workers:
+        raise NotApplicable("Contradictions cannot be counted: the workers are unknown.")
     view = pair_view(data) if view is None else view
     decided = np.flatnonzero(view.vote != 0)
     turned = data.left > data.right

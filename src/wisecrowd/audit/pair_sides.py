@@ -152,7 +152,7 @@ def find_side_bias(
     decided = view.vote != 0
     n = np.bincount(worker[decided], minlength=J)
     share = np.bincount(worker, view.vote > 0, J) / np.maximum(n, 1)
-    tested = n >= FEWEST
+    tested = (n >= FEWEST) & data.has_workers
     q = np.ones(J)
     if tested.any():
         q[tested] = benjamini_hochberg(ndtr(-(np.abs(own) - HABIT)[tested] / error[tested]))

@@ -89,5 +89,10 @@ def find_tie_habits(data: CrowdPairs, *, view: PairView | None = None) -> TieRep
     spread = float(np.quantile(share[n > 0], 0.9)) if (n > 0).any() else usual
     rate = min(0.9, max(usual, spread, 0.02))
     chance = np.where(count > 0, bdtrc(np.maximum(count - 1, 0), n, rate), 1.0)
-    always = (n >= FEWEST) & (share >= ALWAYS) & (chance < CHANCE / max(data.n_workers, 1))
+    always = (
+        data.has_workers
+        & (n >= FEWEST)
+        & (share >= ALWAYS)
+        & (chance < CHANCE / max(data.n_workers, 1))
+    )
     return TieReport(float(np.mean(tie)), data.workers, n, np.where(n > 0, share, np.nan), always)

@@ -141,6 +141,8 @@ def find_bad_voters(
     from scipy.special import ndtr, ndtri
 
     check_number("level", level, 0.0, 1.0)
+    if not data.has_workers:
+        raise NotApplicable("Voters cannot be compared: the workers are unknown.")
     view = pair_view(data) if view is None else view
     n = data.labels_per_worker
     error = 1 / np.sqrt(np.maximum(view.information, 1e-12))

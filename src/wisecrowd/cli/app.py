@@ -62,18 +62,44 @@ def build_command() -> Any:
             group.command()(command)
         app.add_typer(group, name=name)
     built: Any = typer.main.get_command(app)
-    _check_places(built)
+    _check_values(built)
     return built
 
 
-def _check_places(group: Any) -> None:
-    """Have every parameter that names a file or a folder refuse an empty name."""
+def _check_values(group: Any) -> None:
+    """Have parameters refuse an empty name of a file or a folder, and options a second value."""
     for made in group.commands.values():
         if hasattr(made, "commands"):
-            _check_places(made)
+            _check_values(made)
         for parameter in made.params:
             if parameter.metavar in PLACES:
                 parameter.callback = _require_name
+            elif parameter.callback is None and _takes_one(parameter):
+                parameter.callback = _require_once
+
+
+def _takes_one(parameter: Any) -> bool:
+    """Return whether a parameter is an option that takes a single value."""
+    flag = getattr(parameter, "is_flag", True)  # arguments have no such attribute
+    return not (flag or parameter.multiple or getattr(parameter, "count", False))
+
+
+def _require_once(context: Any, parameter: Any, value: Any) -> Any:
+    """Refuse an option that is given twice, of which only the last value would count."""
+    from wisecrowd.core.exceptions import ParameterError
+
+    given = context.obj or []
+    given = given[: given.index("--")] if "--" in given else given
+    names = [name for word in given for name in parameter.opts if _names(word, name)]
+    if len(names) > 1:
+        why = "a run answers one question; " if names[0] == "--label" else ""
+        raise ParameterError(f"{names[0]} is given {len(names)} times; {why}give it once.")
+    return value
+
+
+def _names(word: str, option: str) -> bool:
+    """Return whether a word of the command line is an option, with or without its value."""
+    return word == option or (option.startswith("--") and word.startswith(f"{option}="))
 
 
 def _require_name(context: Any, parameter: Any, value: Any) -> Any:
@@ -84,7 +110,7 @@ def _require_name(context: Any, parameter: Any, value: Any) -> Any:
         if name is not None and not name.strip():
             called = parameter.opts[-1] if parameter.opts[-1][:1] == "-" else parameter.metavar
             raise ParameterError(f"{called} is empty; give the name of a file or a folder.")
-    return value
+    return _require_once(context, parameter, value) if _takes_one(parameter) else value
 
 
 def root(

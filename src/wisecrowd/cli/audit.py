@@ -134,20 +134,15 @@ def audit(context: typer.Context, files: options.Files, asked: AuditOptions) -> 
 
 
 def _check_names(parts: list[str] | None, declared: str | None) -> None:
-    """Refuse unknown parts before any file is read; the type may not be known yet."""
+    """Refuse parts that the declared type lacks, before any file is read."""
     from wisecrowd.audit.crowd_audit import check_parts
     from wisecrowd.audit.plans import AuditPlan, load
-    from wisecrowd.core.kinds import LABELS, all_kinds, get_kind
+    from wisecrowd.core.kinds import get_kind
 
-    if declared is not None:
-        get_kind(declared)
-    plans: dict[str, AuditPlan] = {
-        name: load(kind.audit) for name, kind in all_kinds().items() if kind.audit
-    }
-    every = {part for name, plan in plans.items() for part in plan.parts
-             if declared in (None, name)}  # fmt: skip
-    if declared in (None, *plans) and not set(parts or []) <= every:
-        check_parts(parts, plans[declared or LABELS].parts)
+    kind = None if declared is None else get_kind(declared)
+    if kind is not None and kind.audit:
+        plan: AuditPlan = load(kind.audit)
+        check_parts(parts, plan.parts)
 
 
 def _check_pruning(prune: list[str] | None, prune_to: str | None) -> list[str]:

@@ -198,8 +198,10 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
         raise DataError(f"{truth.path} names no task; give one task and its tags per row.")
     if about and not about & known:
         raise DataError(f"{truth.path} names none of the tasks of {path}; compare the ids.")
-    n_answers = len(about | known)  # a file of spans does not name texts without any
-    return Evaluation(span_table_scores(wanted, scored), len(known), n_answers, "tasks")
+    if rest := len(known - about):  # a file of spans does not name texts without any
+        notes(f"{rest} tasks of {truth.path} have no span in {path}, which counts as no span found")
+    sizes = len(about & known), len(about)
+    return Evaluation(span_table_scores(wanted, scored), *sizes, "tasks with spans")
 
 
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wisecrowd.cli import options
 from wisecrowd.cli.option_groups import command
-from wisecrowd.cli.options import SourceOptions
+from wisecrowd.cli.options import Reading, SourceOptions
 
 if TYPE_CHECKING:
     from wisecrowd.io.inspection import Inspection, Question
@@ -22,7 +22,8 @@ _NOUNS = {name: name for name in ("numbers", "pairs", "rankings", "sets", "texts
 _WHOLE_TASK = ("sequences", "boxes", "sets", "texts")
 _MARKS = {"sequences": "spans", "boxes": "boxes"}
 _OUTPUTS = {"sequences": "spans.csv", "sets": "sets.csv", "boxes": "boxes.csv",
-            "texts": "texts.csv", "pairs": "ranking.csv", "numbers": "numbers.csv"}  # fmt: skip
+            "texts": "texts.csv", "pairs": "ranking.csv", "numbers": "numbers.csv",
+            "rankings": "ranking.csv", "same": "clusters.csv", "masks": "masks.csv"}  # fmt: skip
 
 
 @command
@@ -31,6 +32,7 @@ def inspect(
     *,
     source: SourceOptions,
     type: options.Type = None,
+    scale: options.Scale = None,
     as_json: options.PrintJson = False,
 ) -> None:
     """Describe a file: format, columns, questions, counts, and rows left out, with reasons."""
@@ -38,10 +40,12 @@ def inspect(
     from wisecrowd.cli.terminal import Notes, harmless
     from wisecrowd.io.inspection import inspect as look
 
+    reading = Reading(**vars(source), type=type, scale=scale)
     with Notes(quiet=True) as notes:  # warnings are part of the answer
         seen = look(
-            files, source.format, type=type, task=source.task, worker=source.worker,
-            label=source.label, left=source.left, right=source.right,
+            files, source.format, type=reading.declared_type, classes=reading.declared_classes,
+            task=source.task, worker=source.worker, label=source.label, left=source.left,
+            right=source.right,
             encoding=source.encoding, kinds=options.names_of(source.kinds),
             exclude_workers=source.exclude_workers or (), **source.layout,
         )  # fmt: skip
@@ -49,20 +53,13 @@ def inspect(
     if as_json:
         print_json(seen.to_dict())
         return
-    lines = [f"{name:<10}{value}" for name, value in _facts(seen, _chosen(source, type)) if value]
+    lines = [f"{name:<10}{value}" for name, value in _facts(seen, reading) if value]
     print_text("\n".join(harmless(line) for line in lines) + "\n")
 
 
-def _chosen(source: SourceOptions, type: str | None) -> dict[str, str]:
-    """Return the options that say what is read, for the command that reads it again."""
-    given = {"--format": source.format, "--task": source.task, "--label": source.label,
-             "--type": type}  # fmt: skip
-    return {name: value for name, value in given.items() if value not in (None, "auto")}
-
-
-def _facts(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
+def _facts(seen: Inspection, reading: Reading) -> list[tuple[str, str]]:
     """Return the description as (name, sentence) pairs, without empty ones."""
-    command = _command(seen, chosen)
+    command = _command(seen, reading)
     files = seen.files
     facts = [
         ("file", files[0] if len(files) == 1 else f"{len(files)} files, first {files[0]}"),
@@ -75,12 +72,13 @@ def _facts(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]
     fewest, most = seen.labels_per_task
     per_task = str(most) if fewest == most else f"{fewest} to {most}"
     per = _NOUNS.get(seen.type, "labels") if seen.type in _WHOLE_TASK else "labels"
+    sizes = _sizes(seen.questions[0], known="worker" in seen.columns or not seen.columns)
     models = f"; {seen.n_models} of the workers are models" if seen.n_models else ""
     return [
         *facts,
         ("columns", ", ".join(_column(*pair) for pair in seen.columns.items())),
         ("type", seen.type if seen.type != LABELS else ""),
-        ("content", f"{_sizes(seen.questions[0])}; {per_task} {per} per task{models}"),
+        ("content", f"{sizes}; {per_task} {per} per task{models}"),
         ("classes", _listed(seen.classes or {}, ordered=seen.type != LABELS)),
         ("numbers", ", ".join(f"{name} {value:g}" for name, value in (seen.numbers or {}).items())),
         ("pairs", _compared(seen.pairs) if seen.pairs else ""),
@@ -96,18 +94,25 @@ def _named(question: Question) -> str:
     return repr(question.name) + (f" ({question.type})" if question.type != LABELS else "")
 
 
-def _command(seen: Inspection, chosen: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the command that aggregates an export; with several questions, the first of them."""
+def _command(seen: Inspection, reading: Reading) -> list[tuple[str, str]]:
+    """Return the command that aggregates a file; with several questions, the first of them."""
     from wisecrowd.io.formats import WIDE_FORMATS
-    from wisecrowd.io.platforms import PLATFORMS
 
     asked = [question for question in seen.questions if question.n_labels]
-    if len(seen.files) > 1 or not asked or seen.format not in PLATFORMS.keys() - WIDE_FORMATS:
+    is_wide = reading.wide or reading.worker_columns or reading.format in WIDE_FORMATS
+    undeclared = seen.format in WIDE_FORMATS and not is_wide
+    if len(seen.files) > 1 or not asked or undeclared or seen.needs_type is None:
         return []
-    first = {"--label": asked[0].name} if len(seen.questions) > 1 else {}
-    words = ["wisecrowd", "aggregate", seen.files[0]]
-    words += [word for pair in (dict(chosen) | first).items() for word in pair]
-    output = _OUTPUTS.get(asked[0].type, "labels.csv")
+    if not Path(seen.files[0]).is_file():  # standard input, or a pack
+        return []
+    if len(seen.questions) > 1:
+        reading = replace(reading, label=asked[0].name)
+    if seen.needs_type:
+        reading = replace(reading, type=seen.needs_type)
+    output = _OUTPUTS.get(seen.needs_type or asked[0].type, "labels.csv")
+    if Path(seen.files[0]).name == output:
+        output = f"aggregated_{output}"
+    words = ["wisecrowd", "aggregate", seen.files[0], *reading.options()]
     return [("command", f"{shlex.join(words)} -o {output}")]
 
 
@@ -123,8 +128,10 @@ def _column(role: str, name: str) -> str:
     return role if role == name else f"{role} = {name}"
 
 
-def _sizes(question: Question) -> str:
+def _sizes(question: Question, *, known: bool = True) -> str:
+    """Return the counts of a question; workers are not counted if no column names them."""
     noun = _NOUNS.get(question.type, "labels")
+    workers = question.n_workers if known else "unknown"
     named = {
         LABELS: f", {question.n_classes} classes",
         "ordered": f", {question.n_classes} ordered classes",
@@ -134,10 +141,7 @@ def _sizes(question: Question) -> str:
     }.get(question.type, "")
     if question.type in ("sequences", "boxes"):
         named = f", {question.n_marks} {_MARKS[question.type]}, {question.n_classes} types"
-    return (
-        f"{question.n_labels} {noun} by {question.n_workers} workers of {question.n_tasks} tasks"
-        f"{named}"
-    )
+    return f"{question.n_labels} {noun} by {workers} workers of {question.n_tasks} tasks{named}"
 
 
 def _compared(pairs: dict[str, float]) -> str:

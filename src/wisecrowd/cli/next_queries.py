@@ -73,6 +73,7 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     from wisecrowd.cli.progress import working
     from wisecrowd.cli.terminal import Notes
     from wisecrowd.core.exceptions import DataError
+    from wisecrowd.core.kinds import kind_of
     from wisecrowd.core.labels import CrowdLabels
     from wisecrowd.engines.threads import set_threads
 
@@ -90,7 +91,10 @@ def next_queries(context: typer.Context, files: options.Files, asked: NextOption
     with Notes(asked.running.quiet) as notes:
         labels = read_labels(files, asked.reading, notes, keep_order=True)
         if not isinstance(labels, CrowdLabels):
-            raise DataError("next is for classes; give labels that are classes.")
+            raise DataError(
+                f"next is for classes, and these are {kind_of(labels).name}; give labels that are "
+                "classes."
+            )
         if not any("order of their rows" in note for note in labels.notes):
             notes("answers count in the order of their timestamps")
         if not suggesting.arrival_order(labels, 0)[1]:

@@ -34,19 +34,10 @@ KIND_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("pairs", ("model_a", "model_b")),
     ("pairs", ("item_a", "item_b")),
     ("pairs", ("chosen", "rejected")),
-    ("spans", ("start", "end")),
+    ("sequences", ("start", "end")),
 )
-SUPPORTED = (
-    "numbers",
-    "pairs",
-    "boxes",
-    "texts",
-    "masks",
-    "sets",
-)  # kinds that ``type`` may name instead
-_WAY_OUT = {
-    "spans": "name a column that holds a class",
-}
+# Columns that only hint at their kind: start and end may be the times of an annotation.
+HINTS = ("sequences",)
 
 # Crowds of classes whose workers are right in half of their labels stay clear of these limits.
 FEW_CLASSES = 30  # with fewer, labels always count as classes
@@ -101,9 +92,16 @@ def kind_hint(header: Collection[str]) -> str:
     if found is None:
         return ""
     listed = ", ".join(repr(name) for name in found[1])
-    if found[0] in SUPPORTED:
-        return f" ({listed} look like {found[0]}: give {option('type', found[0])})"
-    return f" ({listed} look like {found[0]}, which are not supported)"
+    return f" ({listed} look like {found[0]}: give {option('type', found[0])})"
+
+
+def span_hint(header: Collection[str]) -> str:
+    """Return a clause if columns look like the ends of spans, or an empty text."""
+    found = kind_of_columns(header)
+    if found is None or found[0] not in HINTS:
+        return ""
+    listed = " and ".join(repr(name) for name in found[1])
+    return f"{listed} look like the ends of spans: {option('type', found[0])} reads them"
 
 
 def require_classes(
@@ -124,13 +122,9 @@ def require_classes(
     if look is None:
         return
     where = "" if look.row is None else f" in {places.rows(np.array([look.row]))}"
-    if look.kind in SUPPORTED:
-        remedy = f"give {option('type', look.kind)}"
-    else:
-        remedy = f"which are not supported; {_WAY_OUT[look.kind]}"
     raise DataError(
         f"The {places.column('label')} column holds {look.reason}{where}: they look like "
-        f"{look.kind}{',' if look.kind not in SUPPORTED else ';'} {remedy}, or give "
+        f"{look.kind}; give {option('type', look.kind)}, or give "
         + for_reader(
             "type='labels' (to read, aggregate or CrowdLabels.from_...)", option("type", LABELS)
         )

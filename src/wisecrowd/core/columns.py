@@ -30,7 +30,8 @@ SECOND_CHOICE: dict[str, tuple[str, ...]] = {
              "sample", "instance", "video", "clip", "utterance", "passage", "pair", "prompt",
              "query", "article", "review", "record", "object", "photo", "picture", "page"),
     "worker": ("judge", "coder", "labeler", "labeller", "assessor", "grader", "evaluator",
-               "contributor", "turker", "crowdworker", "participant", "respondent"),
+               "contributor", "turker", "crowdworker", "participant", "respondent", "voter",
+               "reviewer", "scorer", "tagger", "username"),
     "label": ("category", "score", "grade"),
 }  # fmt: skip
 # Names that mean the task only if no better name is present. Next to `task_id`, an `id` is that of
@@ -48,6 +49,8 @@ TRUTH_NAMES = ("truth", "gold", "true_label", "correct", "class")
 _JOINTS = str.maketrans("", "", " _-")
 LABEL = {"label": ALIASES["label"]}
 SIDES = ("left", "right")  # the columns of the items of pairs
+# Endings of the names of two columns that hold the items of pairs: `model_left`, `answer_b`.
+_SIDE_ENDS = (re.compile(r"(.+?)[ _-]?(left|right)", re.I), re.compile(r"(.+)[ _-]([ab])", re.I))
 OPTIONAL_ROLES = ("weight", "timestamp", "duration", "cost", "question", "worker_kind")
 
 
@@ -109,9 +112,28 @@ def _exact(name: str, role: str, columns: Sequence[str]) -> str:
         raise DataError(f"There are {columns.count(name)} columns named {name!r}; rename one.")
     if name in columns:
         return name
+    if role == "label" and (several := several_named(name, columns)):
+        raise DataError(several)
     close = difflib.get_close_matches(name, columns, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(columns)}."
     raise DataError(f"There is no column {name!r} for the {role}; {hint}")
+
+
+def several_named(name: str, known: Sequence[str]) -> str | None:
+    """Return a sentence if a name lists several of the known questions, separated by commas.
+
+    Examples
+    --------
+    >>> several_named("mood,topic", ["mood", "topic"])
+    "'mood,topic' names 2 questions, and a run answers one question; give label='mood'."
+    """
+    parts = [part.strip() for part in name.split(",")]
+    if len(parts) < 2 or not set(parts) <= set(known):
+        return None
+    return (
+        f"{name!r} names {len(parts)} questions, and a run answers one question; give "
+        f"{option('label', parts[0])}."
+    )
 
 
 def plain_name(name: str) -> str:
@@ -179,6 +201,52 @@ def _not_found(role: str, columns: Sequence[str], usual: Sequence[str]) -> str:
         f"No column looks like the {what}: there are {listed(columns)}{hint}; name it with "
         f"{given} or call it one of {', '.join(usual[:4])}."
     )
+
+
+def unknown_workers(columns: Sequence[str], found: Mapping[str, str]) -> str | None:
+    """Return a sentence if no column names the workers and some columns are not used.
+
+    Examples
+    --------
+    >>> unknown_workers(["left", "right"], {"left": "left", "right": "right"}) is None
+    True
+    """
+    unused = [column for column in columns if column not in found.values()]
+    if "worker" in found or not unused:
+        return None
+    given = for_reader("worker='...'", "--worker NAME")
+    return (
+        f"no column looks like the worker, so workers are unknown; not used: {listed(unused)}; if "
+        f"one of them names the workers, give {given}"
+    )
+
+
+def side_columns(columns: Sequence[str], outcomes: Sequence[str]) -> tuple[str, str] | None:
+    """Return the two columns that by their endings hold the items of pairs, or None.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The names that the table has.
+    outcomes : sequence of str
+        Usual names of the column of outcomes; without one, columns may be those of workers.
+
+    Examples
+    --------
+    >>> side_columns(["model_left", "model_right", "winner"], ["winner"])
+    ('model_left', 'model_right')
+    """
+    if not any(plain_name(name) in outcomes for name in columns):
+        return None
+    for ending in _SIDE_ENDS:
+        sides: dict[str, list[str]] = {}
+        for name in columns:
+            if match := ending.fullmatch(name.strip()):
+                sides.setdefault(plain_name(match[1]), []).append(name)
+        found = [sorted(pair, key=str.lower) for pair in sides.values() if len(pair) == 2]
+        if len(found) == 1:
+            return found[0][0], found[0][1]
+    return None
 
 
 def holds_texts(columns: Sequence[str]) -> bool:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from wisecrowd.core.class_evidence import span_hint
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.ids.packed_sort import SortedAnnotations, sort_annotations
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.set_text import BETWEEN
 
 AUTO = "auto"
 DUPLICATES = (AUTO, "last", "keep", "error")
@@ -150,7 +152,9 @@ class _Table:
         if not are_many(n_different, n_pairs):
             return
         first = np.sort(self.rows(differs[0] + np.arange(2)))
-        raise several_labels(n_different, n_pairs, f", first in {self.places.rows(first)}")
+        raise several_labels(
+            n_different, n_pairs, f", first in {self.places.rows(first)}", self.places.header
+        )
 
     def _refuse_several_questions(self, repeated: NDArray[np.int64]) -> None:
         if "question" not in self.extra:
@@ -184,14 +188,22 @@ def are_many(n_different: int, n_pairs: int) -> bool:
     return n_different >= MANY_PAIRS and n_different > MANY_SHARE * n_pairs
 
 
-def several_labels(n_different: int, n_pairs: int, where: str) -> DataError:
-    """Return the error for many pairs with different labels."""
+def several_labels(
+    n_different: int, n_pairs: int, where: str, header: Collection[str] = ()
+) -> DataError:
+    """Return the error for many pairs with different labels; columns may tell what they mean."""
+    if spans := span_hint(header):
+        return DataError(
+            f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}, and "
+            f"{spans}; if they are not spans, say what repeats mean: "
+            f"{option('duplicates', 'last')} or {option('duplicates', 'keep')}."
+        )
     return DataError(
         f"{n_different} of {n_pairs} (task, worker) pairs have different labels{where}; say what "
         f"they mean: {option('duplicates', 'last')} if a later label corrects an earlier one, "
-        f"{option('duplicates', 'keep')} if each is a judgement of its own; several labels per "
-        "task are not supported as sets, so ask one question per class: make task and class "
-        "together the task, and yes or no the label."
+        f"{option('duplicates', 'keep')} if each is a judgement of its own; if together they "
+        f"are a set of classes, join them in one row (cat{BETWEEN}dog) and give "
+        f"{option('type', 'sets')}."
     )
 
 

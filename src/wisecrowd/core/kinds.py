@@ -22,6 +22,7 @@ from wisecrowd.core.item_answers import ItemAnswers
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.mask_answers import MaskAnswers
 from wisecrowd.core.masks import CrowdMasks
+from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.number_answers import NumberAnswers
 from wisecrowd.core.number_prior import number_prior
@@ -52,6 +53,20 @@ BOXES = "boxes"
 SAME = "same"
 TEXTS = "texts"
 MASKS = "masks"
+# Other words for the kinds, for suggestions.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    LABELS: ("classes", "class", "label", "categories", "category", "classification", "choices"),
+    ORDERED: ("ordinal", "grades", "grade", "ratings", "rating", "likert", "scale"),
+    NUMBERS: ("number", "numeric", "regression", "continuous", "values", "scores"),
+    PAIRS: ("pair", "pairwise", "comparisons", "preferences", "preference", "votes"),
+    RANKINGS: ("ranking", "ranks", "orders"),
+    SEQUENCES: ("spans", "span", "tags", "ner", "bio", "sequence", "entities", "tokens"),
+    SETS: ("set", "multilabel", "multi-label", "multi_label", "taxonomy"),
+    BOXES: ("box", "bbox", "bboxes", "rectangles", "regions", "detection"),
+    SAME: ("clusters", "clustering", "duplicates", "matching", "entity-resolution"),
+    TEXTS: ("text", "transcripts", "transcriptions", "transcription", "translations", "strings"),
+    MASKS: ("mask", "segmentation", "brush", "rle"),
+}
 IN_BLOCK = "`with with_kind(KIND):` of wisecrowd.core.kinds"  # in messages
 
 
@@ -338,7 +353,16 @@ def get_kind(name: str) -> Kind:
     found = all_kinds()
     if name not in found:
         raise ParameterError(
-            f"type is {name!r}; only {', '.join(found)} are supported: give "
+            f"type is {name!r}{_meant(name)}; only {', '.join(found)} are supported: give "
             f"{option('type', LABELS)}, another of these, or leave it out."
         )
     return found[name]
+
+
+def _meant(name: str) -> str:
+    """Return a question that names the kind with this other name, or an empty text."""
+    plain = name.strip().lower()
+    for kind, others in OTHER_NAMES.items():
+        if plain == kind or plain in others:
+            return f" (did you mean {option('type', kind)}?)"
+    return suggestion(plain, list(all_kinds()))

@@ -167,6 +167,11 @@ class CrowdPairs(Annotations):
         return count + np.bincount(self.right, minlength=self.n_items)
 
     @property
+    def has_workers(self) -> bool:
+        """Whether the workers are known; without a worker column, all votes have one id."""
+        return bool(self.workers.tolist() != [NOBODY])
+
+    @property
     def weights(self) -> Floats:
         """(n_annotations,) weight of each vote, 1 if none is given."""
         return np.ones(self.n_annotations) if self.weight is None else self.weight

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import ANNOTATION_COLUMNS, Annotations, other_kind
 from wisecrowd.core.class_evidence import check_kind, require_classes
-from wisecrowd.core.columns import LABEL, OPTIONAL_ROLES, find_columns
+from wisecrowd.core.columns import LABEL, OPTIONAL_ROLES, find_columns, unknown_workers
 from wisecrowd.core.duplicates import DUPLICATES, arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.gold import as_gold, as_pairs
@@ -155,7 +155,7 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     return container.from_arrays(
         **{**dict.fromkeys(("task", "worker")), **values},
         places=Places(found, header=list(original)),
-        notes=(note,) if note else (),
+        notes=tuple(said for said in (note, unknown_workers(list(original), found)) if said),
         frame_library=library,
         **options,
     )

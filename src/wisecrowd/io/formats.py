@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from wisecrowd.core.class_evidence import kind_of_columns
-from wisecrowd.core.columns import find_columns, holds_texts
+from wisecrowd.core.class_evidence import HINTS, kind_of_columns
+from wisecrowd.core.columns import find_columns, holds_texts, side_columns, unknown_workers
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
-from wisecrowd.core.kinds import LABELS, SETS, TEXTS, Kind, all_kinds, get_kind
+from wisecrowd.core.kinds import LABELS, PAIRS, SETS, TEXTS, Kind, all_kinds, get_kind
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.io.binary import refuse_binary
@@ -145,6 +145,7 @@ class Request:
         if self.undeclared and self.first is None:
             self._follow_columns(header)
         if not self.asked:
+            _refuse_doubled(header, source)
             found, note = {name: name for name in header}, None
         else:
             try:
@@ -153,13 +154,15 @@ class Request:
                     header, self.asked, container.roles(), container.optional_roles
                 )
             except DataError as error:
-                why = None
-                if sample is not None:
+                why = self._sides_hint(header, source)
+                if why is None and sample is not None:
                     why = explain_layout(header, sample, source.name, text=text)
                 raise DataError(why or f"{source.name}: {error}") from None
         if self.first is None:
             self.first, self.found, self.header = source, found, header
             self.note(note)
+            if self.asked:
+                self.note(unknown_workers(header, found))
         elif found != self.found:
             raise DataError(
                 f"{source.name} has the columns {_listed(found)} but {self.first.name} has "
@@ -167,13 +170,26 @@ class Request:
             )
         return found
 
+    def _sides_hint(self, header: list[str], source: Source) -> str | None:
+        """Return a sentence that names the columns of pairs, if nothing declares another kind."""
+        if self.kind.name != PAIRS and not (self.kind.name == LABELS and self.undeclared):
+            return None
+        sides = side_columns(header, get_kind(PAIRS).container.roles()["outcome"])
+        if sides is None:
+            return None
+        return (
+            f"{source.name}: {sides[0]!r} and {sides[1]!r} look like the items of pairs; give "
+            f"{option('left', sides[0])} and {option('right', sides[1])}, or name the columns of "
+            "task, worker and label."
+        )
+
     def _follow_columns(self, header: list[str]) -> None:
         """Take the kind that the columns declare, such as pairs for left and right."""
         if self.asked.get("label") is None and holds_texts(header):
             self.follow(TEXTS, "the column text makes these texts")
             return
         declared = kind_of_columns(header)
-        if declared is None or declared[0] not in all_kinds():
+        if declared is None or declared[0] in HINTS or declared[0] not in all_kinds():
             return
         if self.asked.get("label") in declared[1]:  # one of these columns is named as the label
             return
@@ -320,3 +336,13 @@ def format_of(source: Source) -> str:
             f"{', '.join(name for name in (*FORMATS, *PLATFORMS) if name != 'csv')})."
         )
     return SUFFIXES[source.suffix]
+
+
+def _refuse_doubled(header: list[str], source: Source) -> None:
+    """Refuse two columns of the same name where all columns are read by their names."""
+    count = Counter(name for name in header if name.strip())
+    for name, times in count.items():
+        if times > 1:
+            raise DataError(
+                f"{source.name}: There are {times} columns named {name!r}; rename or delete one."
+            )

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from wisecrowd.core.annotations import Annotations
-from wisecrowd.core.class_evidence import SUPPORTED, look_of
+from wisecrowd.core.class_evidence import as_numbers_or_nan, look_of, span_hint
 from wisecrowd.core.columns import SIDES
+from wisecrowd.core.duplicates import (
+    are_many,
+    different_pairs,
+    repeated_pairs,
+    several_labels,
+)
 from wisecrowd.core.kinds import LABELS, PAIRS, get_kind, kind_of
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.memory_check import readable_bytes
-from wisecrowd.core.messages.option_spelling import option
+from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.numbers import CrowdNumbers
 from wisecrowd.core.ordered_classes import ORDERED
 from wisecrowd.core.outcomes import LEFT, TIE
@@ -32,6 +38,8 @@ from wisecrowd.io.sources import PathLike, Source, find_sources
 from wisecrowd.io.tables import read_columns
 
 _QUESTIONS = 50  # at most this many are counted
+SCALES = ((1, 5), (0, 4), (1, 7))  # ends of usual scales of grades
+FEWEST_GRADES = 4  # of a scale that occur
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ class Inspection:
         Tasks whose class the export knows.
     dropped : dict of reason to number
     remarks : tuple of str
+    needs_type : str or None
+        The type that other commands need to read the file; empty if none, None if they refuse it.
     """
 
     files: tuple[str, ...]
@@ -98,6 +108,7 @@ class Inspection:
     n_gold: int = 0
     dropped: dict[str, int] | None = None
     remarks: tuple[str, ...] = ()
+    needs_type: str | None = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -109,6 +120,7 @@ def inspect(
     format: str = AUTO,
     *,
     type: str | None = None,
+    classes: Any = None,
     encoding: str = "utf-8",
     header: bool = True,
     columns: Any = None,
@@ -122,8 +134,10 @@ def inspect(
 
     Parameters
     ----------
-    path, format, type, encoding, header, columns, wide, worker_columns, kinds, exclude_workers
+    path, format, type, classes, encoding
         As for ``wisecrowd.read``; labels that nothing declares are classes.
+    header, columns, wide, worker_columns, kinds, exclude_workers
+        As for ``wisecrowd.read``.
     **asked
         ``task``, ``worker``, ``label``, ``left``, ``right``: names of columns, or of the question.
 
@@ -160,23 +174,25 @@ def inspect(
     said: tuple[str, ...] = ()
     try:
         try:
-            data = _read(sources, format, request)
+            data = _read(sources, format, request, classes)
         except UnknownItemsError as error:
             if type is not None:
                 raise
             request, said = request_for(kind=LABELS), (str(error),)
             data = _read(sources, format, request)
     except SeveralQuestionsError as error:
-        questions = [
+        counted = [
             _counted(name, sources, format, request_for) for name in error.questions[:_QUESTIONS]
         ]
         return Inspection(
-            files, shown, columns={}, questions=tuple(questions),
-            dropped=dict(request.inventory.dropped.most_common()),
+            files, shown, columns={}, questions=tuple(question for question, _ in counted),
+            dropped=dict(request.inventory.dropped.most_common())
+            or _dropped_by_all([dropped for _, dropped in counted]),
             remarks=_remarks(request, about_one=False),
         )  # fmt: skip
-    doubts = _doubted_kind(data, request) if type is None and not said else ()
-    return _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
+    doubts, needs = ((), "") if said else _doubts(data, request, declared=type is not None)
+    seen = _described(data, request, files, shown, (*_remarks(request), *said, *doubts))
+    return replace(seen, needs_type=needs)
 
 
 def _of_pack(path: PathLike) -> Inspection:
@@ -260,24 +276,36 @@ def _described(
     )
 
 
-def _read(sources: list[Source], format: str, request: Request) -> Annotations:
+def _read(sources: list[Source], format: str, request: Request, classes: Any = None) -> Annotations:
     columns = read_columns(sources, format, request)
     container = request.kind.container
-    options = container.reading_options(type=request.kind.name)
+    options = container.reading_options(type=request.kind.name, classes=classes)
     given = {"task": None, "worker": None} | columns
     return container.from_arrays(**given, **options, duplicates="keep")
 
 
 def _counted(
     name: str, sources: list[Source], format: str, request_for: Callable[..., Request]
-) -> Question:
-    """Count one question of several; a question without answers has no labels."""
+) -> tuple[Question, Mapping[str, int]]:
+    """Count one question of several, and what is left out; without answers it has no labels."""
+    request = request_for(name)
     try:
-        return _question(name, _read(sources, format, request_for(name)))
-    except UnknownItemsError:
-        return _question(name, _read(sources, format, request_for(name, LABELS)))
+        try:
+            found = _question(name, _read(sources, format, request))
+        except UnknownItemsError:
+            request = request_for(name, LABELS)
+            found = _question(name, _read(sources, format, request))
     except NoLabelsError:
-        return Question(name, 0, 0, 0)
+        found = Question(name, 0, 0, 0)
+    return found, request.inventory.dropped
+
+
+def _dropped_by_all(dropped: list[Mapping[str, int]]) -> dict[str, int]:
+    """Return what is left out whichever question is read, such as rejected assignments."""
+    first = dropped[0].items()
+    return {
+        reason: count for reason, count in first if all(d.get(reason) == count for d in dropped)
+    }
 
 
 def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:
@@ -287,17 +315,44 @@ def _remarks(request: Request, *, about_one: bool = True) -> tuple[str, ...]:
     return (*request.inventory.remarks, *not_gold, *notes)
 
 
-def _doubted_kind(data: Annotations, request: Request) -> tuple[str, ...]:
-    """Return a sentence if other commands refuse the labels because they are not classes."""
-    if not isinstance(data, CrowdLabels) or data.ordered:
-        return ()
-    look = look_of(data.task, data.label, data.classes, request.header)
-    if look is None:
-        return ()
-    return (
-        f"the labels look like {look.kind} ({look.reason}) and are refused without "
-        + (f"{option('type', look.kind)} or " if look.kind in SUPPORTED else "")
-        + option("type", LABELS),
+def _doubts(
+    data: Annotations, request: Request, *, declared: bool
+) -> tuple[tuple[str, ...], str | None]:
+    """Return sentences on why other commands refuse labels, and the type that they need."""
+    if not isinstance(data, CrowdLabels):
+        return (), ""
+    look = None if declared else look_of(data.task, data.label, data.classes, request.header)
+    if look is not None:
+        sentence = (
+            f"the labels look like {look.kind} ({look.reason}) and are refused without "
+            f"{option('type', look.kind)} or {option('type', LABELS)}"
+        )
+        return (sentence,), look.kind
+    spans = "" if declared else span_hint(request.header)
+    same = repeated_pairs(data.task, data.worker)
+    n_different, n_pairs = different_pairs(same, data.label), len(data.task) - int(same.sum())
+    if are_many(n_different, n_pairs):
+        found = several_labels(n_different, n_pairs, "", () if declared else request.header)
+        return (str(found).rstrip("."),), "sequences" if spans else None
+    if spans and same.any():
+        return (spans,), ""
+    scale = None if declared else _scale_of(data)
+    if scale is not None:
+        return (f"the labels may be grades; if they are ordered, give {scale}",), ""
+    return (), ""
+
+
+def _scale_of(labels: CrowdLabels) -> str | None:
+    """Return the option that declares a scale if the classes are whole numbers of a usual one."""
+    values = as_numbers_or_nan(labels.classes)
+    if len(values) < FEWEST_GRADES or np.isnan(values).any():
+        return None
+    ends = int(values.min()), int(values.max())
+    if ends not in SCALES:
+        return None
+    grades = [str(grade) for grade in range(ends[0], ends[1] + 1)]
+    return for_reader(
+        f"{option('type', ORDERED)} and classes={grades}", f"--scale {ends[0]}..{ends[1]}"
     )
 
 
@@ -355,5 +410,7 @@ def _comparisons(pairs: CrowdPairs) -> dict[str, float]:
 
 
 def _repeats(data: Annotations) -> int:
+    if isinstance(data, CrowdPairs) and not data.has_workers:
+        return 0
     same = (data.task[1:] == data.task[:-1]) & (data.worker[1:] == data.worker[:-1])
     return int(np.count_nonzero(same))

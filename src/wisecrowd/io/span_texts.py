@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.sequences import OFFSETS, WORDS, CrowdSequences
 
+_ADDRESS = re.compile(r"[a-z0-9+-]+://|/", re.I)  # of a file, in place of its text
 _SHOWN_BREAK = "\\n"  # how Label Studio writes a line break in the text of a span
 
 
@@ -45,6 +47,30 @@ def find_text(data: Mapping[str, Any], marked: Iterable[tuple[Any, Any, Any]]) -
             if all(slice_of(counted, start, end) in given for start, end, given in spans):
                 return counted
     return None
+
+
+def beyond_text(
+    data: Mapping[str, Any], marked: Iterable[tuple[Any, Any, Any]]
+) -> tuple[int, int] | None:
+    """Return the end of the first span that no text of a task reaches, and the longest length.
+
+    The result is None if all spans fit, or if the text may be elsewhere: in a list, or at an
+    address.
+
+    Examples
+    --------
+    >>> beyond_text({"text": "Ada met Bob", "id": 3}, [(8, 99, "Bob")])
+    (99, 11)
+    >>> beyond_text({"text": "https://example.org/a.txt"}, [(8, 99, "Bob")]) is None
+    True
+    """
+    texts = [value for value in data.values() if isinstance(value, str)]
+    stored = any(isinstance(value, list | dict) for value in data.values())
+    if not texts or stored or any(_ADDRESS.match(text) for text in texts):
+        return None
+    longest = max(len(_units(text)) for text in texts)
+    ends = [end for _, end, _ in marked if isinstance(end, int) and end > longest]
+    return (ends[0], longest) if ends else None
 
 
 def _units(text: str) -> str:

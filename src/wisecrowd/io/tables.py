@@ -161,7 +161,8 @@ def read(
         undeclared=type is None and classes is None and not (wide or worker_columns or sides),
     )
     columns_read = read_columns(find_sources(path), format, request)
-    if keep_order and "timestamp" not in columns_read:
+    in_order = keep_order and issubclass(request.kind.container, CrowdLabels)
+    if in_order and "timestamp" not in columns_read:
         task_ids = columns_read["task"]
         n_rows = len(task_ids.codes if isinstance(task_ids, Encoded) else task_ids)
         columns_read["timestamp"] = np.arange(n_rows, dtype=np.float64)

@@ -92,6 +92,7 @@ def workers(study: AnswerStudy) -> dict[str, Any]:
         columns["accuracy"] = np.asarray(accuracy)
     quality = columns.get("reliability", columns.get("accuracy", study.labels.labels_per_worker))
     return worker_rows(study, columns, -np.asarray(quality)) | {
+        **({} if study.labels.has_workers else {"total": 0, "n_shown": 0, "rows": []}),
         "columns": list(columns),
         "reason": shown(study.audit.skipped.get("voters", "")),
     }
@@ -102,7 +103,7 @@ def sides_and_ties(study: AnswerStudy) -> dict[str, Any]:
     sides: Any = study.audit.parts.get("sides")
     ties: Any = study.audit.parts.get("ties")
     rows = []
-    if sides is not None:
+    if sides is not None and study.labels.has_workers:
         order = np.argsort(-np.abs(np.nan_to_num(sides.worker_bias)), kind="stable")
         order = order[sides.n_votes[order] >= 8][:MOST_WORKERS]
         rows = [

@@ -298,3 +298,26 @@ def test_marks_of_sounds_in_prodigy_are_not_spans(refused):
     content = prodigy({"_input_hash": 5, "_annotator_id": "x-ann", "_view_id": "audio_manual",
                        "audio_spans": [sound]})  # fmt: skip
     assert "1 without a label" in refused("a.jsonl", content)
+
+
+def beyond(tmp_path, text, end=40):
+    """Write an export with one span that ends at ``end``."""
+    value = {"start": 3, "end": end, "text": "met Bob", "labels": ["PER"]}
+    result = [{"from_name": "ner", "to_name": "t", "type": "labels", "value": value}]
+    mood = {"from_name": "mood", "to_name": "t", "type": "choices", "value": {"choices": ["sad"]}}
+    made = {"id": 77, "completed_by": 1, "result": [*result, mood]}
+    path = tmp_path / "export.json"
+    path.write_text(json.dumps([{"id": 5, "data": {"text": text}, "annotations": [made]}]))
+    return path
+
+
+def test_a_span_after_the_end_of_its_text_is_refused(tmp_path):
+    path = beyond(tmp_path, "Ada met Bob")
+    with pytest.raises(DataError, match=r"annotation 77 of task 5 ends at character 40, .* has 11"):
+        read(path, label="ner")
+    assert read(path, label="mood").n_annotations == 1
+    assert read(beyond(tmp_path, "Ada met Bob", 11), label="ner").n_annotations == 1
+
+
+def test_a_text_that_is_stored_elsewhere_has_no_known_end(tmp_path):
+    assert read(beyond(tmp_path, "https://example.org/1.txt"), label="ner").n_annotations == 1

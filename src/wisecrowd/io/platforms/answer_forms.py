@@ -72,12 +72,18 @@ class Ranking(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """Spans of a text: start, end and type of each; none if the worker marked nothing."""
+    """Spans of a text: start, end and type of each; none if the worker marked nothing.
+
+    ``wrong`` is the error if they cannot be spans of the text.
+    """
 
     spans: Sequence[tuple[Any, Any, Any]] = ()
+    wrong: str = ""
 
     def rows(self) -> list[tuple[str | None, ...]]:
         """Return type, start and end of each span, or one row of nothing."""
+        if self.wrong:
+            raise DataError(self.wrong)
         found = [(as_text(kind), as_text(start), as_text(end)) for start, end, kind in self.spans]
         return [*found] or [(None, None, None)]
 
@@ -113,7 +119,8 @@ def settle_kind(form: str, question: str, source: str, request: Request) -> Data
         request.open_choices = kinds[0] == LABELS and SETS in kinds
         if kinds[0] != LABELS:
             reading = option("type", kinds[0])
-            request.follow(kinds[0], f"{question!r} has the form {form} and is read as {reading}")
+            named = repr(question) if question else "the question"
+            request.follow(kinds[0], f"{named} has the form {form} and is read as {reading}")
     elif request.kind.name not in kinds:
         others = f", or as {' or '.join(kinds[1:])}" if kinds[1:] else ""
         return DataError(

@@ -212,7 +212,11 @@ class _Collector:
     ) -> list[tuple[str | None, ...]]:
         """Return the payload of each row that a judgement gives."""
         if isinstance(event.compared, Marks | Boxes):
-            return event.compared.rows()
+            try:
+                return event.compared.rows()
+            except DataError as error:
+                self._refusal = error
+                return []
         if self._request.open_choices:
             label = open_text(event.label)
         elif self._request.kind.name == SETS:

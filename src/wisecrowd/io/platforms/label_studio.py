@@ -47,7 +47,7 @@ from wisecrowd.io.platforms.label_studio_rows import (
 from wisecrowd.io.platforms.label_studio_sides import Sides
 from wisecrowd.io.platforms.values import as_text
 from wisecrowd.io.sources import Source
-from wisecrowd.io.span_texts import find_text
+from wisecrowd.io.span_texts import beyond_text, find_text
 
 _NOT_GOLD = (
     "{} of {} annotations are marked as ground truth, as Label Studio marks imported ones; they "
@@ -124,6 +124,10 @@ class _Record:
         if type_of == TEXT_SPANS:
             self._marked.setdefault(name, []).extend(map(place_of, values))
         return marked(type_of, values, self.sizes.get(name), self.request)
+
+    def beyond(self, values: list[dict[str, Any]]) -> tuple[int, int] | None:
+        """Return the end of a span after its text, and the length of the text; None if none is."""
+        return beyond_text(self._data, map(place_of, values))
 
     def texts(self, task: Any) -> Iterator[TaskText]:
         """Yield the text of the task, by the control that marks it."""
@@ -248,6 +252,12 @@ def _labels(
             break
         drawn, lost = about.marked(name, type_of, values)
         yield from lost
+        if isinstance(drawn, Marks) and (beyond := about.beyond(values)):
+            where = f"annotation {made.get('id')} of task {task}"
+            drawn = drawn._replace(
+                wrong=f"A span of {where} ends at character {beyond[0]}, and its text has "
+                f"{beyond[1]}; correct or leave out that annotation."
+            )
         yield LabelRecord(
             task, worker, None, name, *details, kind=kind, form=FORMS[type_of], compared=drawn
         )

@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from wisecrowd.core.columns import several_named
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.io.inventory import HUMAN, SeveralQuestionsError, listed
 from wisecrowd.io.sources import Source
@@ -176,6 +177,8 @@ def pick_question(
     if not questions:
         raise DataError(f"{source.name} has no column for labels; export it with the answers.")
     if asked is not None:
+        if several := several_named(asked, questions):
+            raise DataError(f"{source.name}: {several}")
         close = difflib.get_close_matches(asked, questions, n=1)
         hint = f"did you mean {close[0]!r}?" if close else f"there are {listed(questions)}."
         raise DataError(f"{source.name} has no labels for {asked!r}; {hint}")
