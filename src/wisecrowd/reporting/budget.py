@@ -74,7 +74,7 @@ def _next(
     everything = np.ones(labels.n_annotations, dtype=bool)
     now = _posterior(labels, np.arange(labels.n_tasks), everything, law)[labelled]
     busy = labels.labels_per_worker / labels.n_annotations
-    found = next_labels(now, law, labelled, busy, value, study.seed)
+    found = next_labels(now, law, labelled, busy, value, labels.n_annotations, study.seed)
     gain, even = (found[name] / len(labelled) for name in ("gain", "gain_even"))
     paid = None if cost is None else cost * found["n"]
     return found | {
