@@ -195,6 +195,12 @@ def test_a_vote_is_better_without_spammers_and_a_model_is_not():
     assert not model.improves
 
 
+def test_scores_are_not_named_on_the_page(study):
+    found = [f for f in study.audit.findings if "which is the score" in f.explanation]
+    assert found
+    assert "which is the score" not in str(next_steps(study, [FILE]))
+
+
 def test_numbers_are_tried_too():
     rng = np.random.default_rng(0)
     truth = rng.normal(size=60)

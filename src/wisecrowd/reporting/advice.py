@@ -43,6 +43,7 @@ KEPT = {
 }
 NO_MORE = "Give them no more tasks"
 LEAVE_OUT = f"Leave their labels out, and {NO_MORE[0].lower()}{NO_MORE[1:]}."
+SCORE = ", which is the score"  # the page shows no scores
 KEPT_OTHERWISE = "Keep the result, and review the rows of evidence."
 
 
@@ -102,7 +103,7 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
         "score": float(found.score),
         "affected": [shown(value) for value in found.affected[:MOST_AFFECTED]],
         "n_affected": len(found.affected),
-        "explanation": shown(found.explanation),
+        "explanation": shown(found.explanation.replace(SCORE, "")),
         "remedy": shown(_remedy(found, context, trial, tried)),
         "examples": [{name: shown(text) for name, text in row.items()} for row in found.examples],
         "command": _spelled(template, action, found, context, moments),

@@ -99,7 +99,11 @@ class _Workers:
         self.labels, self.accuracy, self.flags = labels, accuracy, flags
         self.n = labels.labels_per_worker
         n_classes = getattr(labels, "n_classes", 0)
-        self.chance = 1 / n_classes if n_classes > 1 else 0.0
+        chance = 1 / n_classes if n_classes > 1 else 0.0
+        self.beyond = np.zeros(len(self.n))  # right labels beyond chance, by worker
+        if accuracy is not None:
+            self.beyond = self.n * (accuracy - chance) / (1 - chance)
+        self.beyond[[j for j, names in flags.items() if set(names) & set(STOP)]] = 0.0
         self.cost = self._sums("cost")
         self.time = self._sums("duration")
 
@@ -132,15 +136,15 @@ class _Workers:
     def _row(self, some: Any) -> dict[str, Any]:
         """Return the sums of some workers, and what their right labels cost.
 
-        Random labels are right by chance. Only right labels beyond chance are counted, or workers
-        who guess fast would be the cheapest.
+        Random labels are right by chance. Only right labels beyond chance are counted, and none of
+        spammers, or workers who guess fast would be the cheapest.
         """
         n = int(self.n[some].sum())
         share = None
         if self.accuracy is not None:
             share = float(np.average(self.accuracy[some], weights=self.n[some]))
         found = {"n_workers": int(np.count_nonzero(some)), "n_labels": n, "right": share}
-        beyond = 0.0 if share is None else n * (share - self.chance) / (1 - self.chance)
+        beyond = float(self.beyond[some].sum())
         for name, sums in (("cost", self.cost), ("time", self.time)):
             total = None if sums is None else float(sums[some].sum())
             found[name] = total

@@ -21,7 +21,8 @@ Floats = NDArray[np.float64]
 MOST_NEXT = 1000  # labels to buy, and never more than there are now
 N_ROUNDS = 10  # after each round the least certain tasks are chosen again, as `wisecrowd next` does
 POOL = 4 * MOST_NEXT  # least certain tasks at the start, among which the rounds choose
-N_REPEATS = 3  # simulations, whose mean is returned
+N_REPEATS = 3  # simulations, whose mean is returned; more for few tasks
+FEWEST_DRAWN = 2000  # simulated tasks
 MOST_MENDED = 0.9  # share of the errors: some tasks stay wrong, whatever the model expects
 DIGITS = 9  # probabilities that agree to so many decimals are ties
 
@@ -62,7 +63,10 @@ def next_labels(
         rng = np.random.default_rng([seed, len(policy)])
         some = pool if policy == "uncertain" else np.arange(len(tasks))
         given = posterior[some], law, tasks[some], busy
-        found = [_gain(*given, n_next, policy, rng) for _ in range(N_REPEATS)]
+        found = [
+            _gain(*given, n_next, policy, rng)
+            for _ in range(max(N_REPEATS, FEWEST_DRAWN // len(tasks)))
+        ]
         mended = float(np.mean(found)) / max(errors, 1e-12)
         gains[policy] = float(np.clip(mended, 0, MOST_MENDED)) * (1 - accuracy) * len(tasks)
     return {"n": n_next, "gain": gains["uncertain"], "gain_even": gains["even"]}
