@@ -9,6 +9,7 @@ import pytest
 
 from wisecrowd import simulate
 from wisecrowd.aggregation import DawidSkene, MajorityVote
+from wisecrowd.audit import accuracy
 from wisecrowd.audit.accuracy import estimate_accuracy
 from wisecrowd.core.exceptions import DataError
 
@@ -105,3 +106,10 @@ def test_a_fit_of_other_labels_is_refused():
     fit = DawidSkene().fit(made.labels[:50])
     with pytest.raises(DataError, match="fit of these labels"):
         estimate_accuracy(made.labels, fit=fit)
+
+
+@pytest.mark.parametrize(
+    ("share", "says"), [(0.9, "About 90.0%"), (0.994, "About 99.4%"), (0.9999, "More than 99%")]
+)
+def test_an_estimate_is_never_a_hundred_percent(share, says):
+    assert accuracy._about(share) == says

@@ -8,6 +8,7 @@ from wisecrowd.aggregation import DawidSkene, MajorityVote
 from wisecrowd.audit import prune
 from wisecrowd.audit.pruning import PruningEffect, effect_of_pruning
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.inference.label_support import Support
 
 
 def small(**options):
@@ -112,7 +113,9 @@ def test_pruning_the_good_workers_lowers_the_held_out_score():
     ("effect", "helps"),
     [
         (PruningEffect(3, 400, 0.01, 0.002), True),
-        (PruningEffect(3, 400, 0.001, 0.002), False),
+        (PruningEffect(3, 400, 0.003, 0.002), False),
+        (PruningEffect(3, 400, 0.01, 0.002, Support(9, 1, 3.0)), True),
+        (PruningEffect(3, 400, 0.01, 0.002, Support(5, 4, 3.0)), False),
         (PruningEffect(3, 400, -0.01, 0.002), False),
         (PruningEffect(0, 400, 0.01, 0.002), False),
         (PruningEffect(3, 400, float("nan"), float("nan")), False),

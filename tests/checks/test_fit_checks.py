@@ -22,6 +22,7 @@ from wisecrowd.core.exceptions import FindingWarning, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.option_spelling import shell_spelling
 from wisecrowd.core.result import Fit
+from wisecrowd.core.votes import vote_table
 
 HONEST = simulate.OneCoinWorkers(6, 2)
 
@@ -138,6 +139,15 @@ def test_an_overruled_vote_must_be_more_probable():
     wrong = np.where(np.arange(300) % 8 == 0, 1 - by_vote, by_vote)  # one in eight, for no reason
     assert [c.id for c in findings_of(labels, result_of(labels, wrong))] == ["overruled-vote"]
     assert findings_of(labels, result_of(labels, by_vote)) == []
+
+
+def test_broken_ties_are_not_an_overruled_vote():
+    labels = crowd(n_tasks=300, graph=simulate.PerTask(4)).labels
+    votes = vote_table(labels)
+    tied = np.ptp(votes, axis=1) == 0
+    assert tied.mean() > 0.05
+    ties_to_second = np.where(tied, 1, votes.argmax(axis=1))
+    assert findings_of(labels, result_of(labels, ties_to_second)) == []
 
 
 def test_few_labels_per_worker_do_not_justify_much():

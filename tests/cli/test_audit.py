@@ -160,7 +160,7 @@ def copied(table):
     return table("copied.csv", HEADER, rows), made
 
 
-def test_the_most_surprising_pairs_are_always_shown(cli, table, copied, tmp_path):
+def test_the_most_surprising_pairs_are_shown_if_any_is_accused(cli, table, copied, tmp_path):
     answers, _ = copied
     code, out, err = cli("audit", answers, "--part", "clones", "-o", tmp_path / "found")
     assert code == 0, err
@@ -173,8 +173,7 @@ def test_the_most_surprising_pairs_are_always_shown(cli, table, copied, tmp_path
     columns = made.labels.to_dict()
     rows = zip(*(columns[name].tolist() for name in HEADER), strict=True)
     _, out, _ = cli("audit", table("honest.csv", HEADER, rows), "--part", "groups")
-    assert out.startswith("nothing found")
-    assert "none of these is surprising enough to accuse" in out
+    assert out == "nothing found\n"
 
 
 def test_the_command_that_a_fit_suggests_counts_copies_once(cli, copied, tmp_path):

@@ -7,11 +7,12 @@ import pytest
 
 from wisecrowd import CrowdLabels, CrowdNumbers, simulate
 from wisecrowd.core.findings import Finding
+from wisecrowd.inference.label_support import CLEAR, Support
 from wisecrowd.reporting.actions import Action, apply
 from wisecrowd.reporting.advice import Context, effect_of, next_steps, python_call, step_of
 from wisecrowd.reporting.study import study_crowd
 from wisecrowd.reporting.summary import study_of
-from wisecrowd.reporting.trials import CLEAR, HARMLESS, Trial, Trials
+from wisecrowd.reporting.trials import HARMLESS, Trial, Trials
 from wisecrowd.reporting.verdict import COMMANDS
 
 FILE = "answers.csv"
@@ -115,19 +116,89 @@ def test_every_step_says_what_it_changes(study):
     for step in next_steps(study, [FILE]):
         assert step["effect"]["text"].endswith(".")
         if step["effect"]["changes"]:
-            accuracy = step["effect"]["accuracy"]
-            assert accuracy["from"] == "the fit's own estimate"
+            assert step["effect"]["accuracy"] is None  # no class is known, so none is measured
+            assert "accuracy" not in step["effect"]["text"].lower()
             assert step["effect"]["held_out"] is None or step["effect"]["held_out"]["change"] != 0
 
 
 def test_an_effect_names_money_and_spared_workers():
     effect = effect_of(
         Action(removes=("spammers",)),
-        trial(n_workers=2, n_labels=40, cost=4.0, spared=("w9",), claims=(0.8, 0.9)),
+        trial(n_workers=2, n_labels=40, cost=4.0, spared=("w9",), measured=(0.8, 0.9)),
     )
     assert "2 workers and 40 labels, which cost 4.00" in effect["text"]
     assert "'w9' is spared, because some tasks have no labels of other workers" in effect["text"]
-    assert "80.0 % before, 90.0 % after (the fit's own estimate)" in effect["text"]
+    assert "80.0 % before, 90.0 % after, measured on known classes" in effect["text"]
+
+
+@pytest.mark.parametrize(
+    ("more", "improves"),
+    [
+        ({}, True),
+        ({"support": Support(30, 10, 6.0)}, True),
+        ({"support": Support(32, 42, 10.0)}, False),
+        ({"support": Support(30, 20, 6.0)}, False),
+        ({"score_change": 0.9 * CLEAR * 0.01, "support": Support(30, 10, 6.0)}, False),
+        ({"n_changed": 0}, False),
+        ({"score_change": float("nan")}, False),
+        ({"measured": (0.9, 0.8)}, False),
+    ],
+)
+def test_spammers_are_removed_only_if_the_changed_labels_are_better(more, improves):
+    assert trial(**more).improves == improves
+
+
+class Fixed(Trials):
+    """Trials with a given result."""
+
+    result = None
+
+    def of(self, action, concerned=None):
+        return self.result
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        (trial(n_changed=0, score_change=0.0, score_error=0.0), "no label depends on theirs"),
+        (trial(support=Support(32, 42, 10.0)), "dawid-skene already discounts them"),
+        (trial(support=Support(90, 10, 10.0), n_workers=2), "Leave their labels out"),
+    ],
+)
+def test_one_card_has_one_set_of_numbers(study, result, says):
+    """The audit measured Dawid-Skene; the card shows the reported method only."""
+    found = Finding("spammers", "high", 1.0, (8,), "Random.", "Prune them (how): changes 3 of 200.")
+    trials = Fixed(study)
+    trials.result = result
+    step = step_of(found, Context(study, trials, [FILE], ()))
+    assert says in step["remedy"]
+    assert "3 of 200" not in str(step)
+    assert "no more tasks" in step["remedy"]
+    assert ("--prune-to" in step["command"]) == ("Leave" in says)
+    if result.support is not None:
+        shown = step["effect"]["text"] if "Leave" in says else step["declined"][0]
+        assert f"new label {result.support.new} times" in shown
+
+
+def test_a_vote_is_better_without_spammers_and_a_model_is_not():
+    made = simulate.crowd(
+        200, 12 * simulate.OneCoinWorkers(6, 3) + 8 * simulate.Spammers(), simulate.PerTask(10),
+        n_classes=3, random_state=1,
+    )  # fmt: skip
+    action = Action.of(COMMANDS["spammers"], {}, "auto")
+    few = {"accuracy": {"n_simulations": 2}}
+    vote, model = (
+        Trials(study_crowd(made.labels, method=name, options=few)).of(action)
+        for name in ("majority-vote", "one-coin")
+    )
+    assert vote.improves
+    assert not model.improves
+
+
+def test_scores_are_not_named_on_the_page(study):
+    found = [f for f in study.audit.findings if "which is the score" in f.explanation]
+    assert found
+    assert "which is the score" not in str(next_steps(study, [FILE]))
 
 
 def test_numbers_are_tried_too():

@@ -45,6 +45,24 @@ def test_better_workers_are_higher_and_busier_ones_to_the_right():
     assert quality_against_volume([]) is None
 
 
+@pytest.mark.parametrize(
+    ("volumes", "texts", "label"),
+    [
+        ((39, 40), ["39", "40"], "labels given"),
+        ((40, 40), ["40"], "labels given"),
+        ((10, 100), ["10", "20", "50", "100"], "labels given (logarithmic)"),
+    ],
+)
+def test_counts_have_whole_ticks_and_a_logarithm_only_if_they_differ(volumes, texts, label):
+    rows = [
+        {"worker": "w", "accuracy": 0.8, "low": 0.7, "high": 0.9, "n_labels": n, "flags": []}
+        for n in volumes
+    ]
+    chart = quality_against_volume(rows)
+    assert [tick.text for tick in chart.x_ticks] == texts
+    assert chart.x_label == label
+
+
 def test_bars_are_in_proportion():
     first, second = columns([("one", 10), ("two", 5)], "", "", "").bars
     assert first.height == pytest.approx(2 * second.height)

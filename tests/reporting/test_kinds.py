@@ -260,9 +260,20 @@ def test_boundaries_and_types_have_rates_and_confusions(made):
         return
     found = page.summary["boundaries"]
     assert [row["habit"] for row in found["rows"]][:3] == ["too long", "too short", "split"]
+    assert {row["habit"]: row["of"] for row in found["rows"]}["split"] == "spans of several tokens"
     for row in found["types"]:
         assert sum(row["given"]) == pytest.approx(1, abs=1e-3)
     step = next(one for one in page.summary["next"] if one["id"] == "marks-nothing")
     assert step["command"].endswith("--prune-to cleaned.csv --unlabelled drop")
     flagged = {row["worker"]: row["flags"] for row in page.summary["workers"]["rows"]}
     assert flagged["w7"] == ["marks-nothing"]
+
+
+def test_biases_beyond_zero_are_counted_as_the_table_shows_them(made):
+    kind, page = made
+    if kind != "ordered":
+        return
+    found = page.summary["bias"]
+    clear = [row for row in found["rows"] if row["low"] > 0 or row["high"] < 0]
+    assert len(clear) == found["n_beyond"] > 0
+    assert len([row for row in found["rows"] if row["flags"]]) == found["n_strong"]

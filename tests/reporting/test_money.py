@@ -62,8 +62,30 @@ def test_next_labels_gain_more_on_uncertain_tasks(study):
     busy = study.labels.labels_per_worker / study.labels.n_annotations
     law = study.law
     tasks = np.zeros(2000, dtype=int)
-    found = next_labels(posterior, law, tasks, busy, 0.9, 0)
+    found = next_labels(posterior, law, tasks, busy, 0.9, 10_000, 0)
     assert found["gain"] > 2 * found["gain_even"] > 0
     assert found["gain"] < 0.1 * 2000  # of the tasks that are wrong
-    assert next_labels(posterior, law, tasks, busy, 1.0, 0)["gain"] == 0
-    assert next_labels(posterior, law, tasks, busy, 0.9, 0) == found
+    assert next_labels(posterior, law, tasks, busy, 1.0, 10_000, 0)["gain"] == 0
+    assert next_labels(posterior, law, tasks, busy, 0.9, 10_000, 0) == found
+
+
+def test_no_more_labels_are_bought_than_there_are(study):
+    busy = study.labels.labels_per_worker / study.labels.n_annotations
+    posterior, tasks = np.tile([0.4, 0.3, 0.3], (40, 1)), np.zeros(40, dtype=int)
+    found = next_labels(posterior, study.law, tasks, busy, 0.8, 120, 0)
+    assert found["n"] == 120
+    assert 0 < found["gain"] <= 0.2 * 40
+    assert next_labels(posterior, study.law, tasks, busy, 0.8, 10**6, 0)["n"] == 1000
+
+
+def test_random_workers_are_not_the_cheapest(study):
+    """Labels that are right by chance do not count."""
+    found = money(study)
+    random = next(row for row in found["stop"] if row["worker"] == "9")  # costs as much as others
+    good = found["thank"][0]
+    assert good["time_per_right"] == pytest.approx(
+        good["time"] / (good["n_labels"] * (good["right"] - 1 / 3) / (2 / 3))
+    )
+    assert random["time_per_right"] is None
+    everybody = found["groups"][-1]
+    assert everybody["time_per_right"] > good["time_per_right"]

@@ -165,6 +165,21 @@ def test_a_step_shows_its_evidence_and_its_effect(summary):
     text = "".join(e["text"] for e in page.all("p", "li"))
     assert "Changes 32 of 500 labels." in text
     assert "Pruning lowers the score." in text
+    shown = card.group()
+    assert shown.count("Changes 32 of 500 labels.") == shown.count("Pruning lowers") == 1
+    assert f"<code>{step['id']}</code>" not in shown
+
+
+@pytest.mark.parametrize(
+    ("n", "says"), [(1, "1 of 10 workers needs a"), (2, "of 10 workers need a")]
+)
+def test_the_lead_counts_workers_in_grammar(summary, n, says):
+    changed = {
+        **summary,
+        "workers": {**summary["workers"], "n_flagged": n},
+        "verdict": {**summary["verdict"], "n_workers": 10},
+    }
+    assert says in render(changed)
 
 
 def test_hostile_text_is_shown_as_text(hostile_html):

@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 
 MOST_ANNOTATIONS = 2_000_000  # simulated labels in total, if the number of crowds is not given
 SUSPICIOUS = 1e-3  # p-value below which the model does not fit the labels
+NEARLY_ALL = 0.995  # an estimate above is not given to more digits
 OVERCONFIDENT = 0.02  # minimum difference from gold to report
 
 
@@ -72,7 +73,7 @@ class Accuracy(Part):
         found = [
             Finding(
                 "accuracy", "info", value, (),
-                f"About {value:.1%} of the aggregated labels are correct ({low:.1%} to {high:.1%}, "
+                f"{_about(value)} of the aggregated labels are correct ({low:.1%} to {high:.1%}, "
                 f"{source}; the probabilities claim {self.value[0]:.1%}).",
                 "Collect more labels for the least certain tasks if this is too low.",
             )
@@ -119,6 +120,11 @@ class Accuracy(Part):
             }
         }
         return found | ({"accuracy_strata": self.strata} if self.n_gold else {})
+
+
+def _about(share: float) -> str:
+    """Return a share as the start of a sentence; an estimate is never 100%."""
+    return f"About {share:.1%}" if share < NEARLY_ALL else "More than 99%"
 
 
 def estimate_accuracy(

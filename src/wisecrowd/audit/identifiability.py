@@ -125,10 +125,14 @@ class Identifiability(Part):
             )
         if self.n_parts > 1:
             said.append(f"The crowd falls into {self.n_parts} parts that share no tasks.")
+        without = self.classes[self.n_experts == 0]
+        if len(without):
+            named = "Classes without experts" if len(without) > 1 else "Class without an expert"
+            said.append(
+                f"{named}, whose confusion is not identified by pairs: {describe_ids(without)}."
+            )
         for k, name in enumerate(self.classes.tolist()):
-            if self.n_experts[k] == 0:
-                said.append(f"class {name} has no expert; its confusion is not identified by pairs")
-            elif self.n_experts[k] == 1:
+            if self.n_experts[k] == 1:
                 said.append(
                     f"class {name} has one expert, worker {self.workers[self.expert[k]]}, whose "
                     "own confusion is not identified by pairs"

@@ -20,6 +20,7 @@ from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.validation import as_crowd_labels
+from wisecrowd.inference.label_support import CLEAR, Support, label_support
 
 Mask = NDArray[np.bool_]
 KINDS = ("clones", "collusion", "spammers")  # what `clean` removes, in this order
@@ -303,26 +304,31 @@ class PruningEffect:
     score_change, score_error : float
         Change of the mean log-probability of held-out labels, and its standard error; NaN if no
         label can be held out.
+    support : Support, optional
+        What held-out labels say about the labels that change.
     """
 
     n_changed: int
     n_tasks: int
     score_change: float
     score_error: float
+    support: Support | None = None
 
     @property
     def helps(self) -> bool:
-        """Whether labels change and held-out labels are predicted better by one standard error."""
-        return self.n_changed > 0 and self.score_change > self.score_error
+        """Whether held-out labels are predicted clearly better, and support the new labels."""
+        better = self.n_changed > 0 and self.score_change > CLEAR * self.score_error
+        return better and (self.support is None or self.support.clear)
 
     def __str__(self) -> str:
         changed = f"pruning them changes {self.n_changed} of {self.n_tasks} labels"
         if np.isnan(self.score_change):
             return changed
-        return (
+        said = (
             f"{changed}, and the log-probability of a held-out label by {self.score_change:+.4f} ± "
             f"{self.score_error:.4f}"
         )
+        return said if self.support is None else f"{said}; {self.support}"
 
 
 def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
@@ -343,22 +349,34 @@ def effect_of_pruning(labels: CrowdLabels, removed: Mask) -> PruningEffect:
         scoring_plan,
     )
 
+    codes: dict[str, list[Any]] = {"all": [], "rest": []}
+
+    def fit(visible: CrowdLabels, who: str) -> Any:
+        if who == "rest":
+            visible = visible.select_annotations(~removed[visible.worker])
+        probas = DawidSkene()._fit_without_checks(visible).probas_
+        codes[who].append(np.where(visible.labels_per_task > 0, probas.argmax(axis=1), -1))
+        return probas
+
     def fit_all(visible: CrowdLabels) -> Any:
-        return DawidSkene()._fit_without_checks(visible).probas_
+        return fit(visible, "all")
 
     def fit_rest(visible: CrowdLabels) -> Any:
-        return fit_all(visible.select_annotations(~removed[visible.worker]))
+        return fit(visible, "rest")
 
-    kept = np.bincount(labels.task[~removed[labels.worker]], minlength=labels.n_tasks) > 0
-    before, after = fit_all(labels), fit_rest(labels)
-    n_changed = int((before.argmax(axis=1) != after.argmax(axis=1))[kept].sum())
-    plan = scoring_plan(labels)
+    fit_all(labels)
+    fit_rest(labels)
+    (before,), (after,) = codes.values()
+    kept = after >= 0
+    n_changed = int((before != after)[kept].sum())
+    plan, support = scoring_plan(labels), None
     change, error = float("nan"), float("nan")
     if plan.n_hidden and n_changed:
-        change, error = paired_difference(
-            held_out_score(fit_rest, plan), held_out_score(fit_all, plan)
-        )
-    return PruningEffect(n_changed, int(kept.sum()), change, error)
+        rest, everything = held_out_score(fit_rest, plan), held_out_score(fit_all, plan)
+        change, error = paired_difference(rest, everything)
+        stays = ~removed[plan.labels.worker[(plan.folds >= 0) & (plan.folds < plan.n_folds_used)]]
+        support = label_support(plan, codes["all"][1:], codes["rest"][1:], stays)
+    return PruningEffect(n_changed, int(kept.sum()), change, error, support)
 
 
 def _differ(changes: Mapping[str, NDArray[Any]], name: str) -> Mask:

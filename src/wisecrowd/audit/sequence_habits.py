@@ -24,6 +24,11 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 LIMITS = ("too_long", "too_short", "split")
+OF = {  # what rates are shares of; the worker's spans otherwise
+    "missed": "spans of the others",
+    "too_short": "spans of several tokens",
+    "split": "spans of several tokens",
+}
 HABITS = (*LIMITS, "wrong_type", "missed", "phantom")
 OTHERS = 2  # other workers of a sequence that is judged
 FEWEST = 15  # spans of a worker who is tested
@@ -112,8 +117,7 @@ class SpanHabits(Part):
         who = np.flatnonzero(self.habit[:, h])
         who = who[np.argsort(-self.rate[who, h].round(9), kind="stable")]
         ids = self.workers[who]
-        of = {"missed": "spans of the others", "too_short": "spans of several tokens",
-              "split": "spans of several tokens"}.get(HABITS[h], "spans")  # fmt: skip
+        of = OF.get(HABITS[h], "spans")
         detail = ""
         if HABITS[h] == "wrong_type":
             detail = f" The most frequent confusions of the first are {self._confused(who[0])}."

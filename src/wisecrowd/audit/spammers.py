@@ -144,8 +144,8 @@ class SpammerReport(Part):
         if self._pruning.helps:
             return f"Prune them ({how}): for dawid-skene, {self._pruning}."
         return (
-            f"Use {matrices}, which learns to ignore them: {self._pruning}. Do not give them more "
-            "tasks."
+            f"Give them no more tasks. {matrices[0].upper()}{matrices[1:]}, already ignores them: "
+            f"{self._pruning}."
         )
 
 

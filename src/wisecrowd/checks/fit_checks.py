@@ -270,6 +270,8 @@ def _better_order(pooled: NDArray[np.int64]) -> float:
 def _overruled_vote(fitted: Fitted) -> Iterator[Finding]:
     """Find results that differ from the vote where a second opinion does not rule out a loss."""
     labels = fitted.labels
+    if not fitted.overruled.any():  # a vote without a winner is not overruled
+        return
     if fitted.subsample and fitted.share_overruled <= MUCH_OVERRULED:
         return
     lead = unsupported_lead(labels, fitted.votes, fitted.codes)

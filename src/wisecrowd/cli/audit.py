@@ -226,8 +226,11 @@ def _show(
     from wisecrowd.cli.outputs import is_standard, print_text
     from wisecrowd.storage.atomic import when_complete
 
-    for name, reason in audit.skipped.items():
-        notes(f"{name} left out: {reason}")
+    if asked.as_json:
+        for name, reason in audit.skipped.items():
+            notes(f"{name} left out: {reason}")
+    elif audit.skipped:
+        notes(f"left out for lack of data (--json has the reasons): {', '.join(audit.skipped)}")
     if pruned is not None:
         notes(str(pruned))
     if asked.as_json:
@@ -280,10 +283,10 @@ def _findings_text(findings: Findings) -> str:
 
 
 def _pairs_text(pairs: Mapping[str, Any]) -> str:
-    """Return the pairs with the most surprising agreement, one per line."""
+    """Return the pairs with the most surprising agreement, one per line, if any is accused."""
     from wisecrowd.cli.terminal import harmless
 
-    if not len(pairs.get("z", ())):
+    if not any(pairs.get("accused", ())):
         return ""
     lines = ["", "most surprising agreement of two workers:"]
     for first, second, shared, equal, expected, z, q, accused in zip(*pairs.values(), strict=True):
@@ -292,8 +295,6 @@ def _pairs_text(pairs: Mapping[str, Any]) -> str:
             f"labels equal, {expected:.0f} expected (z = {z:.1f}, q = {q:.2g})"
             + (", accused" if accused else "")
         )
-    if not any(pairs["accused"]):
-        lines.append("        none of these is surprising enough to accuse")
     return "\n".join(lines) + "\n"
 
 

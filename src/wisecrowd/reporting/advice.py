@@ -34,16 +34,16 @@ MOST_MOMENTS = 10  # workers whom one command drops after a time
 
 SAME_GROUP = ("collusion", "dependent-group")  # findings that may be about a group of copies
 # What to do about a finding if no remedy for these labels holds.
-_NO_MORE = "Give them no more tasks; their labels may stay, because removing them does not help."
 KEPT = {
-    "spammers": _NO_MORE,
-    "extreme-spammers": _NO_MORE,
     "clones": "Ask whether they share answers; the present labels may stay.",
     "collusion": "Ask them, and give them different tasks; the present labels may stay.",
     "dependent-group": "Give them different tasks; the present labels may stay.",
     "dependent-labels": "Look for workers who copy; the present labels may stay.",
     "drift": "Ask what has changed before they get more tasks; the present labels may stay.",
 }
+NO_MORE = "Give them no more tasks"
+LEAVE_OUT = f"Leave their labels out, and {NO_MORE[0].lower()}{NO_MORE[1:]}."
+SCORE = ", which is the score"  # the page shows no scores
 KEPT_OTHERWISE = "Keep the result, and review the rows of evidence."
 
 
@@ -92,7 +92,7 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
             trial = None
             break
         trial = context.trials.of(action, _concerned(found, context))
-        if trial is not None and trial.holds:
+        if trial is not None and _is_advised(action, trial):
             break
         tried.append((action, trial))
     else:
@@ -103,14 +103,47 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
         "score": float(found.score),
         "affected": [shown(value) for value in found.affected[:MOST_AFFECTED]],
         "n_affected": len(found.affected),
-        "explanation": shown(found.explanation),
-        "remedy": shown(KEPT.get(found.id, KEPT_OTHERWISE) if tried and trial is None
-                        else found.remedy),
+        "explanation": shown(found.explanation.replace(SCORE, "")),
+        "remedy": shown(_remedy(found, context, trial, tried)),
         "examples": [{name: shown(text) for name, text in row.items()} for row in found.examples],
         "command": _spelled(template, action, found, context, moments),
         "effect": effect_of(action, trial),
         "declined": [shown(_declined(one, result)) for one, result in tried],
     }  # fmt: skip
+
+
+def _is_advised(action: Action, trial: Trial) -> bool:
+    """Return whether to advise an action; without spammers, the labels must be better."""
+    return trial.improves if action.removes == ("spammers",) else trial.holds
+
+
+def _remedy(
+    found: Finding, context: Context, trial: Trial | None, tried: Sequence[tuple[Action, Any]]
+) -> str:
+    """Return the remedy; its numbers are those of the trial, which the effect shows."""
+    if found.id in PRUNED and trial is not None and trial.n_workers:
+        return LEAVE_OUT
+    if tried and trial is None:
+        return (
+            _why_kept(context, tried[0][1])
+            if found.id in PRUNED
+            else KEPT.get(found.id, KEPT_OTHERWISE)
+        )
+    if found.id in PRUNED:  # the audit's own numbers are those of another method
+        return f"{found.remedy.partition(': ')[0].rstrip('.')}. {NO_MORE}."
+    return found.remedy
+
+
+def _why_kept(context: Context, trial: Trial | None) -> str:
+    """Return what to do about spammers whose removal does not improve the labels."""
+    if trial is not None and trial.n_changed == 0:
+        return f"{NO_MORE}; no label depends on theirs, so the present labels may stay."
+    law = getattr(context.study.fit, "_label_law", None)
+    if law is not None and law() is not None:
+        return (
+            f"{NO_MORE}; {context.study.method} already discounts them, so their labels may stay."
+        )
+    return f"{NO_MORE}; their labels may stay, because removing them does not help."
 
 
 # ------------------------------------------------------------------------------------- candidates
@@ -119,7 +152,7 @@ def step_of(found: Finding, context: Context) -> dict[str, Any]:
 def _templates(found: Finding, context: Context, moments: Mapping[Any, Any]) -> list[str]:
     """Return the remedies of a finding, the preferred one first."""
     commands: Mapping[str, str] = load(plan_of_kind(context.kind).commands)
-    key = _key_of(found)
+    key = _key_of(found, context)
     first = commands.get(key, OTHER_COMMAND)
     rest = OTHERS.get(found.id, ()) if context.kind in (LABELS, ORDERED) else ()
     if "{drop}" in first and not moments:
@@ -129,9 +162,10 @@ def _templates(found: Finding, context: Context, moments: Mapping[Any, Any]) -> 
     return [first, *(rest if key == found.id else [])]
 
 
-def _key_of(found: Finding) -> str:
-    """Return the key of the command: spammers are not pruned unless the remedy says so."""
+def _key_of(found: Finding, context: Context) -> str:
+    """Return the key of the command: for classes a trial decides whether to prune spammers."""
     spam = found.id in PRUNED and not found.remedy.startswith("Prune")
+    spam = spam and context.kind not in (LABELS, ORDERED)
     return "kept-spammers" if spam else found.id
 
 
@@ -191,7 +225,7 @@ def _spelled(
         )  # fmt: skip
     plan = plan_of_kind(context.kind)
     calls, commands = load(plan.calls), load(plan.commands)
-    key = _key_of(found)
+    key = _key_of(found, context)
     if not action.moments and key in calls and template == commands.get(key):
         call: str = calls[key]
         return call
@@ -243,13 +277,15 @@ def effect_of(action: Action, trial: Trial | None) -> dict[str, Any]:
         "n_tasks": trial.n_tasks,
         "sampled": trial.sampled,
         "agreement": trial.agreement,
-        "accuracy": _accuracy(trial),
+        "accuracy": None if trial.measured is None else {
+            "before": trial.measured[0], "after": trial.measured[1], "from": "known classes",
+        },
         "held_out": held_out,
         "n_workers": trial.n_workers,
         "n_labels": trial.n_labels,
         "cost": trial.cost if trial.n_labels else None,
         "spared": [shown(one) for one in trial.spared],
-    }
+    }  # fmt: skip
 
 
 def _no_change(action: Action) -> str:
@@ -258,14 +294,6 @@ def _no_change(action: Action) -> str:
     if action.calibrates:
         return "Changes no labels, only their confidences."
     return "Changes no labels."
-
-
-def _accuracy(trial: Trial) -> dict[str, Any] | None:
-    """Return the accuracy before and after, and where it is from."""
-    pair, source = (trial.measured, "known classes")
-    if pair is None:
-        pair, source = (trial.claims, "the fit's own estimate")
-    return None if pair is None else {"before": pair[0], "after": pair[1], "from": source}
 
 
 def _sentences(action: Action, trial: Trial) -> list[str]:
@@ -281,12 +309,9 @@ def _sentences(action: Action, trial: Trial) -> list[str]:
         named = np.empty(len(trial.spared), dtype=object)
         named[:] = trial.spared
         said.append(f"{shown(spared_sentence(named))}.")
-    accuracy = _accuracy(trial)
-    if accuracy is not None:
-        said.append(
-            f"Expected accuracy {percent(accuracy['before'])} before, "
-            f"{percent(accuracy['after'])} after ({accuracy['from']})."
-        )
+    if trial.measured is not None:
+        first, second = (percent(value) for value in trial.measured)
+        said.append(f"Accuracy {first} before, {second} after, measured on known classes.")
     said.append(f"{_held_out(trial)}.")
     if action.removes:
         said.append("Then aggregate cleaned.csv.")
@@ -311,8 +336,12 @@ def _held_out(trial: Trial) -> str:
         how = "as well as before, within the error"
     return (
         f"Held-out labels are predicted {how}: {trial.score_change:+.4f} ± {trial.score_error:.4f} "
-        "in log-probability"
+        f"in log-probability{_support(trial)}"
     )
+
+
+def _support(trial: Trial) -> str:
+    return "" if trial.support is None else f"; {trial.support}"
 
 
 def _declined(action: Action, trial: Trial | None) -> str:
@@ -324,6 +353,8 @@ def _declined(action: Action, trial: Trial | None) -> str:
     )  # fmt: skip
     if trial is None:
         return f"{what} could not be tried on these data."
+    if trial.n_changed == 0:
+        return f"{what} was tried. {_changed(trial)}."
     if np.isfinite(trial.score_change) and trial.score_change > 0:
         why = "which is too little to be sure"
     else:

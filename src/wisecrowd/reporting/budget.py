@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 
 MOST_TASKS = 2000  # tasks drawn at random: the error of their mean is below one percentage point
 FEWER = 6  # number of points with fewer labels
+FEWEST_DRAWN = 2000  # simulated tasks for more labels
 MOST_MORE = 12  # additional labels per task
 
 
@@ -74,7 +75,7 @@ def _next(
     everything = np.ones(labels.n_annotations, dtype=bool)
     now = _posterior(labels, np.arange(labels.n_tasks), everything, law)[labelled]
     busy = labels.labels_per_worker / labels.n_annotations
-    found = next_labels(now, law, labelled, busy, value, study.seed)
+    found = next_labels(now, law, labelled, busy, value, labels.n_annotations, study.seed)
     gain, even = (found[name] / len(labelled) for name in ("gain", "gain_even"))
     paid = None if cost is None else cost * found["n"]
     return found | {
@@ -134,6 +135,8 @@ def _more(
 ) -> list[dict[str, Any]]:
     """Simulate additional labels of each task, one at a time."""
     busy = study.labels.labels_per_worker / study.labels.n_annotations
+    repeats = -(-FEWEST_DRAWN // len(now))  # few tasks are drawn several times
+    now, tasks = np.tile(now, (repeats, 1)), np.tile(tasks, repeats)
     n, K = now.shape
     truth = (rng.random((n, 1)) > now.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
     scores = safe_log(now)

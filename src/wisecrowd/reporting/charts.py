@@ -15,8 +15,9 @@ from wisecrowd.reporting.text import shorten
 WIDTH, HEIGHT = 100.0, 300.0
 TOP, INSET = 6.0, 3.0
 MOST_NAMES = 16  # names written beside their points
-COLUMN = 440.0  # pixels of a usual column, by which names are kept apart
+COLUMN = 300.0  # pixels of the narrowest column, by which names are kept apart
 COLUMNS = 150.0  # height of a chart of counts
+LEAST_RATIO = 3  # of the largest to the smallest count, for a logarithmic axis
 LETTER, LINE = 6.4, 13.0  # pixels of a letter and of a line
 
 
@@ -202,7 +203,18 @@ def _powers(low: float, high: float) -> list[float]:
     steps = (1, 2, 5) if high / max(low, 1) < 200 else (1,)
     found = [s * 10.0**p for p in range(-1, 9) for s in steps]
     inside = [value for value in found if low <= value <= high]
-    return inside if len(inside) > 2 else [v for v in ticks(low, high) if v > 0]
+    return inside if len(inside) > 2 else _counts(low, high)
+
+
+def _counts(low: float, high: float) -> list[float]:
+    """Return round whole numbers within a range.
+
+    Examples
+    --------
+    >>> _counts(39, 40), _counts(20, 31)
+    ([39.0, 40.0], [20.0, 22.0, 24.0, 26.0, 28.0, 30.0])
+    """
+    return [value for value in ticks(low, high) if value > 0 and value == round(value)]
 
 
 def quality_against_volume(
@@ -213,7 +225,8 @@ def quality_against_volume(
     if not known:
         return None
     volume = [rows[n]["n_labels"] for n in known]
-    x = Scale(min(volume), max(volume), INSET, WIDTH - INSET, log=True)
+    log = max(volume) >= LEAST_RATIO * min(volume)
+    x = Scale(min(volume), max(volume), INSET, WIDTH - INSET, log=log)
     lows = [rows[n]["accuracy"] if rows[n]["low"] is None else rows[n]["low"] for n in known]
     y, y_ticks = _share_axis(min(lows), 1.0)
     lines = [
@@ -235,11 +248,11 @@ def quality_against_volume(
         )
         for n, row in ((n, rows[n]) for n in known)
     ]  # fmt: skip
-    marks = _powers(min(volume), max(volume)) or [float(min(volume))]
+    marks = (_powers if log else _counts)(min(volume), max(volume)) or [float(min(volume))]
     return Chart(
         f"{len(known)} workers: estimated accuracy against number of labels; the table has the "
         "same numbers.",
-        "labels given (logarithmic)", "estimated accuracy",
+        f"labels given{' (logarithmic)' if log else ''}", "estimated accuracy",
         x_ticks=[Tick(x(v), f"{v:g}") for v in marks],
         y_ticks=y_ticks, lines=lines, points=points,
         names=names_beside(points, [rows[n]["worker"] for n in known]),

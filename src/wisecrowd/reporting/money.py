@@ -98,6 +98,12 @@ class _Workers:
         labels = study.labels
         self.labels, self.accuracy, self.flags = labels, accuracy, flags
         self.n = labels.labels_per_worker
+        n_classes = getattr(labels, "n_classes", 0)
+        chance = 1 / n_classes if n_classes > 1 else 0.0
+        self.beyond = np.zeros(len(self.n))  # right labels beyond chance, by worker
+        if accuracy is not None:
+            self.beyond = self.n * (accuracy - chance) / (1 - chance)
+        self.beyond[[j for j, names in flags.items() if set(names) & set(STOP)]] = 0.0
         self.cost = self._sums("cost")
         self.time = self._sums("duration")
 
@@ -128,17 +134,23 @@ class _Workers:
         return [{"who": name, **self._row(some)} for name, some in rows if some.any()]
 
     def _row(self, some: Any) -> dict[str, Any]:
-        """Return the sums of some workers, and what their right labels cost."""
+        """Return the sums of some workers, and what their right labels cost.
+
+        Random labels are right by chance. Only right labels beyond chance are counted, and none of
+        spammers, or workers who guess fast would be the cheapest.
+        """
         n = int(self.n[some].sum())
         share = None
         if self.accuracy is not None:
             share = float(np.average(self.accuracy[some], weights=self.n[some]))
         found = {"n_workers": int(np.count_nonzero(some)), "n_labels": n, "right": share}
+        beyond = float(self.beyond[some].sum())
         for name, sums in (("cost", self.cost), ("time", self.time)):
             total = None if sums is None else float(sums[some].sum())
-            known = total is not None and share is not None and share * n > 0
             found[name] = total
-            found[f"{name}_per_right"] = (total or 0.0) / ((share or 1.0) * n) if known else None
+            found[f"{name}_per_right"] = (
+                total / beyond if total is not None and beyond > 0 else None
+            )
         return found
 
     def thank(self, table: Any) -> list[dict[str, Any]]:

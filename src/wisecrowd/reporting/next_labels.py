@@ -18,16 +18,23 @@ from wisecrowd.kernels.posteriors import log_normalise
 
 Floats = NDArray[np.float64]
 
-N_NEXT = 1000  # labels to buy
+MOST_NEXT = 1000  # labels to buy, and never more than there are now
 N_ROUNDS = 10  # after each round the least certain tasks are chosen again, as `wisecrowd next` does
-POOL = 4 * N_NEXT  # least certain tasks at the start, among which the rounds choose
-N_REPEATS = 3  # simulations, whose mean is returned
+POOL = 4 * MOST_NEXT  # least certain tasks at the start, among which the rounds choose
+N_REPEATS = 3  # simulations, whose mean is returned; more for few tasks
+FEWEST_DRAWN = 2000  # simulated tasks
 MOST_MENDED = 0.9  # share of the errors: some tasks stay wrong, whatever the model expects
 DIGITS = 9  # probabilities that agree to so many decimals are ties
 
 
 def next_labels(
-    posterior: Floats, law: LabelLaw, tasks: Any, busy: Floats, accuracy: float, seed: int
+    posterior: Floats,
+    law: LabelLaw,
+    tasks: Any,
+    busy: Floats,
+    accuracy: float,
+    n_labels: int,
+    seed: int,
 ) -> dict[str, Any]:
     """Return the expected number of results that the next labels make right.
 
@@ -44,31 +51,43 @@ def next_labels(
         Share of each worker among new labels.
     accuracy : float
         Estimated accuracy of the results.
+    n_labels : int
+        Number of labels so far.
     seed : int
     """
     gains = {"uncertain": 0.0, "even": 0.0}
+    n_next = min(MOST_NEXT, n_labels)
     errors = float((1 - posterior.max(axis=1)).sum())
     pool = _least_certain(posterior, POOL)
     for policy in gains:
         rng = np.random.default_rng([seed, len(policy)])
         some = pool if policy == "uncertain" else np.arange(len(tasks))
         given = posterior[some], law, tasks[some], busy
-        found = [_gain(*given, policy, rng) for _ in range(N_REPEATS)]
+        found = [
+            _gain(*given, n_next, policy, rng)
+            for _ in range(max(N_REPEATS, FEWEST_DRAWN // len(tasks)))
+        ]
         mended = float(np.mean(found)) / max(errors, 1e-12)
         gains[policy] = float(np.clip(mended, 0, MOST_MENDED)) * (1 - accuracy) * len(tasks)
-    return {"n": N_NEXT, "gain": gains["uncertain"], "gain_even": gains["even"]}
+    return {"n": n_next, "gain": gains["uncertain"], "gain_even": gains["even"]}
 
 
 def _gain(
-    posterior: Floats, law: LabelLaw, tasks: Any, busy: Floats, policy: str, rng: Any
+    posterior: Floats,
+    law: LabelLaw,
+    tasks: Any,
+    busy: Floats,
+    n_next: int,
+    policy: str,
+    rng: Any,
 ) -> float:
     """Return the expected number of right results gained by one simulation."""
     n, K = posterior.shape
     truth = (rng.random((n, 1)) > posterior.cumsum(axis=1)).sum(axis=1).clip(0, K - 1)
     now = posterior.copy()
-    size = min(-(-N_NEXT // N_ROUNDS), n)
-    for done in range(0, N_NEXT, size):
-        some = min(size, N_NEXT - done)
+    size = min(-(-n_next // N_ROUNDS), n)
+    for done in range(0, n_next, size):
+        some = min(size, n_next - done)
         chosen = _least_certain(now, some) if policy == "uncertain" else rng.permutation(n)[:some]
         worker = rng.choice(len(busy), len(chosen), p=busy)
         label = law.draw(truth[chosen], worker, tasks[chosen], rng)

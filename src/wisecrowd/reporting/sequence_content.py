@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.audit.sequence_habits import DID, HABITS
+from wisecrowd.audit.sequence_habits import DID, HABITS, OF
 from wisecrowd.core.sequence_answers import fitted_spans
 from wisecrowd.core.sequences import WORDS
 from wisecrowd.core.tag_scheme import Spans
@@ -77,6 +77,7 @@ def boundaries_and_types(study: AnswerStudy) -> dict[str, Any]:
             {
                 "habit": name.replace("_", " "),
                 "meaning": DID[name][1],
+                "of": OF.get(name, "spans"),
                 "typical": number(habits.typical[h], 4),
                 "highest": number(np.nanmax(habits.rate[:, h], initial=0.0), 4),
                 "n_workers": int(habits.habit[:, h].sum()),

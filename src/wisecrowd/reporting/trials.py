@@ -19,6 +19,7 @@ from wisecrowd.core.aggregator import Aggregator
 from wisecrowd.core.exceptions import WisecrowdError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.inference.held_out_labels import HeldOutScore, ScoringPlan
+from wisecrowd.inference.label_support import CLEAR, Support, label_support
 from wisecrowd.inference.scorers import scorer_of
 from wisecrowd.reporting.actions import Action, Applied, apply
 from wisecrowd.reporting.study import codes_of
@@ -26,7 +27,6 @@ from wisecrowd.reporting.study import codes_of
 Mask = NDArray[np.bool_]
 MOST_LABELS = 20_000  # above, tasks are sampled until they have about this many labels
 HARMLESS = 0.005  # share of changed tasks that cannot lower the accuracy by more
-CLEAR = 2.0  # standard errors by which held-out labels must be predicted better otherwise
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,6 @@ class Trial:
         Agreement of the results before and after, on the scale of the kind; at most 1.
     score_change, score_error : float
         Change of the held-out score and its standard error; NaN if no label can be held out.
-    claims : tuple of (float, float), optional
-        Expected accuracy before and after: each fit's own estimate.
     measured : tuple of (float, float), optional
         Accuracy before and after on tasks of known class.
     sampled : bool
@@ -53,6 +51,8 @@ class Trial:
         Cost of the removed labels.
     spared : tuple of ids
         Accused workers who are not removed.
+    support : Support, optional
+        What hidden labels say about the changed labels; None for other kinds than classes.
     """
 
     n_changed: int
@@ -60,13 +60,27 @@ class Trial:
     agreement: float
     score_change: float
     score_error: float
-    claims: tuple[float, float] | None = None
     measured: tuple[float, float] | None = None
     sampled: bool = False
     n_workers: int = 0
     n_labels: int = 0
     cost: float | None = None
     spared: tuple[Any, ...] = ()
+    support: Support | None = None
+
+    @property
+    def improves(self) -> bool:
+        """Whether labels change for the better: the rule for the removal of spammers.
+
+        A method that learns about workers gives spammers little weight. Without them it is more
+        confident, which raises the held-out score, but its labels need not be better.
+        """
+        if self.n_changed == 0 or np.isnan(self.score_change):
+            return False
+        if self.measured is not None and self.measured[1] < self.measured[0]:
+            return False
+        better = self.score_change > CLEAR * self.score_error
+        return better and (self.support is None or self.support.clear)
 
     @property
     def holds(self) -> bool:
@@ -98,6 +112,7 @@ class Trials:
         self.study = study
         self.fit = getattr(study, "blind", study.fit)
         self._done: dict[str, Trial | None] = {}
+        self._codes_before: list[Any] = []  # labels of each fold's fit
 
     def of(self, action: Action, concerned: Mask | None = None) -> Trial | None:
         """Return the effect of an action; None if it cannot be tried.
@@ -153,10 +168,18 @@ class Trials:
 
     @cached_property
     def _score_before(self) -> HeldOutScore:
-        found: HeldOutScore = self._scorer.score_held_out(
-            lambda visible: self.fit._for_refit()._fit_without_checks(visible), self._plan
-        )
+        def fit(visible: Any) -> Any:
+            return self._kept(self.fit._for_refit(), visible, self._codes_before)
+
+        found: HeldOutScore = self._scorer.score_held_out(fit, self._plan)
         return found
+
+    def _kept(self, method: Any, visible: Any, codes: list[Any]) -> Any:
+        """Fit a method, and append the codes (n_tasks,) of its labels, -1 for tasks without."""
+        fitted = method._fit_without_checks(visible)
+        if isinstance(visible, CrowdLabels):
+            codes.append(np.where(visible.labels_per_task > 0, codes_of(fitted, visible), -1))
+        return fitted
 
     # ------------------------------------------------------------------------------------- trial
 
@@ -170,16 +193,16 @@ class Trials:
         after = action.unfitted(self.fit)._fit_without_checks(applied.to(self.data))
         changed, n_tasks = self._changed(after, applied)
         agreement = float(self._scorer.agreement(self._before, after))
-        score, error = self._held_out(action, applied, concerned, changed, agreement)
+        score, error, support = self._held_out(action, applied, concerned, changed, agreement)
         cost = labels.columns.get("cost")
         paid = None if cost is None else float(np.nansum(np.asarray(cost, float)[applied.rows]))
         return Trial(
             n_changed=changed, n_tasks=n_tasks, agreement=agreement,
             score_change=score, score_error=error,
-            claims=self._claims(after), measured=self._measured(after),
+            measured=self._measured(after),
             sampled=self.data is not labels,
             n_workers=int(applied.workers.sum()), n_labels=int(applied.rows.sum()), cost=paid,
-            spared=tuple(labels.workers[applied.spared].tolist()),
+            spared=tuple(labels.workers[applied.spared].tolist()), support=support,
         )  # fmt: skip
 
     def _changed(self, after: Any, applied: Applied) -> tuple[int, int]:
@@ -197,26 +220,34 @@ class Trials:
 
     def _held_out(
         self, action: Action, applied: Applied, concerned: Mask | None, changed: int, agree: float
-    ) -> tuple[float, float]:
-        """Return the change of the held-out score and its standard error."""
+    ) -> tuple[float, float, Support | None]:
+        """Return the change of the held-out score, its standard error, and the support."""
+        unknown = float("nan"), float("nan"), None
         if changed == 0 or (changed < 0 and agree >= 1):
-            return 0.0, 0.0
+            return 0.0, 0.0, None
         if not self._plan.n_hidden:
-            return float("nan"), float("nan")
-        before = self._score_before
+            return unknown
+        before, codes = self._score_before, list[Any]()
         after = self._scorer.score_held_out(
-            lambda visible: action.unfitted(self.fit)._fit_without_checks(applied.to(visible)),
+            lambda visible: self._kept(action.unfitted(self.fit), applied.to(visible), codes),
             self._plan,
         )
         gone = applied.workers if concerned is None else applied.workers | concerned
         keep = self._scored(before, gone, applied)
         if keep.sum() < 2:
-            return float("nan"), float("nan")
+            return unknown
         weight = None if before.weight is None else before.weight[keep]
         difference = HeldOutScore(
             after.per_label[keep] - before.per_label[keep], before.task[keep], weight
         )
-        return float(difference.mean), float(np.nan_to_num(difference.standard_error, nan=np.inf))
+        error = float(np.nan_to_num(difference.standard_error, nan=np.inf))
+        return float(difference.mean), error, self._support(codes, keep)
+
+    def _support(self, codes: list[Any], keep: Mask) -> Support | None:
+        """Return what the compared hidden labels say about the changed labels."""
+        if not isinstance(self._plan, ScoringPlan) or not codes:
+            return None
+        return label_support(self._plan, self._codes_before, codes, keep)
 
     def _scored(self, score: HeldOutScore, gone: Mask, applied: Applied) -> Mask:
         """Return the hidden labels (n_hidden,) to compare: those of workers who stay."""
@@ -234,15 +265,6 @@ class Trials:
 
             keep &= ~late_labels(some, applied.moments)
         return np.asarray(keep[rows])
-
-    def _claims(self, after: Any) -> tuple[float, float] | None:
-        """Return the mean confidence before and after; None if the kind has other claims."""
-        if "accuracy_expected" not in self._scorer.claims:
-            return None
-        first, second = (
-            self._scorer.claim(one, self.data)["accuracy_expected"] for one in (self._before, after)
-        )
-        return float(first), float(second)
 
     def _measured(self, after: Any) -> tuple[float, float] | None:
         """Return the accuracy before and after on tasks of known class."""

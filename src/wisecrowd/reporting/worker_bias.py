@@ -19,13 +19,15 @@ def grader_bias(study: Study) -> dict[str, Any]:
     ends: Any = study.audit.parts.get("extremes")
     if part is None:
         return {"reason": shown(study.audit.skipped.get("bias", "")), "rows": [], "total": 0,
-                "n_shown": 0, "has_ends": False}  # fmt: skip
+                "n_shown": 0, "n_beyond": 0, "n_strong": 0, "has_ends": False}  # fmt: skip
     order = np.argsort(-np.abs(np.nan_to_num(part.bias)), kind="stable")
     order = order[part.n_labels[order] > 1]
     return {
         "reason": None,
         "total": len(order),
         "n_shown": min(len(order), MOST_WORKERS),
+        "n_beyond": int(((part.low > 0) | (part.high < 0))[order].sum()),
+        "n_strong": int(part.strongly[order].sum()),
         "has_ends": ends is not None,
         "rows": [
             {
