@@ -53,3 +53,41 @@ def test_two_classes_have_no_ends():
     labels = CrowdLabels.from_matrix(np.eye(4, dtype=int), classes=[0, 1])
     with pytest.raises(NotApplicable, match="two classes"):
         find_extreme_graders(labels)
+
+
+def judged(seed, biases=(1.0, 0.0, 1.0)):
+    """Return grades by three judges with biases, and the true grades of the first 40 tasks."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, 6, 120)
+    task, worker = np.divmod(np.arange(360), 3)
+    seen = truth[task] + np.array(biases)[worker] + rng.normal(0, 0.6, 360)
+    label = np.clip(np.rint(seen), 0, 7).astype(int)
+    labels = CrowdLabels.from_arrays(task, worker, label, classes=range(8), ordered=True)
+    return labels, dict(enumerate(truth[:40].tolist()))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gold_tells_which_graders_are_high(seed):
+    labels, gold = judged(seed)
+    relative = find_biased_graders(labels)
+    assert relative.workers[relative.biased].tolist() == [1]  # the others are the majority
+    assert relative.n_gold == 0
+    report = find_biased_graders(labels, gold=gold)
+    assert report.workers[report.biased].tolist() == [0, 2]
+    assert report.n_gold == 40
+    np.testing.assert_allclose(report.bias, [1, 0, 1], atol=0.3)
+    found = audit_crowd(labels, gold=gold, parts=["bias"]).findings
+    assert sorted(worker for one in found for worker in one.affected) == [0, 2]
+    for one in found:
+        assert "(higher: " in one.explanation
+        assert "lower" not in one.explanation
+        assert "40 gold tasks" in one.explanation
+
+
+def test_the_finding_says_who_is_high_and_who_is_low():
+    labels, gold = judged(0, (1.0, -1.0, 0.0))
+    few = dict(list(gold.items())[:9])  # too few to set the zero
+    for known in (None, few):
+        (found,) = audit_crowd(labels, gold=known, parts=["bias"]).findings
+        assert "higher: 0; lower: 1" in found.explanation
+        assert "median worker" in found.explanation

@@ -36,7 +36,8 @@ class BiasReport(Part):
         Ids, and numbers of labels on tasks that others labelled too.
     bias, low, high
         Mean difference from the others, with its 95% interval. It is in the units of the labels;
-        on a log scale it is the difference of logarithms. The median worker has the bias 0.
+        on a log scale it is the difference of logarithms. The median worker has the bias 0; with
+        gold, of ordered classes, a worker who agrees with the gold has it.
     q : float
         False discovery rate at which the bias exceeds a quarter of the typical spread.
     biased, strongly : bool
@@ -45,6 +46,8 @@ class BiasReport(Part):
     scale : {"linear", "log"}
     typical_spread : float
         Median over workers of the standard deviation about the others.
+    n_gold : int
+        Number of gold tasks that fix the zero of the biases; 0 if the median worker does.
     """
 
     workers: NDArray[Any]
@@ -58,6 +61,7 @@ class BiasReport(Part):
     scale: str
     typical_spread: float
     _unit: str = ""
+    n_gold: int = 0
 
     def tables(self) -> dict[str, Table]:
         """Return the table of workers."""
@@ -83,14 +87,28 @@ class BiasReport(Part):
         order = np.argsort(-size, kind="stable")[: int(who.sum())]
         ids, worst = self.workers[order], int(order[0])
         share = float(self.n_labels[who].sum() / max(int(self.n_labels.sum()), 1))
+        several = len(ids) > 1
         return Finding(
             name, severity, float(size[worst] / self.typical_spread), tuple(ids.tolist()),
-            f"{len(ids)} worker{'s' if len(ids) > 1 else ''} ({describe_ids(ids)}; {share:.0%} of "
-            f"all labels) gave higher or lower labels than the others on the same tasks; the "
-            f"largest bias is {self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times "
-            "the typical spread, which is the score.",
+            f"{len(ids)} worker{'s' if several else ''} ({describe_ids(ids)}; {share:.0%} of all "
+            f"labels) differ{'' if several else 's'} from {self._zero()} "
+            f"({self._directions(order)}); the largest bias is "
+            f"{self._amount(worst)}, {size[worst] / self.typical_spread:.1f} times the typical "
+            "spread, which is the score.",
             self._remedy(severity),
         )  # fmt: skip
+
+    def _directions(self, order: NDArray[np.intp]) -> str:
+        """Return who is high and who is low."""
+        sides = {"higher": order[self.bias[order] > 0], "lower": order[self.bias[order] <= 0]}
+        return "; ".join(
+            f"{side}: {describe_ids(self.workers[who])}" for side, who in sides.items() if len(who)
+        )
+
+    def _zero(self) -> str:
+        if self.n_gold:
+            return f"the gold, by the labels of {self.n_gold} gold tasks"
+        return "the median worker, by labels on the same tasks"
 
     def _amount(self, j: int) -> str:
         b, low, high = self.bias[j], self.low[j], self.high[j]
@@ -140,7 +158,7 @@ def find_biased_workers(
     return bias_report(number_view(data) if view is None else view, level)
 
 
-def bias_report(view: NumberView, level: float, unit: str = "") -> BiasReport:
+def bias_report(view: NumberView, level: float, unit: str = "", n_gold: int = 0) -> BiasReport:
     """Return the biases of a view of numbers or grades."""
     testable = (view.n >= FEWEST) & np.isfinite(view.bias_error)
     if testable.sum() < 2:
@@ -158,7 +176,7 @@ def bias_report(view: NumberView, level: float, unit: str = "") -> BiasReport:
     half = WIDTH * view.bias_error
     return BiasReport(
         view.data.workers, view.n, view.bias, view.bias - half, view.bias + half, q,
-        q <= level, far <= level, view.scale, spread, unit,
+        q <= level, far <= level, view.scale, spread, unit, n_gold,
     )  # fmt: skip
 
 

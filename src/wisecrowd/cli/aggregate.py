@@ -115,6 +115,10 @@ def aggregate(context: typer.Context, files: options.Files, asked: AggregateOpti
         with working(f"fitting {method}", notes):
             model.fit(labels, gold=None if on_gold else known)
         _note_fit(method, model, labels, asked.running.seed, notes)
+        if known and not on_gold:
+            notes(f"{len(known)} gold task{'s' if len(known) > 1 else ''} used")
+        if method == "thresholds" and not (_names_method(context) or asked.parameter):
+            _advise(labels, notes)
         if on_gold:
             model = model.calibrated(known)
             notes(f"standard deviations are {model.interval_factor_:.3g} times those of the fit")
@@ -257,6 +261,24 @@ def _note_fit(
         notes(f"{method}: {model.reason_}")
     for warning in model.warnings_:  # warnings shown during the fit are not repeated
         notes(warning)
+
+
+def _names_method(context: typer.Context) -> bool:
+    source = context.get_parameter_source("method")
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _advise(labels: Annotations, notes: Notes) -> None:
+    """Note that another method fits these grades better; a quiet run does not look for one."""
+    from wisecrowd.cli.ordered_advice import better_than_thresholds
+    from wisecrowd.cli.progress import working
+
+    if notes.quiet:
+        return
+    with working("comparing with ordinal-latent", notes):
+        advice = better_than_thresholds(labels)
+    if advice is not None:
+        notes(advice)
 
 
 def _parameters(model: Aggregator) -> dict[str, Any]:

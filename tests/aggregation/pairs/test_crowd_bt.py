@@ -181,3 +181,14 @@ def test_two_votes_say_little_and_their_order():
     assert (fit.high_ - fit.low_ > 4).all()
     assert (fit.high_ - fit.low_ < 40).all()
     assert fit.p_best_.max() < 0.9
+
+
+def test_scores_of_honest_workers_are_not_much_too_wide():
+    scores, slopes, covered = np.array([1.5, 0.7, 0.0, -0.6, -1.6]), [], []
+    for seed in range(3):
+        made = votes(5, 15, 2000, VoteWorkers(), scores=scores, random_state=seed)
+        fit = CrowdBT().fit(made.pairs)
+        slopes.append(fit.scores_ @ scores / (scores @ scores))
+        covered.append((fit.low_ <= scores) & (scores <= fit.high_))
+    assert 0.95 < np.mean(slopes) < 1.3
+    assert np.mean(covered) > 0.5

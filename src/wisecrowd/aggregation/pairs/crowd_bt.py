@@ -93,8 +93,9 @@ class CrowdBT(ComparisonMethod):
         Wins and losses of every item against a virtual item with score 0.
     alpha, beta : float
         The prior of the reliability is Beta(1 + alpha, 1 + beta). The default slightly prefers
-        honest workers, because with equal numbers a worker's only vote says nothing; (4, 1) is for
-        crowds without adversaries. Strong beliefs in honest workers cost most of the gain.
+        honest workers, because with equal numbers a worker's only vote says nothing. A large beta
+        keeps reliabilities away from 1, and the scores of honest workers become too wide. Strong
+        beliefs in honest workers cost most of the gain.
     cluster : {"auto", "workers", "tasks", "votes"}
         Votes that may depend on each other, for intervals. "auto" takes workers if there are two
         or more. Fewer than 10 only widen the intervals by votes.
@@ -123,6 +124,10 @@ class CrowdBT(ComparisonMethod):
     optimum in a tenth of the time. Ties, which the paper does not have, are half a vote for each
     side. All signs are turned if most votes would come from workers below 1/2.
 
+    Reliabilities cannot exceed 1, so that their errors make scores too wide: in simulations of 15
+    honest workers with 40 to 130 votes each by a factor of 1.2, and of 150 workers with 8 votes
+    each by 2.7. The order of items does not suffer. Where gaps matter, take ``BradleyTerry``.
+
     References
     ----------
     X. Chen, P. N. Bennett, K. Collins-Thompson, E. Horvitz (2013). Pairwise ranking aggregation in
@@ -135,12 +140,12 @@ class CrowdBT(ComparisonMethod):
     >>> votes = ["left"] * 6 + ["right"] * 3
     >>> fit = CrowdBT().fit((workers, left, right, votes))
     >>> fit.rank_, fit.reliability_.round(1)
-    (array([1, 2, 3]), array([0.8, 0.8, 0.4]))
+    (array([1, 2, 3]), array([1. , 1. , 0.2]))
     """
 
     prior: float = 0.5
-    alpha: float = 2.0
-    beta: float = 1.0
+    alpha: float = 0.5
+    beta: float = 0.1
     cluster: str = "auto"
     max_iter: int = 500
     tol: float = 1e-6
