@@ -37,8 +37,8 @@ def test_verdict_is_measured_by_the_truth(summary, labels, truth):
 def test_findings_come_with_commands_that_read_the_file_the_same_way(summary):
     by_id = {step["id"]: step for step in summary["next"]}
     spammers = by_id["spammers"]  # whom the fit ignores: the remedy is not to prune them
-    assert "pruning them changes" in spammers["remedy"]
-    assert not spammers["remedy"].startswith("Prune")
+    assert spammers["remedy"].startswith("Give them no more tasks; auto already discounts them")
+    assert spammers["declined"][0].startswith("Removing spammers was tried.")
     assert spammers["command"] == (
         "wisecrowd audit 'my answers.csv' --part spammers -o audit --task image"
     )

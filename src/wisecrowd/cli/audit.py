@@ -230,7 +230,7 @@ def _show(
         for name, reason in audit.skipped.items():
             notes(f"{name} left out: {reason}")
     elif audit.skipped:
-        notes(f"left out for lack of data (--json has the reasons): {', '.join(audit.skipped)}")
+        notes(f"parts left out (--json has the reasons): {', '.join(audit.skipped)}")
     if pruned is not None:
         notes(str(pruned))
     if asked.as_json:

@@ -213,7 +213,7 @@ def reason_of(
     """Return the sentence that explains the choice."""
     chosen, changed = names[0], f"{overruled:.0%} of majority labels were changed"
     if overruled == 0:
-        changed = "no majority labels were changed; at most, ties were broken"
+        changed = "no majority labels were changed"
     if len(names) == 2:
         return f"{chosen} and wawa are pooled, because the crowd is too large for more; {changed}"
     if not table:
