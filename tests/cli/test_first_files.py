@@ -214,3 +214,13 @@ def test_grades_are_suspected(cli, table, lowest, scale):
         assert "5 ordered classes" in graded
         assert "may be grades" not in graded
         assert f"grades.csv --scale {scale} -o labels.csv" in graded
+
+
+def test_a_question_without_a_name(cli, tmp_path):
+    for worker in ("ann", "bob"):
+        (tmp_path / f"{worker}.jsonl").write_text(
+            '{"id": 1, "text": "Ada met Bob", "label": [[0, 3, "PER"]]}\n'
+        )
+    result = cli("aggregate", *sorted(tmp_path.glob("*.jsonl")), "--format", "doccano")
+    assert result.code == 0
+    assert "the question has the form spans" in result.err

@@ -81,9 +81,9 @@ def _repeat_cases() -> list[InputCase]:
     return [
         table_case("several labels by one worker for one task",
                    rejected("48 of 48 (task, worker) pairs have different labels", "rows 1, 49",
-                            "duplicates='last'", "duplicates='keep'", "one question per class",
+                            "duplicates='last'", "duplicates='keep'", "type='sets'",
                             shell=("rows 1, 49 of a.csv", "--duplicates last",
-                                   "--duplicates keep")), several),
+                                   "--duplicates keep", "--type sets")), several),
         table_case("several labels, the last of which counts",
                    right(expected(classes=("dog", "cat"))), several,
                    options={"duplicates": "last"}, arguments=("--duplicates", "last")),
