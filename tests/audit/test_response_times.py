@@ -75,3 +75,25 @@ def test_without_durations_it_does_not_apply():
         find_fast_workers(made)
     with pytest.raises(NotApplicable, match="too few"):
         find_fast_workers(timed(made, 0), min_labels=1000)
+
+
+def eight_workers(seed, last_is_random):
+    """Return labels of eight workers, the last of whom takes a tenth of the time of the others."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, 60)
+    task = np.repeat(np.arange(60), 5)
+    worker = np.concatenate([rng.permutation(8)[:5] for _ in range(60)])
+    guesses = (worker == 7) & last_is_random
+    label = np.where(guesses | (rng.random(300) > 0.85), rng.integers(0, 3, 300), truth[task])
+    pace = np.append(rng.lognormal(0, 0.3, 7), 0.08)
+    seconds = rng.integers(10, 60, 300) * pace[worker]
+    return CrowdLabels.from_arrays(task, worker, label, duration=seconds)
+
+
+@pytest.mark.parametrize("seed", [0, 4, 6])
+def test_one_of_eight_workers_who_is_fast_and_random_is_named(seed):
+    (found,) = find_fast_workers(eight_workers(seed, True)).findings()
+    assert (found.id, found.affected) == ("fast-and-wrong", (7,))
+    assert find_fast_workers(eight_workers(seed, True)).q_value[7] > 0.01  # too few for the rate
+    ids = [one.id for one in find_fast_workers(eight_workers(seed, False)).findings()]
+    assert "fast-and-wrong" not in ids

@@ -20,6 +20,7 @@ from wisecrowd.families.dependence import benjamini_hochberg
 Floats = NDArray[np.float64]
 
 MUCH_FASTER = 1 / 3  # maximum share of the usual time to report a worker
+EXTREME, RATE_IF_WRONG = 1 / 8, 0.05  # such a share of less accurate workers needs less certainty
 LEAST_SPREAD = 0.2  # minimum spread: workers differ by a fifth in any crowd
 FEW_WORKERS = 8  # minimum number of workers to estimate the usual spread
 
@@ -59,9 +60,11 @@ class ResponseTimes(Part):
         """Return findings on fast workers with low accuracy and, as info, on other fast workers."""
         fast = (self.q_value < self.rate) & (self.speed < MUCH_FASTER)
         worse = self.accuracy + 2 * self.accuracy_error < self.typical_accuracy
+        # In a crowd of eight, nobody can be fast enough for a low rate; errors are evidence, too.
+        extreme = (self.q_value < max(RATE_IF_WRONG, self.rate)) & (self.speed < EXTREME)
         return [
             *self._finding(
-                fast & worse, "fast-and-wrong", "medium",
+                (fast | extreme) & worse, "fast-and-wrong", "medium",
                 "and are less accurate than others", "Do without them, or with less of them.",
             ),
             *self._finding(

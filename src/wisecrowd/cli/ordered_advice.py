@@ -39,8 +39,7 @@ def better_than_thresholds(labels: Annotations) -> str | None:
         warnings.simplefilter("ignore", WisecrowdWarning)
         try:
             own, rival = (
-                scorer.score_held_out(lambda visible, made=made: made.fit(visible), plan)
-                for made in (first, get_method(RIVAL)())
+                scorer.score_held_out(made.fit, plan) for made in (first, get_method(RIVAL)())
             )
         except DataError:  # the visible labels may not allow a fit
             return None

@@ -25,7 +25,8 @@ Floats = NDArray[np.float64]
 
 MOST_CLUSTERS = 1000
 USUAL_SWEEPS = 30  # passes over the votes that a run takes
-NEAR = 10.0  # difference of objectives, in nats, that does not justify another cluster
+NEAR = 10.0  # difference of objectives, in nats, that does not justify another cluster,
+NEAR_PER_ITEM = 0.05  # of at most this for each item: few items cannot gain 10 nats by a cluster
 SAME_OPTIMUM = 1e-6  # relative difference of objectives that counts as none
 
 
@@ -73,9 +74,9 @@ class SameMethod(Aggregator):
         model = ClusterModel(votes, self._strength(), self._kernels(votes, len(sizes)))
         runs = {size: self._runs(model, size, problem) for size in sizes}
         best = np.array([max(run.objective for run in runs[size]) for size in sizes])
-        penalty = 0.5 * (np.array(sizes) - 1.0) * np.log(len(votes.order))
-        curve = np.stack([np.array(sizes, dtype=np.float64), best, best - penalty], axis=1)
-        chosen = int(curve[np.argmax(curve[:, 2] >= curve[:, 2].max() - NEAR), 0])
+        curve = size_curve(np.array(sizes, dtype=np.float64), best, len(votes.order))
+        near = min(NEAR, NEAR_PER_ITEM * len(votes.order))
+        chosen = int(curve[np.argmax(curve[:, 2] >= curve[:, 2].max() - near), 0])
         found = [*runs[chosen], *self._more_runs(model, chosen, problem)]
         return self._result(problem.data, model, averaged(found), curve)
 
@@ -174,6 +175,18 @@ class SameMethod(Aggregator):
         """
         self._require_fitted()
         return self._as_frame(ClusterAnswers.item_columns(vars(self)), library)
+
+
+def size_curve(sizes: Floats, objective: Floats, n_items: int) -> Floats:
+    """Return (n_sizes, 3): numbers of clusters, objectives, and what the choice compares.
+
+    The objective is that of one numbering of the clusters. All K! numberings explain the votes
+    equally well, and the evidence is the sum over them.
+    """
+    from scipy.special import gammaln
+
+    penalty = 0.5 * (sizes - 1.0) * np.log(n_items) - gammaln(sizes + 1.0)
+    return np.stack([sizes, objective, objective - penalty], axis=1)
 
 
 def averaged(runs: list[ClusterRun]) -> ClusterRun:

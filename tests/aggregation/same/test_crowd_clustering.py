@@ -152,3 +152,10 @@ def test_spectral_baseline_has_common_rates():
     fitted = SignedSpectral().fit(made.data)
     assert fitted.score(made.data, made.truth) > 0.9
     assert np.ptp(fitted.same_rate_) < 1e-3
+
+
+def test_eight_clusters_of_a_hundred_items_are_not_merged():
+    made = same_votes(100, 20, 2500, 8, random_state=1)
+    fit = CrowdClustering(n_init=2).fit(made.data)
+    assert fit.item_probas_.shape[1] == 8
+    assert np.argmax(fit.curve_[:, 2]) == 6  # numbers of clusters begin with 2

@@ -38,8 +38,9 @@ class CrowdClustering(SameMethod):
     Parameters
     ----------
     n_clusters : "auto" or int
-        "auto" takes the smallest number whose objective, less ½(K−1) log n, is within 10 nats of
-        the best one. A number that is too large leaves clusters empty.
+        "auto" takes the smallest number whose objective, less ½(K−1) log n and plus log K!, is near
+        the best one: within 10 nats, or n/20 for fewer than 200 items. A number that is too large
+        leaves clusters empty.
     max_clusters : int
         Largest number that "auto" tries; at most half of the items.
     strength : float
@@ -77,7 +78,10 @@ class CrowdClustering(SameMethod):
     -----
     The probability of a cluster is about the votes: items that workers consistently take for the
     same get the same cluster, whether or not they are. The curve over numbers of clusters is often
-    flat; look at ``curve_`` before you rely on the number.
+    flat; look at ``curve_`` before you rely on the number. With few votes per item it is too small,
+    and the probabilities are those of the clusters that were found: in simulations of 8 clusters
+    of 40 items by 700 votes, "auto" finds 2 to 5 and matches half of the items, with a mean
+    probability of .8; ``n_clusters=8`` matches .8.
 
     Probabilities are averages over the starts, weighted by exp of the objective's distance to the
     best one, divided by 10. In simulations near the limit of what votes can tell, one optimum

@@ -33,8 +33,8 @@ class SignedSpectral(SameMethod):
     Parameters
     ----------
     n_clusters : "auto" or int
-        "auto" takes the smallest number whose objective, less ½(K−1) log n, is within 10 nats of
-        the best one, as in CrowdClustering.
+        "auto" takes the smallest number whose penalised objective is near the best one, as in
+        CrowdClustering.
     max_clusters : int
         Largest number that "auto" tries; at most half of the items.
     random_state : int, Generator or None
