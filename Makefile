@@ -40,7 +40,7 @@ lint: $(VENV)/.installed-dev ## lint, format, types and layers
 	$(BIN)/lint-imports
 
 test-kernels: $(VENV)/.installed-dev ## the tests of the compiled kernels
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(KERNELS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadfile $(KERNELS)
 
 test-data: $(VENV)/.installed-dev ## the tests on real data sets; WISECROWD_DATA names their directory
 	@test -d "$(WISECROWD_DATA)" || { echo "No data: set WISECROWD_DATA to the directory of the real data sets." >&2; exit 2; }

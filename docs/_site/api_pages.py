@@ -27,6 +27,7 @@ PAGES = {
     "wisecrowd.fairness": "wisecrowd.fairness",
     "wisecrowd.simulate": "wisecrowd.simulate",
     "wisecrowd.priors": "wisecrowd.priors",
+    "wisecrowd.engines": "wisecrowd.engines: Spark",
     "wisecrowd.nn": "wisecrowd.nn: parts for your own PyTorch loop",
     "wisecrowd.datasets": "wisecrowd.datasets",
     "wisecrowd.testing": "wisecrowd.testing: checks of your own method",

@@ -39,7 +39,7 @@ def test_writes_a_page_with_its_manifest(cli, answers, truth, tmp_path):
     page = target.read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert file_sha256(answers) in page
-    assert "--prune-to cleaned.csv" in page
+    assert "wisecrowd audit &#39;" in page  # the command of the first finding
     assert "Measured accuracy" in page
     assert read_manifest(target).method == "one-coin"
 

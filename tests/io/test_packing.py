@@ -448,10 +448,13 @@ def test_a_swallowed_interrupt_still_stops_packing(tmp_path, monkeypatch):
             pass  # as a library may do
         return original(ids)
 
-    handler = signal.getsignal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore it for jobs
     monkeypatch.setattr(pack_buckets, "hash_ids", swallowing)
-    with pytest.raises(KeyboardInterrupt):
-        wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS)
-    assert signal.getsignal(signal.SIGINT) is handler
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     monkeypatch.undo()
     wc.pack(tmp_path / "a.csv", tmp_path / "a.pack", **OPTIONS)  # continues

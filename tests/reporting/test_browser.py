@@ -203,7 +203,7 @@ def test_copying(visit):
         assert press["x"] >= code["x"] + code["width"]  # beside it
         assert code["y"] - 8 <= press["y"] <= code["y"] + code["height"]
     button.click()
-    assert command.get_by_role("button").inner_text() == "Copied"
+    command.get_by_role("button", name="Copied").wait_for()
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == command.locator("code").inner_text()
     assert copied.startswith("wisecrowd ")

@@ -344,5 +344,5 @@ def _refuse_doubled(header: list[str], source: Source) -> None:
     for name, times in count.items():
         if times > 1:
             raise DataError(
-                f"{source.name}: There are {times} columns named {name!r}; rename or delete one."
+                f"{source.name}: There are {times} columns named {name!r}; rename one."
             )
