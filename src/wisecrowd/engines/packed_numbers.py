@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.number_answers import NumberAnswers
 from wisecrowd.core.number_prior import NumberPrior
-from wisecrowd.engines.answer_parts import AnswerParts, AnswerSums, PartPlan, part_name
+from wisecrowd.engines.answer_parts import AnswerSums, PartPlan, part_name
 from wisecrowd.engines.number_shards import NumberShard
+from wisecrowd.engines.packed_data import PackedData
 from wisecrowd.engines.packs import Pack
 from wisecrowd.kernels.arguments import TaskNumbers
 
@@ -45,7 +46,7 @@ class NumberFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedNumbers:
+class PackedNumbers(PackedData):
     """A pack of numbers as the data of a problem: sizes and sums, but no annotations.
 
     Attributes
@@ -56,24 +57,7 @@ class PackedNumbers:
     facts : NumberFacts, optional
     """
 
-    pack: Pack
-    parts: AnswerParts
     facts: NumberFacts | None = None
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return self.pack.summary.n_tasks
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return self.pack.summary.n_workers
-
-    @property
-    def n_annotations(self) -> int:
-        """Number of annotations."""
-        return self.pack.summary.n_annotations
 
     @property
     def questions(self) -> tuple[tuple[str, ...], None]:

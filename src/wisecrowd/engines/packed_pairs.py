@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.engines.answer_parts import AnswerParts
+from wisecrowd.engines.packed_data import PackedData
 from wisecrowd.engines.packed_numbers import good_pointers, require_sizes, workers_of
 from wisecrowd.engines.packs import Pack
 
@@ -51,7 +51,7 @@ class PackedPairShard:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedPairs:
+class PackedPairs(PackedData):
     """A pack of pairs as the data of a problem: sizes and ids, but no comparisons.
 
     Attributes
@@ -61,38 +61,15 @@ class PackedPairs:
         Where the answers go.
     """
 
-    pack: Pack
-    parts: AnswerParts
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return self.pack.summary.n_workers
-
     @property
     def n_items(self) -> int:
         """Number of items."""
         return len(self.pack.items)
 
     @property
-    def n_annotations(self) -> int:
-        """Number of comparisons."""
-        return self.pack.summary.n_annotations
-
-    @property
-    def workers(self) -> NDArray[Any]:
-        """(n_workers,) ids."""
-        return self.pack.workers
-
-    @property
     def items(self) -> NDArray[Any]:
         """(n_items,) ids."""
         return self.pack.items
-
-    @property
-    def worker_totals(self) -> Floats:
-        """(n_workers,) total weight of each worker's comparisons."""
-        return np.array(self.pack.worker_totals)
 
 
 def load_pairs(pack: Pack, number: int) -> PackedPairShard:

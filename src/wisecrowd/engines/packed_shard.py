@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.labels import CrowdLabels
-from wisecrowd.engines.answer_parts import AnswerParts
+from wisecrowd.engines.packed_data import PackedData
 from wisecrowd.engines.packed_numbers import load_numbers
 from wisecrowd.engines.packed_pairs import load_pairs
 from wisecrowd.engines.packs import Pack, as_vocabulary
@@ -197,7 +197,7 @@ def _check_shard(shard: PackedShard, name: str, n_rows: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class PackedCrowd:
+class PackedCrowd(PackedData):
     """A pack as the data of a problem: sizes and sums, but no annotations.
 
     Attributes
@@ -207,34 +207,12 @@ class PackedCrowd:
         Where the answers go.
     """
 
-    pack: Pack
-    parts: AnswerParts
     weight: None = field(default=None, init=False)
-
-    @property
-    def n_tasks(self) -> int:
-        """Number of tasks."""
-        return self.pack.summary.n_tasks
-
-    @property
-    def n_workers(self) -> int:
-        """Number of workers."""
-        return self.pack.summary.n_workers
 
     @property
     def n_classes(self) -> int:
         """Number of classes."""
         return len(self.pack.summary.classes)
-
-    @property
-    def n_annotations(self) -> int:
-        """Number of annotations."""
-        return self.pack.summary.n_annotations
-
-    @property
-    def workers(self) -> NDArray[Any]:
-        """(n_workers,) ids."""
-        return self.pack.workers
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -245,11 +223,6 @@ class PackedCrowd:
     def ordered(self) -> bool:
         """Whether the classes are ordered."""
         return self.pack.summary.ordered
-
-    @property
-    def worker_totals(self) -> Floats:
-        """(n_workers,) total weight of each worker's labels."""
-        return np.array(self.pack.worker_totals)
 
     @property
     def class_totals(self) -> Floats:

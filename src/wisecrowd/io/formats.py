@@ -343,6 +343,4 @@ def _refuse_doubled(header: list[str], source: Source) -> None:
     count = Counter(name for name in header if name.strip())
     for name, times in count.items():
         if times > 1:
-            raise DataError(
-                f"{source.name}: There are {times} columns named {name!r}; rename one."
-            )
+            raise DataError(f"{source.name}: There are {times} columns named {name!r}; rename one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -179,7 +179,7 @@ def read(
     )
     if request.inventory.texts:
         data = with_texts(data, request.inventory.texts)
-    return data  # type: ignore[no-any-return]  # CrowdLabels unless type says otherwise
+    return cast("CrowdLabels", data)  # unless the type says otherwise
 
 
 def _refuse_sides(given: Mapping[str, str], sides: Collection[str], kind: Kind) -> None:
