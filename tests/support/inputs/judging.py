@@ -40,6 +40,7 @@ class Outcome(Enum):
     OBSCURE = "obscure"
     SILENTLY_WRONG = "silently wrong"
     SILENTLY_ACCEPTED = "silently accepted"
+    OVERCONFIDENT = "overconfident"
     NOT_A_NUMBER = "NaN"
     OVER_BUDGET = "over budget"
     WRONGLY_REFUSED = "wrongly refused"
