@@ -7,7 +7,7 @@ import pytest
 
 import wisecrowd as wc
 from wisecrowd.aggregation import BSC
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.sequence_truth import known_tags
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import SPAN_ERRORS, compare_spans, span_counts
@@ -43,7 +43,20 @@ def test_declared_tags_and_the_plain_scheme():
         (["O O", ["O", "B PER"], "O"], {}, r"The tag 'B PER' in row 2 is empty or has a space"),
         (["O O", "O B-PRE", "O"], {"classes": ["B-PER"]},
          r"The tag 'B-PRE' \(did you mean 'B-PER'\?\) in row 2 is not among the tags"),
-        (["O O", "O X", "O"], {"scheme": "bio"}, r"The tag 'X' is not one of the scheme O, B-type"),
+        (["O O", "O X", "O"], {"scheme": "bio"},
+         r"The tag 'X' in row 2 is not one of the scheme O, B-type, I-type, as other tags are"),
+        (["O O", "O B-PER", "X"], {}, r"The tag 'X' in row 3 is not one of the scheme"),
+        (["B-PER 0", "O O", "O"], {}, r"The tag '0'.* in row 1 is not one of the scheme"),
+        (["B-PER I-PER", "O O", "S-LOC"], {}, r"The tag 'S-LOC' in row 3 is not one of the sch"),
+        (["b-per i-per", "o x", "o"], {}, r"The tag 'x' in row 2 is not one of the scheme"),
+        (["B-PER,O", "O,O", "O"], {}, r"The tag 'B-PER,O' in row 1 looks like several; put a sp"),
+        (["NN, VB", "NN, NN", "NN"], {}, r"The tag 'NN,' in rows 1, 2 looks like several"),
+        (["NN;VB", "NN;NN", "NN"], {}, r"The tag 'NN;.*' in row . looks like several"),
+        (["O O", "[]", "O"], {}, r"tags column is empty in row 2"),
+        (["O O", '["O", null]', "O"], {}, r"in row 2 has the tag None, which is not a word"),
+        (["O O", "['O' x 'O']", "O"], {}, r"in row 2 is not a list of tags"),
+        (["O X", "O B-PER", "O"], {"classes": ["B-PER"], "scheme": "bio"}, r"'X' .*not among"),
+        (["O O", "O O", "O"], {"classes": ["B-PER", "X"], "scheme": "bio"}, r"tag 'X' is not one"),
     ],
 )  # fmt: skip
 def test_bad_tags(tags, options, message):
@@ -51,9 +64,106 @@ def test_bad_tags(tags, options, message):
         CrowdSequences.from_arrays(*WHO, tags, **options)
 
 
+BIO = "B-PER I-PER I-PER O B-LOC"
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "B-PER I-PER E-PER O S-LOC",
+        "B-PER I-PER L-PER O U-LOC",
+        "I-PER I-PER I-PER O I-LOC",
+        "B_PER I_PER I_PER O B_LOC",
+        '["B-PER", "I-PER", "I-PER", "O", "B-LOC"]',
+        "['B-PER', 'I-PER', 'I-PER', 'O', 'B-LOC']",
+        "['B-PER' 'I-PER' 'I-PER' 'O' 'B-LOC']",
+        "[B-PER, I-PER, I-PER, O, B-LOC]",
+    ],
+)
+def test_every_notation_of_spans_is_read(tags):
+    data = CrowdSequences.from_arrays(["s", "s"], ["ann", "bob"], [tags, tags])
+    assert data.to_dict()["tags"].tolist() == [BIO, BIO]
+    assert data.classes.tolist() == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
+    assert known_tags({"s": BIO}, data).tolist() == [3, 4, 4, 0, 1]
+    if not tags.startswith("I-"):  # gold begins its spans
+        assert known_tags({"s": tags}, data, "gold").tolist() == [3, 4, 4, 0, 1]
+
+
+def test_lower_case_marks_spans_and_keeps_types():
+    data = CrowdSequences.from_arrays(*WHO, ["b-per i-per", "o o", "o b-loc o"])
+    assert data.to_dict()["tags"].tolist() == ["B-per I-per", "O O", "O B-loc O"]
+
+
+@pytest.mark.parametrize(
+    ("tags", "repaired"),
+    [
+        ("B-X I-Y", "B-X B-Y"),
+        ("O I-X", "O B-X"),
+        ("B-X E-X I-X S-X", "B-X I-X B-X B-X"),
+        ("S-X E-X O", "B-X B-X O"),
+    ],
+)
+def test_a_tag_that_continues_nothing_begins_a_span(tags, repaired):
+    rows = ["s"] * 3, ["ann", "bob", "cem"]
+    data = CrowdSequences.from_arrays(*rows, [tags] * 3)
+    assert data.to_dict()["tags"].tolist() == [repaired] * 3
+    assert BSC().fit(data).tags_.tolist() == [repaired]
+    inner = [
+        a[0] == "I" and b[0] == "B" for a, b in zip(tags.split(), repaired.split(), strict=True)
+    ]
+    assert any("begin one" in note for note in data.notes) == any(inner)
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "NN VB , $, NNP",  # commas are tags of parts of speech
+        "noun i-adj na-adj",
+        "S-Bahn U-Bahn Bus",
+        "e-mail o letter",
+        "[CLS] DET NOUN [SEP]",
+        "b_1 b_2 i_3",
+    ],
+)
+def test_names_of_classes_are_not_marks_of_spans(tags):
+    data = CrowdSequences.from_arrays(["s", "s"], ["ann", "bob"], [tags, tags])
+    assert (data.scheme, data.to_dict()["tags"][0]) == ("plain", tags)
+
+
+def test_declared_tags_are_as_they_are():
+    tags = ["B-PER I-PER", "O S-LOC", "O O O"]
+    data = CrowdSequences.from_arrays(*WHO, tags, classes=["O", "B-PER", "I-PER", "S-LOC", "X"])
+    assert data.scheme == "plain"
+    data = CrowdSequences.from_arrays(*WHO, tags, classes=["O", "B-PER", "E-PER", "S-LOC"])
+    assert data.to_dict()["tags"].tolist() == ["B-PER I-PER", "O B-LOC", "O O O"]
+    data = CrowdSequences.from_arrays(*WHO, tags, scheme="plain")
+    assert data.to_dict()["tags"].tolist() == tags
+
+
+def test_types_may_look_like_tags():
+    rows = ["d", "d"], ["ann", "bob"], [0, 0], [5, 5]
+    data = CrowdSequences.from_spans(*rows, ["B-cell", "T-cell"])
+    assert data.tag_scheme.types == ("B-cell", "T-cell")
+    with_tags = CrowdSequences.from_spans(*rows, ["PER", "PER"], classes=["O", "B-PER", "I-PER"])
+    assert with_tags.tag_scheme.types == ("PER",)
+
+
+def test_lookalike_types_are_told():
+    with pytest.warns(WisecrowdWarning, match="count as different classes and look the same"):
+        CrowdSequences.from_arrays(*WHO, ["O B-PER", "O B-per", "O O O"])
+
+
 @pytest.mark.parametrize(
     ("start", "end", "label", "message"),
     [
+        (
+            [0, None],
+            [5, None],
+            ["PER", "LOC"],
+            r"The span of type 'LOC' in row 2 has neither start nor end; give both, or leave out",
+        ),
+        ([0, 6], [5, 9], ["PER", "O"], r"The span in row 2 has the type 'O', which stands for"),
+        ([0, 6], [5, 9], ["B-PER", "I-PER"], r"The type 'I-PER' in row 2 is the tag of a token"),
         ([0, 3], [5, 9], ["PER", "LOC"], r"Two spans of one worker overlap, in rows 1, 2; keep"),
         ([0, 7], [5, 6], ["PER", "LOC"], r"The span in row 2 runs from 7 to 6; start is"),
         ([0, -1], [5, 6], ["PER", "LOC"], r"The span in row 2 runs from -1 to 6"),

@@ -206,16 +206,16 @@ def evaluate_spans(path: str, truth: KnownFile, notes: Notes) -> Evaluation:
 
 def spans_of_texts(tasks: list[Any], texts: list[Any]) -> set[tuple[Any, int, int, str]]:
     """Return the spans of the tags of tasks."""
-    from wisecrowd.core.tag_scheme import TagScheme
+    from wisecrowd.core.sequences import CrowdSequences
 
-    lists = [str(text).split() for text in texts]
-    scheme = TagScheme.of([tag for one in lists for tag in one])
-    place = {tag: code for code, tag in enumerate(scheme.tags)}
-    codes = np.array([place[tag] for one in lists for tag in one], dtype=np.int64)
-    pointer = np.append(0, np.cumsum([len(one) for one in lists])).astype(np.int64)
-    spans = scheme.spans(codes, pointer)
-    rows = zip(*(column.tolist() for column in spans), strict=True)
-    return {(tasks[i], start, end, scheme.types[kind]) for i, start, end, kind in rows}
+    if not tasks:
+        return set()
+    who = ["truth"] * len(tasks)
+    data = CrowdSequences.from_arrays(tasks, who, texts, duplicates="last")
+    scheme = data.tag_scheme
+    rows = zip(*(column.tolist() for column in scheme.spans(data.tags, data.pointer)), strict=True)
+    named = data.tasks[data.task].tolist()
+    return {(named[i], start, end, scheme.types[kind]) for i, start, end, kind in rows}
 
 
 def _span_rows(path: str) -> set[tuple[Any, int, int, str]]:

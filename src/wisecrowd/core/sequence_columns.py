@@ -12,10 +12,23 @@ from wisecrowd.core.arrow import is_missing, to_numpy
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
-from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
+from wisecrowd.core.messages.descriptions import Places, describe_ids, describe_value, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.parameter_checks import check_choice
 from wisecrowd.core.sequence_words import NOT_WORDS, words_of_spans, words_of_tags
 from wisecrowd.core.sequences import LENGTH, OFFSETS, WORDS, CrowdSequences
-from wisecrowd.core.tag_scheme import BEGIN, OUTSIDE, TagScheme
+from wisecrowd.core.tag_scheme import BEGIN, INSIDE, OUTSIDE, SCHEMES, TagScheme
+from wisecrowd.core.tag_texts import (
+    STRANGE,
+    Marks,
+    TagList,
+    bio_codes,
+    joined_tag,
+    span_marks,
+    tags_in,
+    tags_of_tokens,
+)
 from wisecrowd.core.validation import (
     check_columns,
     check_lengths,
@@ -28,6 +41,7 @@ from wisecrowd.core.value_columns import as_numbers
 Sequences = TypeVar("Sequences", bound=CrowdSequences)
 Ints = NDArray[np.int64]
 LONGEST = 1_000_000_000  # characters of a text
+REPAIRED = "tags I-type continue no span of their type, and begin one"
 
 
 class Tagged(NamedTuple):
@@ -87,7 +101,8 @@ def sequences_from_columns(
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     offsets, words, row_task = None, None, task_codes
     if start is None:
-        tagged = _tagged(_texts(tags, places), classes, scheme, places)
+        tagged, note = _tagged(_texts(tags, places), classes, scheme, places)
+        notes = notes if note is None else (*notes, note)
     else:
         rows = _SpanRows(task_codes, worker_codes, tags, start, end, extra.get("timestamp"), places)
         tagged, offsets = rows.tagged(len(task_ids), classes)
@@ -96,6 +111,8 @@ def sequences_from_columns(
         words = None if text is None else words_of_spans(
             text, row_task, rows.start, rows.end, rows.marked, offsets, task_ids, places
         )  # fmt: skip
+    types = np.array(tagged.scheme.types, dtype=object)
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, types))
     size = np.diff(tagged.pointer)[tagged.code]
     length = _lengths(task_codes, size, task_ids, places)
     if text is not None and offsets is None:
@@ -148,32 +165,120 @@ def _joined(value: Any, row: int, size: int, places: Places) -> Any:
     return " ".join(texts)
 
 
-def _tagged(texts: Encoded, classes: Any, scheme: str | None, places: Places) -> Tagged:
-    """Split every different text into tags."""
+def _tagged(
+    texts: Encoded, classes: Any, scheme: str | None, places: Places
+) -> tuple[Tagged, str | None]:
+    """Split every different text into tags; return them, and a note on what was repaired."""
     if (texts.codes < 0).any():
-        raise DataError(
-            f"The {places.column('tags')} column is empty in {places.where(texts.codes < 0)}; give "
-            "one tag per token, O for those outside of all spans."
-        )
-    lists = [str(text).split() for text in texts.vocabulary.tolist()]
-    sizes = np.array([len(one) for one in lists], dtype=np.int64)
+        raise _empty(texts.codes < 0, places)
+    if scheme is not None:
+        check_choice("scheme", scheme, SCHEMES)
+    lists = _lists(texts, places)
+    pointer = np.cumsum([0, *map(len, lists)]).astype(np.int64)
     found = encode(np.array([tag for one in lists for tag in one], dtype=object), "tags")
     used = [str(tag) for tag in found.vocabulary.tolist()]
-    known = TagScheme.of(used if classes is None else [str(one) for one in classes], scheme)
-    place = lookup(used, np.array(known.tags, dtype=object))
-    if (place < 0).any():
-        tag = used[int(np.argmax(place < 0))]
-        pointer = np.append(0, np.cumsum(sizes))
-        token = int(np.flatnonzero(found.codes == used.index(tag))[0])
-        text = int(np.searchsorted(pointer, token, side="right")) - 1
-        raise DataError(
-            f"The tag {tag!r}{suggestion(tag, list(known.tags))} in "
-            f"{places.where(texts.codes == text)} is not among the tags "
-            f"({describe_ids(np.array(known.tags, dtype=object))}); correct it, or add it to "
-            "classes."
-        )
-    pointer = np.append(0, np.cumsum(sizes))
-    return Tagged(texts.codes.copy(), place[found.codes].astype(np.int32), pointer, known)
+    times = np.bincount(texts.codes, minlength=len(lists)).astype(np.int64)
+    words = _Words(used, TagList(found.codes.astype(np.int64), pointer, times), texts.codes, places)
+    declared = None if classes is None else [str(one) for one in classes]
+    if declared is None and scheme != "plain":
+        words.refuse_joined(lists)
+    marks = None if scheme == "plain" else words.marks(declared, wanted=scheme == "bio")
+    if marks is None:
+        known = TagScheme.of(used if declared is None else declared, "plain")
+        place = lookup(used, np.array(known.tags, dtype=object))
+        words.refuse_unknown(place < 0, known)
+        codes, note = place[found.codes], None
+    else:
+        known = TagScheme.of([OUTSIDE, *_bio(used if declared is None else declared)], "bio")
+        kinds = set(known.types)
+        others = [bool(kind) and kind not in kinds for kind in marks.kind]
+        words.refuse_unknown(np.array(others, dtype=bool) | (marks.place == STRANGE), known)
+        codes, repaired = bio_codes(marks, words.given, list(known.types))
+        note = f"{repaired} {REPAIRED}" if repaired else None
+    return Tagged(texts.codes.copy(), codes.astype(np.int32), pointer, known), note
+
+
+def _empty(mask: NDArray[np.bool_], places: Places) -> DataError:
+    return DataError(
+        f"The {places.column('tags')} column is empty in {places.where(mask)}; give one tag per "
+        "token, O for those outside of all spans."
+    )
+
+
+def _lists(texts: Encoded, places: Places) -> list[list[str]]:
+    """Return the tags of every different text."""
+    lists = []
+    for number, text in enumerate(texts.vocabulary.tolist()):
+        try:
+            lists.append(tags_in(str(text)))
+        except ValueError as error:
+            where = places.where(texts.codes == number)
+            raise DataError(f"The cell {describe_value(text)} in {where} {error}.") from None
+        if not lists[-1]:
+            raise _empty(texts.codes == number, places)
+    return lists
+
+
+def _bio(tags: list[str]) -> list[str]:
+    """Return the tags that begin spans of the types of some tags."""
+    return [f"{BEGIN}{kind}" for kind in sorted(set(Marks.of(tags).kind) - {""})]
+
+
+class _Words(NamedTuple):
+    """The different tags of a column, where they stand, and the text of each row."""
+
+    used: list[str]
+    given: TagList
+    text: NDArray[np.int32]
+    places: Places
+
+    def rows(self, tag: int) -> str:
+        """Describe the rows with a tag."""
+        tokens = np.flatnonzero(self.given.code == tag)
+        texts = np.searchsorted(self.given.pointer, tokens, side="right") - 1
+        return self.places.where(np.isin(self.text, texts))
+
+    def marks(self, declared: list[str] | None, *, wanted: bool) -> Marks | None:
+        """Return how tags mark spans, None if they are plain classes; refuse a mixture."""
+        marks = None
+        if declared is None:
+            marks = span_marks(self.used, self.given, wanted=wanted, declared=False)
+        elif span_marks(declared, self.given, wanted=wanted, declared=True) is not None:
+            if Marks.of(declared).has(STRANGE):
+                TagScheme.of(declared, "bio")  # says which one
+            marks = Marks.of(self.used)
+        if declared is None and marks is not None and marks.has(STRANGE):
+            tag = int(np.argmax(marks.place == STRANGE))
+            others = [one for one, k in zip(self.used, marks.place, strict=True) if k != STRANGE]
+            raise DataError(
+                f"The tag {self.used[tag]!r}{suggestion(self.used[tag], others)} in "
+                f"{self.rows(tag)} is not one of the scheme O, B-type, I-type, as other tags are; "
+                "correct it, or give " + for_reader("scheme='plain'", "--classes with all tags")
+                + " if every tag is a class of its own."
+            )  # fmt: skip
+        return marks
+
+    def refuse_joined(self, lists: list[list[str]]) -> None:
+        """Refuse tags with another sign between them than a space."""
+        tag = joined_tag(lists)
+        if tag is not None:
+            raise DataError(
+                f"The tag {describe_value(tag)} in {self.rows(self.used.index(tag))} looks like "
+                "several; put a space between tags, and nothing else, or give "
+                + for_reader("classes=[...]", "--classes")
+                + " with all tags if it is one."
+            )
+
+    def refuse_unknown(self, unknown: NDArray[np.bool_], known: TagScheme) -> None:
+        """Refuse tags outside of the declared ones."""
+        if unknown.any():
+            tag = int(np.argmax(unknown))
+            raise DataError(
+                f"The tag {self.used[tag]!r}{suggestion(self.used[tag], list(known.tags))} in "
+                f"{self.rows(tag)} is not among the tags "
+                f"({describe_ids(np.array(known.tags, dtype=object))}); correct it, or add it to "
+                "classes."
+            )
 
 
 def _lengths(task: NDArray[np.int32], size: Ints, ids: NDArray[Any], places: Places) -> Ints:
@@ -252,13 +357,39 @@ class _SpanRows:
         values = to_numpy(label).tolist() if not isinstance(label, Encoded) else [
             None if code < 0 else label.vocabulary[code] for code in label.codes.tolist()
         ]  # fmt: skip
-        missing = np.array([is_missing(one) or one == "" for one in values]) & self.marked
-        if missing.any():
+        missing = np.array([is_missing(one) or str(one).strip() == "" for one in values])
+        if (missing & self.marked).any():
             raise DataError(
-                f"The span in {self.places.where(missing)} has no type; fill in the "
+                f"The span in {self.places.where(missing & self.marked)} has no type; fill in the "
                 f"{self.places.column('tags')} column."
             )
-        return np.array([str(one) for one in values], dtype=object)
+        if not (missing | self.marked).all():
+            row = int(np.argmin(missing | self.marked))
+            raise DataError(
+                f"The span of type {values[row]!r} in "
+                f"{self.places.where(~(missing | self.marked))} has neither start nor end; give "
+                "both, or leave out the type, too, if the worker marked nothing."
+            )
+        types = np.array([str(one) for one in values], dtype=object)
+        self._refuse_tags(types)
+        return types
+
+    def _refuse_tags(self, types: NDArray[Any]) -> None:
+        """Refuse tags of single tokens in place of types."""
+        outside = self.marked & (types == OUTSIDE)
+        if outside.any():
+            raise DataError(
+                f"The span in {self.places.where(outside)} has the type {OUTSIDE!r}, which stands "
+                "for tokens outside of all spans; rename the type, or remove the row (leave start, "
+                "end and type empty if the worker marked nothing)."
+            )
+        used = sorted(set(types[self.marked].tolist()))
+        if tags_of_tokens(used):
+            inside = [one for one in used if one.startswith(INSIDE)]
+            raise DataError(
+                f"The type {inside[0]!r} in {self.places.where(types == inside[0])} is the tag of "
+                "a token; give one row per span, and its type without B- and I-."
+            )
 
     def tagged(self, n_tasks: int, classes: Any) -> tuple[Tagged, NDArray[Any]]:
         """Return the tag sequences on the tokens that the limits of all spans cut."""
@@ -267,9 +398,12 @@ class _SpanRows:
         self._refuse_overlaps(rows)
         offsets = self._grid(n_tasks)
         length = np.array([len(one) - 1 for one in offsets.tolist()], dtype=np.int64)
-        declared = None if classes is None else [str(one) for one in classes]
-        names = sorted(set(self.label[rows].tolist())) if declared is None else declared
-        scheme = TagScheme.of([OUTSIDE, *(one if _tag(one) else f"{BEGIN}{one}" for one in names)])
+        names = sorted(set(self.label[rows].tolist()))
+        if classes is not None:
+            names = [str(one) for one in classes]
+            if OUTSIDE in names or tags_of_tokens(names):
+                names = [kind for kind in Marks.of(names).kind if kind]
+        scheme = TagScheme.of([OUTSIDE, *(f"{BEGIN}{name}" for name in names)])
         kind = lookup(self.label[rows], np.array(scheme.types, dtype=object)).astype(np.int64)
         if (kind < 0).any():
             row = rows[int(np.argmax(kind < 0))]
@@ -319,7 +453,3 @@ class _SpanRows:
                 f"Two spans of one worker overlap, in {self.places.where(pair)}; keep one of them, "
                 "or aggregate each layer of spans by itself."
             )
-
-
-def _tag(name: str) -> bool:
-    return name == OUTSIDE or name.startswith((BEGIN, "I-"))

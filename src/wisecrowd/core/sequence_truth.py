@@ -13,6 +13,7 @@ from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.ids.encoding import lookup
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.sequences import CrowdSequences
+from wisecrowd.core.tag_texts import in_bio, tags_in
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -133,7 +134,7 @@ def known_tags(truth: Any, data: CrowdSequences, what: str = TRUTH) -> Ints:
     for code, task, value in zip(codes.tolist(), ids, values, strict=True):
         if code < 0 or is_missing(value):
             continue
-        tags = value.split() if isinstance(value, str) else [str(tag) for tag in value]
+        tags = _tags(value, task, what, bio=data.scheme == "bio")
         if len(tags) != data.length[code]:
             raise DataError(
                 f"The {what} gives task {task!r} {len(tags)} tags, and workers gave it "
@@ -157,6 +158,15 @@ def known_tags(truth: Any, data: CrowdSequences, what: str = TRUTH) -> Ints:
     if (known < 0).all():
         raise DataError(f"The {what} names none of these tasks; compare the ids.")
     return known
+
+
+def _tags(value: Any, task: Any, what: str, *, bio: bool) -> list[str]:
+    """Return known tags in the notation of the data; gold is not repaired, only translated."""
+    try:
+        tags = tags_in(value) if isinstance(value, str) else [str(tag) for tag in value]
+    except ValueError as error:
+        raise DataError(f"The {what} of task {task!r} {error}.") from None
+    return in_bio(tags) if bio else tags
 
 
 def _pairs(truth: Any, data: CrowdSequences, what: str) -> tuple[list[Any], list[Any]]:

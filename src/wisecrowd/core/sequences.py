@@ -95,11 +95,12 @@ class CrowdSequences(Annotations):
             ``tags``: text with a space between the tags, or lists. With the columns ``start`` and
             ``end``, given by name, it is the type of a span; see :meth:`from_spans`.
         **options
-            ``classes``: all tags. ``scheme``: "bio" or "plain"; by default "bio" if all tags are O,
-            B-x or I-x. ``text``: one word per tag, with a space between words, or a list; see
-            :meth:`from_spans` for spans. ``tasks``, ``workers``, ``weight``, ``timestamp``,
-            ``duration``, ``cost``, ``question``, ``worker_kind`` and ``duplicates`` are described
-            in :meth:`CrowdLabels.from_arrays`.
+            ``classes``: all tags. ``scheme``: "bio" or "plain"; by default "bio" if some tags begin
+            with B- or I-, and strange ones are refused. BIOES and BILOU become BIO, and ``I-x``
+            that continues no span of type x begins one. ``text``: one word per tag, with a space
+            between words, or a list; see :meth:`from_spans` for spans. ``tasks``, ``workers``,
+            ``weight``, ``timestamp``, ``duration``, ``cost``, ``question``, ``worker_kind`` and
+            ``duplicates`` are described in :meth:`CrowdLabels.from_arrays`.
         """
         from wisecrowd.core.sequence_columns import sequences_from_columns
 
@@ -112,14 +113,14 @@ class CrowdSequences(Annotations):
     ) -> Self:
         """Build from one row per span: its first character, the one after its last, and its type.
 
-        The limits of all spans of a task cut its text into tokens. A row with neither start nor
-        end says that the worker has read the task and marked nothing. ``text``, given by name, is
+        The limits of all spans of a task cut its text into tokens. A row without start, end and
+        type says that the worker has read the task and marked nothing. ``text``, given by name, is
         the whole text of each task, or the text of each span; answers then have a text, too.
 
         Examples
         --------
-        >>> rows = ["d"] * 3, ["ann", "bob", "cem"], [0, 0, None], [5, 12, None], ["PER"] * 3
-        >>> data = CrowdSequences.from_spans(*rows)
+        >>> rows = ["d"] * 3, ["ann", "bob", "cem"], [0, 0, None], [5, 12, None]
+        >>> data = CrowdSequences.from_spans(*rows, ["PER", "PER", None])
         >>> data.to_dict()["tags"].tolist()
         ['B-PER O', 'B-PER I-PER', 'O O']
         >>> data.task_columns["offsets"][0].tolist()

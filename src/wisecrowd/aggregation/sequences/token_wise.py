@@ -88,7 +88,7 @@ class TokenWise(Aggregator):
 
     Examples
     --------
-    >>> tags = ["B-PER I-PER O", "O I-PER O", "B-PER O O"]
+    >>> tags = ["B-PER I-PER O", "B-PER I-PER O", "B-PER O O"]
     >>> TokenWise("majority-vote").fit(([1, 1, 1], ["ann", "bob", "cem"], tags)).tags_.tolist()
     ['B-PER I-PER O']
     """
