@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.exceptions import DataError, WisecrowdWarning
+from wisecrowd.core.messages.descriptions import Places
 
 _ROWS = 1 << 16
+HALF = "half a character (a lone surrogate)"
 
 
 def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
@@ -37,10 +39,9 @@ def as_arrow(values: Any, role: str, *, ids: bool = False) -> Any:
         if isinstance(arrow.type, pa.BaseExtensionType):
             raise pa.ArrowTypeError  # UUID objects, for instance, are neither hashed nor sorted
     except UnicodeError:
-        row = next(i for i, x in enumerate(array.tolist(), 1) if _is_broken(x))
+        row = next(i for i, x in enumerate(array.tolist(), 1) if is_broken(x))
         raise DataError(
-            f"The {role} values hold half a character (a lone surrogate), first in row {row}; "
-            "correct the text."
+            f"The {role} values hold {HALF}, first in row {row}; correct the text."
         ) from None
     except (pa.ArrowException, OverflowError):
         _refuse_mixed_types(array, role)
@@ -90,9 +91,25 @@ def _ready(values: Any) -> Any:
     return arrow if is_text(arrow.type) else None
 
 
-def _is_broken(value: Any) -> bool:
+def is_broken(value: Any) -> bool:
     """Return whether a text cannot be written as UTF-8."""
-    return isinstance(value, str) and any("\ud800" <= mark <= "\udfff" for mark in value)
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def refuse_halves(texts: NDArray[Any], role: str, places: Places) -> None:
+    """Refuse texts that cannot be written as UTF-8."""
+    broken = np.array([is_broken(text) for text in texts.tolist()], dtype=bool)
+    if broken.any():
+        raise DataError(
+            f"The {places.column(role)} column holds {HALF} in {places.where(broken)}; correct the "
+            "text."
+        )
 
 
 def refuse_strange_types(arrow_type: Any, role: str) -> None:

@@ -14,6 +14,7 @@ from wisecrowd.core.arrow import is_missing
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.masks import HEIGHT, WIDTH, CrowdMasks
 from wisecrowd.core.messages.descriptions import Places
 from wisecrowd.core.run_lengths import canonical, counts_of, decompressed
@@ -71,6 +72,7 @@ def masks_from_columns(
         raise DataError("There are no annotations: the table has no data rows.")
     code, distinct = _parsed(mask, places)
     height, width = _sizes(task_codes, code, distinct, task_ids, places)
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     table = arrange(
         (task_codes, worker_codes, code), (len(task_ids), len(worker_ids), len(distinct)), None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -14,7 +15,9 @@ from wisecrowd.core.arrow import is_missing, to_numpy
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places
+from wisecrowd.core.messages.option_spelling import option
 from wisecrowd.core.pairs import NOBODY
 from wisecrowd.core.rankings import CrowdRankings
 from wisecrowd.core.validation import (
@@ -27,6 +30,8 @@ from wisecrowd.core.validation import (
 )
 
 Rankings = TypeVar("Rankings", bound=CrowdRankings)
+_TIE = re.compile(r"[=~≈,;<]")  # between items of a text that are of equal rank, or the worse first
+_SPACED = re.compile(r"\s(?:=+|~|≈|<)\s")
 
 
 def rankings_from_columns(
@@ -55,6 +60,8 @@ def rankings_from_columns(
              "worker_kind": worker_kind, **columns}  # fmt: skip
     check_lengths(given)
     lists = _parsed(ranking, places)
+    if items is None:
+        _refuse_ties(ranking, lists, places)
     if not lists:
         raise DataError("There are no rankings: the table has no data rows.")
     codes, item_ids = _item_codes(lists, items, places)
@@ -67,6 +74,7 @@ def rankings_from_columns(
     if worker is None:
         worker = Encoded(np.zeros(len(codes), np.int32), np.array([NOBODY], dtype=object))
     worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
+    notes = (*notes, *warn_of_lookalikes(task_ids[:0], worker_ids, item_ids, values="items"))
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     table = arrange(
         (task_codes, worker_codes, vote), (len(task_ids), len(worker_ids), len(distinct)), None,
@@ -117,7 +125,7 @@ def _from_text(text: str, where: str) -> list[Any]:
     if text.startswith("["):
         try:
             ids = json.loads(text)
-        except json.JSONDecodeError:
+        except (json.JSONDecodeError, RecursionError):
             raise DataError(
                 f"The ranking {text[:60]!r} in {where} is not a JSON list; correct it."
             ) from None
@@ -131,6 +139,39 @@ def _from_text(text: str, where: str) -> list[Any]:
             f"The ranking {text[:60]!r} in {where} has an empty place; remove the extra {sign}."
         )
     return ids
+
+
+def _refuse_ties(ranking: Any, lists: list[list[Any]], places: Places) -> None:
+    """Refuse rankings with ties or with a second sign of order, which would be parts of ids.
+
+    A sign between two spaces always counts. Without spaces it may belong to an id, such as
+    ``lr=0.1``, unless both of its sides are items.
+    """
+    items = {item for one in lists for item in one if isinstance(item, str)}
+    tied = {item for item in items if _looks_tied(item, items)}
+    if not tied and not any(isinstance(item, list | tuple) for one in lists for item in one):
+        return
+    texts = to_numpy(ranking).tolist()
+    for row, (value, one) in enumerate(zip(texts, lists, strict=True)):
+        nested = [item for item in one if isinstance(item, list | tuple)]
+        written = isinstance(value, str) and not value.strip().startswith("[")
+        if nested or (written and not tied.isdisjoint(one)):
+            shown = value if isinstance(value, str) else json.dumps(value, default=str)
+            as_list = "" if nested else "; write a JSON list if the sign belongs to a name"
+            raise DataError(
+                f"The ranking {shown[:60]!r} in {places.where(_only(row, len(lists)))} has a tie "
+                "or two directions, and a ranking has one order; break the tie, or give "
+                f"comparisons of two items with {option('type', 'pairs')}, which allow "
+                f"ties{as_list}."
+            )
+
+
+def _looks_tied(item: str, items: set[str]) -> bool:
+    """Return whether an id looks like several items."""
+    if item.startswith("=") or _SPACED.search(item):
+        return True
+    parts = [part.strip() for part in _TIE.split(item)]
+    return len(parts) > 1 and items.issuperset(parts)
 
 
 def _only(row: int, size: int) -> NDArray[np.bool_]:

@@ -16,6 +16,7 @@ from wisecrowd.core.pairs import CrowdPairs
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 
 BETTER = " > "  # between the items of a ranking in tables
+SIGNS = frozenset(">|[=~≈,;<")  # ids with one of these are written in JSON lists
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -129,7 +130,7 @@ class CrowdRankings(Annotations):
     def _values(self, part: Payload) -> NDArray[Any]:
         """Return rankings as text, or as JSON where ids contain signs of order."""
         ids = self.items.tolist()
-        plain = all(isinstance(x, str) and not set(x) & set(">|[") for x in ids)
+        plain = all(isinstance(x, str) and not set(x) & SIGNS for x in ids)
         codes, ends = self.ranking.tolist(), self.pointer.tolist()
         texts = np.empty(self.n_annotations, dtype=object)
         for e in range(self.n_annotations):

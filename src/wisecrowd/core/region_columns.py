@@ -13,7 +13,8 @@ from wisecrowd.core.annotations import WORKER_KIND
 from wisecrowd.core.columns import plain_name
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
-from wisecrowd.core.ids.encoding import encode, lookup
+from wisecrowd.core.ids.encoding import Encoded, encode, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
 from wisecrowd.core.regions import COORDINATES, IMAGE_HEIGHT, IMAGE_WIDTH, NO_CLASS, CrowdRegions
 from wisecrowd.core.validation import (
@@ -101,6 +102,7 @@ def regions_from_columns(
     rows = BoxRows(box, drawn, annotation, first)
     _refuse_mixed(rows, places)
     codes, class_ids = _labels(label, rows.drawn, classes, places)
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, class_ids))
     sizes = _image_sizes(image_width, image_height, task_codes, task_ids, places)
     _refuse_outside(rows, sizes, task_codes, task_ids, places)
     extra = {role: _of_annotations(role, values, rows, places) for role, values in extra.items()}
@@ -191,6 +193,8 @@ def _labels(
 ) -> tuple[Codes, NDArray[Any]]:
     """Return the class of each row, and all classes; boxes without labels have one class."""
     column = None if label is None else encode(label, places.column("label"))
+    if column is not None:
+        _refuse_nowhere(~drawn & (column.codes >= 0), column, places)
     if column is None or (column.codes[drawn] < 0).all():
         if classes is not None:
             ids = distinct_ids(classes, "classes")
@@ -215,6 +219,16 @@ def _labels(
             f"declared classes ({describe_ids(ids)}); correct it, or add it to classes."
         )
     return np.where(drawn, codes, 0).astype(np.int32), ids
+
+
+def _refuse_nowhere(nowhere: NDArray[np.bool_], column: Encoded, places: Places) -> None:
+    """Refuse a class without a box."""
+    if nowhere.any():
+        value = column.vocabulary[column.codes[int(np.argmax(nowhere))]]
+        raise DataError(
+            f"The box of class {value!r} in {places.where(nowhere)} has neither x, y, width nor "
+            "height; give all of them, or leave out the class, too, if the worker drew nothing."
+        )
 
 
 def _image_sizes(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import WORKER_KIND
-from wisecrowd.core.arrow import is_missing, to_numpy
+from wisecrowd.core.arrow import is_missing, refuse_halves, to_numpy
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
@@ -16,7 +16,12 @@ from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places, describe_ids, describe_value, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
 from wisecrowd.core.parameter_checks import check_choice
-from wisecrowd.core.sequence_words import NOT_WORDS, words_of_spans, words_of_tags
+from wisecrowd.core.sequence_words import (
+    NOT_WORDS,
+    refuse_broken_texts,
+    words_of_spans,
+    words_of_tags,
+)
 from wisecrowd.core.sequences import LENGTH, OFFSETS, WORDS, CrowdSequences
 from wisecrowd.core.tag_scheme import BEGIN, INSIDE, OUTSIDE, SCHEMES, TagScheme
 from wisecrowd.core.tag_texts import (
@@ -97,6 +102,8 @@ def sequences_from_columns(
     worker_codes, worker_ids = complete_ids(worker, "worker", places, declared=workers)
     if len(task_codes) == 0:
         raise DataError("There are no annotations: the table has no data rows.")
+    if text is not None:
+        refuse_broken_texts(text, places)
     extra = measured_columns({**columns, "weight": weight}, places)
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     offsets, words, row_task = None, None, task_codes
@@ -371,6 +378,7 @@ class _SpanRows:
                 "both, or leave out the type, too, if the worker marked nothing."
             )
         types = np.array([str(one) for one in values], dtype=object)
+        refuse_halves(types, "tags", self.places)
         self._refuse_tags(types)
         return types
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.core.arrow import is_missing, to_numpy
+from wisecrowd.core.arrow import is_missing, refuse_halves, to_numpy
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import Places
 
@@ -22,6 +22,16 @@ def texts_of(text: Any) -> list[Any]:
     values = to_numpy(text).tolist()
     return [None if is_missing(one) or (isinstance(one, str) and not one) else one
             for one in values]  # fmt: skip
+
+
+def refuse_broken_texts(text: Any, places: Places) -> None:
+    """Refuse texts, or lists of words, that cannot be written as UTF-8."""
+    values = texts_of(text)
+    joined = np.empty(len(values), dtype=object)
+    joined[:] = [
+        one if one is None or isinstance(one, str) else " ".join(map(str, one)) for one in values
+    ]
+    refuse_halves(joined, "text", places)
 
 
 def words_of_tags(text: Any, task: Codes, length: Ints) -> NDArray[Any] | None:

@@ -12,8 +12,10 @@ from wisecrowd.core.arrow import to_numpy
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, encode, lookup
-from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
-from wisecrowd.core.set_text import is_nothing, parse_set
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
+from wisecrowd.core.messages.descriptions import Places, describe_ids, describe_value, suggestion
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.set_text import BETWEEN, doubtful_set, is_nothing, parse_set
 from wisecrowd.core.sets import CrowdSets
 from wisecrowd.core.validation import (
     check_columns,
@@ -74,6 +76,7 @@ def sets_from_columns(
     if len(task_codes) == 0:
         raise DataError("There are no annotations: the table has no data rows.")
     found = distinct_sets(label, classes, places)
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, found.classes))
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     table = arrange(
         (task_codes, worker_codes, found.code),
@@ -104,6 +107,8 @@ def distinct_sets(label: Any, classes: Any, places: Places) -> DistinctSets:
         except ValueError as error:
             shown = repr(value if len(str(value)) <= 60 else f"{str(value)[:60]}...")
             raise DataError(f"The set {shown} in {places.where(code == number)} {error}.") from None
+    if classes is None:
+        _refuse_doubtful(code, values, places)
     names = sorted({name for one in lists for name in one})
     vocabulary = _vocabulary(names, classes)
     found = lookup(names, vocabulary) if names else np.zeros(0, dtype=np.int32)
@@ -126,6 +131,22 @@ def distinct_sets(label: Any, classes: Any, places: Places) -> DistinctSets:
         np.array([k for one in distinct for k in one], dtype=np.int32),
         np.cumsum([0, *map(len, distinct)]).astype(np.int64),
         vocabulary,
+    )
+
+
+def _refuse_doubtful(code: NDArray[np.int32], values: list[Any], places: Places) -> None:
+    """Ask about text that may be one class or several."""
+    doubt = doubtful_set(value for value in values if isinstance(value, str))
+    if doubt is None:
+        return
+    name, sign = doubt
+    numbers = [k for k, one in enumerate(values) if isinstance(one, str) and name in parse_set(one)]
+    quoted = f'"{name}"' if "," in name else name
+    said = for_reader(f"classes=[{name!r}, ...]", f"--classes '{quoted},...'")
+    raise DataError(
+        f"{describe_value(name)} in {places.where(np.isin(code, numbers))} may be one class or "
+        f"several with {sign!r} between them; write {BETWEEN} between classes, or declare all "
+        f"classes ({said}) if it is one."
     )
 
 

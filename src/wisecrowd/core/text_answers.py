@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.answers import Answers, Columns, Learned
 from wisecrowd.core.saved_attributes import Saved, SavedArray
 from wisecrowd.core.text_columns import known_texts
-from wisecrowd.core.text_words import written
+from wisecrowd.core.text_words import same_letters, written
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,12 +33,16 @@ class TextAnswers(Answers):
         Probability that each word is right.
     confidence : (n_tasks,) float64
         Expected share of right words; of an empty text, the probability that it is right.
+    given : (n_tasks,), optional
+        Texts to return as they are, because all workers of a task wrote them; None elsewhere, where
+        the words make the text.
     """
 
     words: NDArray[np.object_]
     n_words: Ints
     word_confidence: Floats
     confidence: Floats
+    given: NDArray[np.object_] | None = None
 
     shown: ClassVar[tuple[str, ...]] = ("text", "confidence")
     saves: ClassVar[Mapping[str, Saved]] = {
@@ -61,7 +65,7 @@ class TextAnswers(Answers):
         place = np.repeat(begin - new[:-1], count) + np.arange(new[-1])
         return cls(
             learned["words_"][place], count, learned["word_confidence_"][place],
-            learned["confidence_"][rows],
+            learned["confidence_"][rows], learned["texts_"][rows],
         )  # fmt: skip
 
     def texts(self) -> NDArray[np.object_]:
@@ -69,6 +73,9 @@ class TextAnswers(Answers):
         forms, ends = self.words.tolist(), np.append(0, np.cumsum(self.n_words)).tolist()
         found = np.empty(len(self.n_words), dtype=object)
         found[:] = [written(forms[a:b]) for a, b in pairwise(ends)]
+        if self.given is not None:
+            known = np.array([one is not None for one in self.given.tolist()], dtype=bool)
+            found[known] = self.given[known]
         return found
 
     def attributes(self, known: Learned) -> dict[str, Any]:
@@ -121,5 +128,9 @@ class TextAnswers(Answers):
         n_words = int(learned["n_words_"].sum())
         if len(learned["words_"]) != n_words or len(learned["word_confidence_"]) != n_words:
             return "words_ and word_confidence_ do not have one entry per word"
-        texts = cls.of_fit(learned, np.arange(len(learned["n_words_"]))).texts()
-        return "" if np.array_equal(texts, learned["texts_"]) else "texts_ are not made of words_"
+        made = cls.of_fit(learned, np.arange(len(learned["n_words_"])))
+        # Spaces, punctuation and line breaks of a text that all workers wrote are kept.
+        pairs = zip(replace(made, given=None).texts(), learned["texts_"], strict=True)
+        others = [(one, str(text)) for one, text in pairs if one != text]
+        same = not others or same_letters(*map(list, zip(*others, strict=True)))
+        return "" if same else "texts_ are not made of words_"

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.core.annotations import WORKER_KIND
-from wisecrowd.core.arrow import is_missing, to_numpy
+from wisecrowd.core.arrow import is_missing, refuse_halves, to_numpy
 from wisecrowd.core.duplicates import arrange
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.ids.encoding import Encoded, lookup
+from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.messages.descriptions import Places, describe_value
 from wisecrowd.core.text_words import distinct_texts
 from wisecrowd.core.texts import CrowdTexts
@@ -55,6 +56,7 @@ def texts_from_columns(
     if len(task_codes) == 0:
         raise DataError("There are no annotations: the table has no data rows.")
     names, code = distinct_texts(_as_texts(text, places))
+    notes = (*notes, *warn_of_lookalikes(task_ids, worker_ids, task_ids[:0]))
     kinds = worker_kinds(worker_kind, worker_codes, worker_ids, places)
     table = arrange(
         (task_codes.copy(), worker_codes.copy(), code.astype(np.int32)),
@@ -88,6 +90,7 @@ def _as_texts(column: Any, places: Places) -> NDArray[Any]:
         )
     found = np.empty(len(values), dtype=object)
     found[:] = [one if isinstance(one, str) else _number(one, places) for one in values.tolist()]
+    refuse_halves(found, "text", places)
     return found
 
 

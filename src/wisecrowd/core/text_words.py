@@ -166,6 +166,23 @@ def written(forms: Sequence[str]) -> str:
     return "".join(forms).strip()
 
 
+def same_letters(first: Sequence[str], second: Sequence[str]) -> bool:
+    r"""Return whether two lists of texts differ only in spaces, apostrophes and punctuation.
+
+    Examples
+    --------
+    >>> same_letters(["Dear Ann, well"], ["Dear Ann,\n\nwell ..."]), same_letters(["a"], ["b"])
+    (True, False)
+    """
+    texts = [text.translate(_APOSTROPHES).replace("'", "") for text in (*first, *second)]
+    coded = TextRules(CHARACTER, ignore_case=False).code(texts)
+    length, n = coded.length, len(first)
+    middle = coded.pointer[n]
+    return np.array_equal(length[:n], length[n:]) and np.array_equal(
+        coded.words[:middle], coded.words[middle:]
+    )
+
+
 def _class_of(letter: str) -> str:
     """Return the class of a character; see ``_PIECES``."""
     if letter == _END:

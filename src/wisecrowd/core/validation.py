@@ -23,9 +23,10 @@ from wisecrowd.core.ids.encoding import Encoded, encode, lookup
 from wisecrowd.core.ids.lookalike_ids import warn_of_lookalikes
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.long_tables import refuse_long_table
-from wisecrowd.core.messages.descriptions import Places, describe_ids, suggestion
+from wisecrowd.core.messages.descriptions import Places, describe_ids, describe_rows, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader, option
 from wisecrowd.core.ordered_classes import ORDERED, grades_like, in_numeric_order
+from wisecrowd.core.repeated_header import header_rows, header_sentence
 from wisecrowd.core.value_columns import as_numbers, as_texts, as_timestamps, as_weights
 
 __all__ = [
@@ -123,6 +124,7 @@ def labels_from_frame(
         refuse_wide({name: v[:_SAMPLE] for name, v in cells.items() if _is_column(v)})
         raise
     values = {role: _column(native, original[name]) for role, name in found.items()}
+    _refuse_header(values, found)
     return labels_from_arrays(
         values.pop("task"),
         values.pop("worker"),
@@ -152,6 +154,7 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
     original = {str(name): name for name in names}
     found, note = find_columns(list(original), asked, roles, container.optional_roles)
     values = {role: _column(native, original[name]) for role, name in found.items()}
+    _refuse_header(values, found)
     return container.from_arrays(
         **{**dict.fromkeys(("task", "worker")), **values},
         places=Places(found, header=list(original)),
@@ -159,6 +162,14 @@ def annotations_from_frame(container: type[Container], frame: Any, **options: An
         frame_library=library,
         **options,
     )
+
+
+def _refuse_header(values: Mapping[str, Any], found: Mapping[str, str]) -> None:
+    """Refuse a row of a frame that holds the names of the columns."""
+    columns = {found[role]: column for role, column in values.items() if _is_column(column)}
+    rows = header_rows(columns)
+    if len(rows):
+        raise DataError(header_sentence(f"The table's {describe_rows(rows)}", list(columns)))
 
 
 def check_roles(columns: Mapping[str, Any], payload: Collection[str] = LABEL) -> None:

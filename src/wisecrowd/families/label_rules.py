@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from wisecrowd.core.exceptions import DataError, ParameterError
 from wisecrowd.core.messages.descriptions import suggestion
 from wisecrowd.core.messages.option_spelling import parameter
+from wisecrowd.core.sets import CrowdSets
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -247,6 +248,34 @@ class LabelRules:
                 f"The gold of task {tasks[row]!r} is {names}, which the rules (exclusive, implies) "
                 "forbid; correct it, or the rules."
             )
+
+    def require_support(self, data: CrowdSets) -> None:
+        """Refuse rules that every set contradicts.
+
+        Workers may leave out an implied class, because the rule adds it. A rule is refused if the
+        class is in every set and the implied one in none, or if most sets have classes of an
+        exclusive group and never a single one.
+        """
+        count = np.bincount(data.members, minlength=data.n_classes)
+        filled = int(np.count_nonzero(data.sizes))
+        child = np.flatnonzero(self.parent >= 0)
+        never = child[(count[child] == filled) & (count[self.parent[child]] == 0)]
+        if filled and len(never):
+            name, above = data.classes[never[0]], data.classes[self.parent[never[0]]]
+            raise DataError(
+                f"Every set has the class {name!r}, none has {above!r}, and implies says that "
+                f"{name!r} is only in sets with {above!r}; correct the rule, or the names."
+            )
+        group = self.group[data.members]
+        for number in np.flatnonzero(np.bincount(self.group) > 1).tolist():
+            per_set = np.bincount(data.annotation[group == number], minlength=data.n_annotations)
+            about = int(np.count_nonzero(per_set))
+            if about and 2 * about >= filled and not (per_set == 1).any():
+                names = ", ".join(map(repr, data.classes[self.group == number].tolist()))
+                raise DataError(
+                    f"All {about} sets with a class of {names} have several of them, and exclusive "
+                    "allows one at most; correct the rule, or the sets."
+                )
 
 
 def check_rules(exclusive: Any, implies: Any) -> None:

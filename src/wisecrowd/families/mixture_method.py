@@ -60,6 +60,7 @@ class MixtureMethod(SetMethod):
 
     def _fit(self, problem: SetProblem) -> Fit:
         model = self._model(problem)
+        model.rules.require_support(problem.data)
         run = model.run(self._n_prototypes(model), self.max_iter, self.tol)
         answers = self._answers(model.careful(run.params), model.rules)
         worth = WorkerSets.of(problem.data, run.probas)

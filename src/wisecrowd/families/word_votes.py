@@ -76,6 +76,7 @@ class WordVotes:
     def __init__(self, data: CrowdTexts, rules: TextRules) -> None:
         self.data = data
         texts, text = distinct_texts(data.text)
+        self.texts = None if rules.normalise is not None else texts  # it may remove words
         self.coded = rules.code(texts)
         self.rank = rank = self._ranks()
         n_texts = max(len(texts), 1)
@@ -260,7 +261,22 @@ class WordVotes:
         silent = total**2 / np.maximum(total**2 + scale, 1e-300)  # nobody wrote a word
         share = wrong / np.maximum(np.where(n_words > 0, n_words, n_slots), 1)
         confidence = np.where(n_slots > 0, np.maximum(1 - share, 0.0), silent)
-        return TextAnswers(self._spelled(choice, weight), n_words, probability[kept], confidence)
+        words = self._spelled(choice, weight)
+        return TextAnswers(words, n_words, probability[kept], confidence, self._unanimous())
+
+    def _unanimous(self) -> NDArray[np.object_] | None:
+        """Return (n_tasks,) texts that all workers of a task wrote, to the letter; else None."""
+        if self.texts is None:
+            return None
+        rows = np.flatnonzero(self.data.weights > 0)
+        task, text = self.data.task[rows], self.text[rows]
+        least = np.full(self.data.n_tasks, len(self.texts), dtype=np.int64)
+        most = np.full(self.data.n_tasks, -1, dtype=np.int64)
+        np.minimum.at(least, task, text)
+        np.maximum.at(most, task, text)
+        names = np.empty(len(self.texts) + 1, dtype=object)
+        names[:-1] = self.texts
+        return np.asarray(names[np.where(least == most, most, len(self.texts))], dtype=object)
 
     def _spelled(self, choice: Choice, weight: Floats) -> NDArray[np.object_]:
         """Return the commonest written form of each chosen word in its slot.

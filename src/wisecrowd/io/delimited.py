@@ -16,6 +16,8 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.messages.option_spelling import for_reader
+from wisecrowd.core.repeated_header import header_rows, header_sentence
 from wisecrowd.io.encodings import check_encoding, explain_encoding, is_utf8, recoded
 from wisecrowd.io.formats import Request
 from wisecrowd.io.formulas import restored
@@ -197,7 +199,10 @@ def _batches(
             ),
         )
         last: dict[str, Any] = {}
+        n_rows = 0
         for batch in reader:
+            _refuse_header(batch, header, n_rows, source)
+            n_rows += len(batch)
             last = {name: batch.column(name)[-1:] for name in wanted} if len(batch) else last
             yield {
                 role: restored(batch.column(name), request.restored.setdefault(role, Counter()))
@@ -206,6 +211,19 @@ def _batches(
     except pa.ArrowInvalid as error:
         raise _explain_row(error, ragged, header, source) from error
     _check_end(text, header, {int(name): value[0].as_py() for name, value in last.items()}, source)
+
+
+def _refuse_header(batch: Any, header: _Header, first_row: int, source: Source) -> None:
+    """Refuse a row with the names of the columns: it is not an annotation of any kind."""
+    columns = {header.names[int(place)]: batch.column(place) for place in batch.schema.names}
+    found = header_rows(columns)
+    if len(found):
+        without = for_reader("header=False and columns", "--no-header and --columns")
+        remedy = "remove it, or give each of the joined files by itself"
+        if not header.own_lines and first_row + found[0] == 0:
+            remedy = f"leave out {without}"
+        where = f"{source.name}: row {first_row + int(found[0]) + 1}"
+        raise DataError(header_sentence(where, list(columns), remedy))
 
 
 def _explain_row(error: Any, ragged: list[Any], header: _Header, source: Source) -> Exception:

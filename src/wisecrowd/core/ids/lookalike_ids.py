@@ -29,21 +29,22 @@ _LOOKS = (
 
 
 def warn_of_lookalikes(
-    tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any]
+    tasks: NDArray[Any], workers: NDArray[Any], classes: NDArray[Any], values: str = "classes"
 ) -> tuple[str, ...]:
     """Warn about ids that differ only by spaces, Unicode form, look-alike letters or case.
 
     Case does not count for tasks, because short random task ids may differ by case alone.
+    ``values`` is what messages call the classes.
     """
     sentences = []
     for what, ids, by_case in (("tasks", tasks, False), ("workers", workers, True),
-                               ("classes", classes, True)):  # fmt: skip
+                               (values, classes, True)):  # fmt: skip
         pairs = lookalike_pairs(ids, by_case=by_case)
         if pairs:
             sentences.append(_sentence(what, pairs))
     pairs = equal_numbers(classes)
     if pairs:
-        sentences.append(_sentence("classes", pairs, "are the same number"))
+        sentences.append(_sentence(values, pairs, "are the same number"))
     for sentence in sentences:
         warnings.warn(sentence, WisecrowdWarning, stacklevel=5)
     return tuple(sentences)
