@@ -50,11 +50,32 @@ def test_long_rows():
         (["[1, 2"], "not a JSON list"),
         ([7], "neither a list nor text"),
         ([["x", None]], "empty item in row 1"),
+        (["x > y", "x = y > z"], r"'x = y > z' in row 2 has a tie or two directions.*type='pairs'"),
+        (["x > y", "x=y > z"], "in row 2 has a tie"),
+        (["x >= y > z"], "in row 1 has a tie"),
+        (["x > y", "z > x, y"], "in row 2 has a tie"),
+        (["x > y < z"], "two directions"),
+        ([["x", "y"], [["x", "y"], "z"]], "in row 2 has a tie"),
+        (['[["x", "y"], "z"]'], "in row 1 has a tie"),
+        (["[" * 100_000], "not a JSON list"),
     ],
 )
 def test_bad_rankings_are_refused(column, message):
     with pytest.raises(DataError, match=message):
         CrowdRankings.from_arrays(None, None, column)
+
+
+def test_signs_may_belong_to_names():
+    names = ["lr=0.1 > lr=1", "Smith, J. > lr=1"]
+    data = CrowdRankings.from_arrays(None, None, names)
+    assert data.items.tolist() == ["Smith, J.", "lr=0.1", "lr=1"]
+    again = CrowdRankings.from_arrays(None, None, data.to_dict()["ranking"])
+    assert again.items.tolist() == data.items.tolist()
+    for texts, options in ((['["x = y", "z"]'], {}), (["x = y > z"], {"items": ["x = y", "z"]})):
+        data = CrowdRankings.from_arrays(None, None, texts, **options)
+        assert data.items.tolist() == ["x = y", "z"]
+        again = CrowdRankings.from_arrays(None, None, data.to_dict()["ranking"])
+        assert again.items.tolist() == ["x = y", "z"]
 
 
 def test_missing_column_and_undeclared_items():

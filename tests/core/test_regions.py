@@ -97,6 +97,10 @@ WRONG = {
     "infinite": ([("a", "bob", 1, 1, np.inf, 5, "x")], {}, "width column is infinite in row 1"),
     "text": ([("a", "bob", "1", "1", "wide", "5", "x")], {}, "'wide', which is not a number"),
     "mixed": ([ROWS[0], ("a", "ann", *NOTHING)], {}, "row 2 drew nothing there and a box"),
+    "a class and no box": (
+        [ROWS[0], ("b", "bob", None, None, None, None, "car")], {},
+        "class 'car' in row 2 has neither x, y, width nor height; give all of them",
+    ),
     "some labels": ([ROWS[0], ("a", "bob", 1, 1, 5, 5, None)], {}, "row 2 has no label"),
     "other class": ([ROWS[0]], {"classes": ["bus", "cat"]}, "'car'.* is not among the declared"),
     "outside": (

@@ -148,6 +148,17 @@ def test_types_may_look_like_tags():
     assert with_tags.tag_scheme.types == ("PER",)
 
 
+def test_half_a_character_is_refused():
+    rows = ["d", "d"], ["ann", "bob"], [0, 0], [5, 5]
+    with pytest.raises(DataError, match=r"tags column holds half a character .* in row 2"):
+        CrowdSequences.from_spans(*rows, ["PER", "P\ud800"])
+    with pytest.raises(DataError, match=r"text column holds half a character .* in row 1"):
+        CrowdSequences.from_spans(*rows, ["PER", "PER"], text=["P\ud800", "Paris"])
+    with pytest.raises(DataError, match=r"text column holds half a character .* in row 2"):
+        CrowdSequences.from_arrays(*WHO, ["O O", "O O", "O O O"],
+                                   text=["a b", ["a", "\ud800"], "a b c"])  # fmt: skip
+
+
 def test_lookalike_types_are_told():
     with pytest.warns(WisecrowdWarning, match="count as different classes and look the same"):
         CrowdSequences.from_arrays(*WHO, ["O B-PER", "O B-per", "O O O"])

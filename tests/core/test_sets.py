@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wisecrowd.aggregation import SetVote
-from wisecrowd.core.exceptions import DataError
+from wisecrowd.core.exceptions import DataError, WisecrowdWarning
 from wisecrowd.core.set_scores import set_scores
 from wisecrowd.core.set_truth import KnownSets, known_sets
 from wisecrowd.core.sets import CrowdSets
@@ -36,6 +36,23 @@ def test_selection_pickle_and_long_table_keep_the_sets():
     assert inside.classes[inside.label].tolist() == ["in", "out", "in"]
 
 
+def test_a_sign_in_a_name_is_clear_where_other_sets_show_it():
+    task, worker = list("stu"), list("aaa")
+    data = CrowdSets.from_arrays(task, worker, ["x|y", "arts, crafts", ""])
+    assert data.classes.tolist() == ["arts, crafts", "x", "y"]
+    with pytest.raises(DataError, match="'x,y' in row 2 may be one class or several"):
+        CrowdSets.from_arrays(task, worker, ["x|y", "x,y", ""])
+    declared = CrowdSets.from_arrays(task, worker, ["x", "x,y", ""], classes=["x", "x,y"])
+    texts = declared.to_dict()["label"].tolist()
+    assert texts == ['["x"]', '["x,y"]', "[]"]  # read again without declared classes
+    assert CrowdSets.from_arrays(task, worker, texts).classes.tolist() == ["x", "x,y"]
+
+
+def test_lookalike_classes_are_told():
+    with pytest.warns(WisecrowdWarning, match="count as different classes and look the same"):
+        CrowdSets.from_arrays(list("st"), list("aa"), ["a|b", "\u0430"])
+
+
 def test_names_with_a_bar_are_written_as_json():
     data = CrowdSets.from_arrays(["s", "t"], ["a", "a"], [["x|y", "z"], []])
     texts = data.to_dict()["label"].tolist()
@@ -52,6 +69,10 @@ def test_names_with_a_bar_are_written_as_json():
         ("[[1]]", {}, r"row 2 has the class \[1\], which is not a name"),
         ("x|w", {"classes": ["x", "y"]}, "The class 'w' in row 2 is not among the declared"),
         ("yy", {"classes": ["x", "yyy"]}, "did you mean 'yyy'"),
+        ('{"x": 1}', {}, "row 2 is not a list of classes"),
+        ("y,z", {}, r"'y,z' in row 2 may be one class or several with ',' between them; write \|"),
+        ("y; z", {}, "'y; z' in row 2 may be one class or several with ';'"),
+        (["x\ud800"], {}, "row 2 has half a character"),
     ],
 )
 def test_bad_sets_are_one_sentence_with_the_place(label, options, message):

@@ -34,6 +34,7 @@ def test_texts_are_kept_as_written_and_sorted():
         (["a", float("nan"), "b"], r"The text is missing in row 2"),
         (["a", ["b"], "c"], r"The text column holds"),
         (["a", "b"], r"Columns have different lengths"),
+        (["a", "b\ud800", "c"], r"The text column holds half a character .* in row 2; correct"),
     ],
 )
 def test_bad_texts(texts, message):

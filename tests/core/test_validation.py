@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from wisecrowd import CrowdLabels
 from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
+from wisecrowd.core.sets import CrowdSets
+from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.core.validation import as_crowd_labels
 
 COLUMNS = {"task": ["t2", "t1", "t1"], "worker": ["b", "b", "a"], "label": ["x", "y", "x"]}
@@ -33,6 +35,17 @@ def same(a, b):
 
 
 # ---------------------------------------------------------------------------------------- frames
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+@pytest.mark.parametrize("kind", [CrowdLabels, CrowdSets, CrowdTexts])
+def test_a_repeated_header_is_refused(library, kind):
+    names = {"task": "task", "worker": "worker", "label": "text" if kind is CrowdTexts else "label"}
+    columns = {names[role]: [*values, names[role]] for role, values in COLUMNS.items()}
+    with pytest.raises(DataError, match="table's row 4 repeats the names of the columns"):
+        kind.from_frame(library(columns))
+    columns = {name: [*values, "task"] for name, values in columns.items()}
+    assert kind.from_frame(library({n: v[:3] + v[4:] for n, v in columns.items()})).n_tasks == 3
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from wisecrowd.aggregation import LabelSetMixture
 from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.sets import CrowdSets
 from wisecrowd.families.label_rules import LabelRules
 
 CLASSES = np.array(list("abcdef"), dtype=object)
@@ -84,3 +86,27 @@ def test_gold_that_the_rules_forbid_is_refused():
     sets = np.array([[0, 1, 0, 0, 0, 0], [1, 1, 0, 0, 0, 0]], dtype=bool)
     with pytest.raises(DataError, match="The gold of task 'u' is 'a', 'b'"):
         rules.require_allowed(sets, np.array(["t", "u"], dtype=object), CLASSES)
+
+
+def sets_of(*labels, **options):
+    return CrowdSets.from_arrays(range(len(labels)), ["w"] * len(labels), list(labels), **options)
+
+
+def test_rules_that_every_set_contradicts_are_refused():
+    with pytest.raises(DataError, match="All 3 sets with a class of 'a', 'b' have several of them"):
+        LabelSetMixture(exclusive=[["a", "b"]]).fit(sets_of("a|b", "a|b", "a|b|c", "c", ""))
+    with pytest.raises(DataError, match="Every set has the class 'a', none has 'b', and implies"):
+        LabelSetMixture(implies={"a": "b"}).fit(sets_of("a", "a|c", classes=list("abc")))
+
+
+@pytest.mark.parametrize(
+    ("labels", "rules"),
+    [
+        (("a|b", "a|b", "a"), {"exclusive": [["a", "b"]]}),  # one set has a single one
+        (("a|b", "c", "c", "d"), {"exclusive": [["a", "b"]]}),  # most sets are about others
+        (("a", "c"), {"implies": {"a": "b", "c": "d"}}),  # workers name leaves, the rule the rest
+    ],
+)
+def test_rules_that_correct_some_sets_are_kept(labels, rules):
+    fitted = LabelSetMixture(**rules).fit(sets_of(*labels, classes=list("abcd")))
+    assert len(fitted.classes_) == 4

@@ -291,3 +291,23 @@ def test_many_columns_take_linear_time(tmp_path):
     start = time.process_time()
     assert read_frame(path).shape == (1, len(names))
     assert time.process_time() - start < 8.0
+
+
+@pytest.mark.parametrize(
+    "again", ["task,worker,label", "\ufefftask,worker,label", "task, worker, label"]
+)
+def test_a_header_that_is_repeated_is_refused_with_its_row(given, again):
+    joined = ROWS + f"{again}\nt2,ann,cat\n"
+    with pytest.raises(DataError, match=r"row 3 repeats the names of the columns \('task', 'wor"):
+        read(given(joined))
+
+
+def test_a_header_is_found_behind_the_first_block(given):
+    many = "".join(f"t{i},ann,cat\n" for i in range(100_000))
+    with pytest.raises(DataError, match="row 100003 repeats the names of the columns"):
+        read(given(ROWS + many + "task,worker,label\n"))
+
+
+def test_names_of_columns_may_be_ids(given):
+    data = read(given(ROWS + "task,worker,cat\nt1,worker,label\n"))
+    assert data.n_annotations == 4

@@ -60,8 +60,7 @@ def rankings_from_columns(
              "worker_kind": worker_kind, **columns}  # fmt: skip
     check_lengths(given)
     lists = _parsed(ranking, places)
-    if items is None:
-        _refuse_ties(ranking, lists, places)
+    _refuse_ties(ranking, lists, places, declared=items is not None)
     if not lists:
         raise DataError("There are no rankings: the table has no data rows.")
     codes, item_ids = _item_codes(lists, items, places)
@@ -141,14 +140,14 @@ def _from_text(text: str, where: str) -> list[Any]:
     return ids
 
 
-def _refuse_ties(ranking: Any, lists: list[list[Any]], places: Places) -> None:
+def _refuse_ties(ranking: Any, lists: list[list[Any]], places: Places, *, declared: bool) -> None:
     """Refuse rankings with ties or with a second sign of order, which would be parts of ids.
 
     A sign between two spaces always counts. Without spaces it may belong to an id, such as
-    ``lr=0.1``, unless both of its sides are items.
+    ``lr=0.1``, unless both of its sides are items. Declared items are ids as they are.
     """
     items = {item for one in lists for item in one if isinstance(item, str)}
-    tied = {item for item in items if _looks_tied(item, items)}
+    tied = set() if declared else {item for item in items if _looks_tied(item, items)}
     if not tied and not any(isinstance(item, list | tuple) for one in lists for item in one):
         return
     texts = to_numpy(ranking).tolist()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from wisecrowd import simulate
-from wisecrowd.aggregation import Rover
+from wisecrowd import load, simulate
+from wisecrowd.aggregation import EmbeddingMedoid, Rover, TextMedoid
 from wisecrowd.core.exceptions import ParameterError
 from wisecrowd.core.texts import CrowdTexts
 from wisecrowd.io.tables import read, read_frame
@@ -31,6 +31,28 @@ def test_every_slot_is_a_vote():
 def kappa(fitted):
     rate = fitted.pooled_error_rate_
     return max(rate / (1 - rate), 0.05)
+
+
+@pytest.mark.parametrize("method", [Rover, TextMedoid, EmbeddingMedoid])
+@pytest.mark.parametrize("unit", ["word", "character"])
+@pytest.mark.parametrize(
+    "text",
+    ["Dear Ann,\n\n  well -- known   words ...  ", "...", " ", "\ta\r\nb", "a\u0301 e", "' x"],
+)
+def test_unanimous_texts_come_back_to_the_letter(method, unit, text, tmp_path):
+    data = CrowdTexts.from_arrays([*"tttuu"], [*"abcab"], [text, text, text, "x  y", "x y z"])
+    fitted = method(unit=unit).fit(data)
+    assert fitted.texts_[0] == fitted.predict(data)[0] == text
+    assert "  " not in fitted.texts_[1]  # words make it
+    fitted.save(tmp_path / "model")
+    assert load(tmp_path / "model").texts_.tolist() == fitted.texts_.tolist()
+
+
+def test_only_counted_answers_are_unanimous():
+    data = CrowdTexts.from_arrays([*"ttt"], [*"abc"], ["a  b", "a  b", "c"], weight=[1, 1, 0])
+    assert Rover().fit(data).texts_[0] == "a  b"
+    kept = Rover(normalise=lambda word: "" if word == "um" else word)
+    assert kept.fit(CrowdTexts.from_arrays([*"tt"], [*"ab"], ["a um b"] * 2)).texts_[0] == "a b"
 
 
 @pytest.mark.parametrize(
