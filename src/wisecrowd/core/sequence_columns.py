@@ -194,7 +194,7 @@ def _tagged(
         known = TagScheme.of(used if declared is None else declared, "plain")
         place = lookup(used, np.array(known.tags, dtype=object))
         words.refuse_unknown(place < 0, known)
-        codes, note = place[found.codes], None
+        codes, note = place[found.codes].astype(np.int64), None
     else:
         known = TagScheme.of([OUTSIDE, *_bio(used if declared is None else declared)], "bio")
         kinds = set(known.types)
