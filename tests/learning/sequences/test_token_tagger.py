@@ -37,6 +37,8 @@ def test_training_recovers_the_planted_tags(texts):
     data, ids, truth = texts
     model = tagger().fit(ids[:N], data)
     new = model.score(ids[N:], truth[N:])
+    other = [str(tags.replace("B-", "b-").replace("I-", "i-").split()) for tags in truth[N:]]
+    assert model.score(ids[N:], other) == new
     assert new > model.method_.score(data, dict(enumerate(truth)))  # than what it has learnt from
     assert new > 0.9
     assert len(model.history_) == 10

@@ -22,6 +22,7 @@ from wisecrowd.core.sequence_answers import joined
 from wisecrowd.core.sequences import CrowdSequences
 from wisecrowd.core.span_errors import span_scores
 from wisecrowd.core.tag_scheme import TagScheme
+from wisecrowd.core.tag_texts import in_bio, tags_in
 from wisecrowd.families.tag_chains import span_confidence
 from wisecrowd.inference.monitor import Progress, report
 from wisecrowd.kernels import kernels_for
@@ -253,7 +254,8 @@ class TokenTagger:
         """Return F1 of spans, against the true tags of each text."""
         scheme, pointer, path, _ = self._decoded(X)
         place = {tag: code for code, tag in enumerate(scheme.tags)}
-        wanted = np.array([place.get(tag, 0) for text in truth for tag in text.split()])
+        lists = [in_bio(tags_in(text)) if scheme.name == "bio" else tags_in(text) for text in truth]
+        wanted = np.array([place.get(tag, 0) for tags in lists for tag in tags])
         if len(wanted) != len(path):
             raise DataError(
                 f"The truth has {len(wanted)} tags for {len(path)} tokens; give one per token."
