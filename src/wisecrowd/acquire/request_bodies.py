@@ -45,12 +45,12 @@ class Shape(NamedTuple):
     commas: NDArray[np.int64]
 
 
-async def read_body(request: Request, seconds: float = ARRIVING, keep: bool = True) -> bytes:
+async def read_body(request: Request, keep: bool = True) -> bytes:
     """Return the body of a request within the limits of size and time; b"" if it is not kept."""
     content = bytearray()
     size = 0
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(ARRIVING):
             async for part in request.stream():
                 size += len(part)
                 if size > MOST_BYTES:
@@ -61,7 +61,7 @@ async def read_body(request: Request, seconds: float = ARRIVING, keep: bool = Tr
                 content += part if keep else b""
     except TimeoutError:
         raise RefusedError(
-            408, f"The body did not arrive within {seconds:g} seconds; send it again.",
+            408, f"The body did not arrive within {ARRIVING:g} seconds; send it again.",
             Connection="close",
         ) from None  # fmt: skip
     return bytes(content)
