@@ -52,6 +52,7 @@ SETTINGS: dict[str, type | tuple[type, ...]] = {
     "rules": dict, "cost": dict, "gold": dict, "closed": bool, "lease_seconds": (int, float),
     "open_tasks": bool, "every": int, "tasks": str, "classes": str,
 }  # fmt: skip
+RULES = {"policy", "model", "budget", "min_labels", "max_labels", "stop", "random_state"}
 
 
 def damaged(store: CampaignStore, what: str) -> DataError:
@@ -112,6 +113,8 @@ def checked_settings(store: CampaignStore) -> dict[str, Any]:
     )
     if not is_valid:
         raise damaged(store, "its settings are not valid")
+    if not found["rules"].keys() >= RULES:
+        raise damaged(store, "some of its rules are missing")
     try:
         rules = AskingRules(**found["rules"])
         rules.check()

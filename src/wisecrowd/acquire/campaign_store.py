@@ -145,7 +145,7 @@ class CampaignStore:
 
     def _explained(self, error: Exception) -> WisecrowdError:
         place = "The campaign" if self.path is None else str(self.path)
-        lasting = ("no such", "no column", "decode", "malformed")
+        lasting = ("no such", "no column", "decode", "malformed", "duplicate", "already exists")
         if isinstance(error, sqlite3.OperationalError) and not any(
             words in str(error) for words in lasting
         ):

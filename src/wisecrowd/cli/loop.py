@@ -187,6 +187,9 @@ def _watching(files: Any) -> Iterator[None]:
 
 
 def _serve(app: Any, host: str, port: int) -> None:
+    import sys
+
     import uvicorn
 
+    sys.setswitchinterval(0.001)  # threads that work let the one that answers run sooner
     uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
