@@ -55,7 +55,7 @@ def test_a_service_is_killed_and_continued(table, tmp_path):
             None if body is None else json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 with urllib.request.urlopen(request, timeout=10) as reply:
                     return json.load(reply)
