@@ -25,6 +25,7 @@ from wisecrowd.acquire.campaign import Campaign
 CLIENTS, EACH = 50, 200
 ROUNDS = 10  # queries that each client takes and answers under attack
 ATTACKERS, MOST_ATTACKS = 4, 150  # threads, and requests of each
+IDLE_SECONDS = 3.0  # of the service alone, for comparison
 HELD = 20  # connections with a body that never ends
 JSON = {"Content-Type": "application/json"}
 
@@ -65,6 +66,8 @@ def attacked(folder: Path) -> list[Row]:
         sent: list[str] = []
         attackers = [threading.Thread(target=_attack, args=(port, n, stop, sent, passed))
                      for n in range(ATTACKERS)]  # fmt: skip
+        with _probing(port) as idle:
+            time.sleep(IDLE_SECONDS)
         held = [_hold(port) for _ in range(HELD)]
         with _probing(port) as probed:
             for one in attackers:
@@ -95,7 +98,9 @@ def attacked(folder: Path) -> list[Row]:
     below = float(np.mean(health < 100))
     figures = (
         f"{below:.1%} of {len(health)} below 100 ms: p50 {np.median(health):.0f}, p99 "
-        f"{np.quantile(health, 0.99):.0f}, most {health.max():.0f} ms; the clients share the {load}"
+        f"{np.quantile(health, 0.99):.0f}, most {health.max():.0f} ms; idle before: p99 "
+        f"{np.quantile(idle, 0.99) * 1000:.0f}, most {max(idle) * 1000:.0f} ms; the clients share "
+        f"the {load}"
     )
     return [
         Row(what, "0 errors, no attack passes, the campaign opens", measured, met),

@@ -77,7 +77,8 @@ class Link:
         if found is None:
             return None
         known = found if isinstance(found, dict) else {}
-        types = {"url": str, "project": int, "control": str, "task_key": (str, type(None))}
+        types: dict[str, Any] = {"url": str, "project": int, "control": str,
+                                 "task_key": (str, type(None))}  # fmt: skip
         if set(known) != set(types) or not all(
             isinstance(known[name], wanted) for name, wanted in types.items()
         ):
