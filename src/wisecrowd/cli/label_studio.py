@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -236,7 +237,13 @@ def _look(
                 print_json(_plain(done))
             if done.stop is not None:
                 return
-        _wait(stop, asked.every, lambda before=before: n_hints(campaign) != before)
+        _wait(stop, asked.every, partial(_is_hinted, campaign, before))
+
+
+def _is_hinted(campaign: Campaign, before: int) -> bool:
+    from wisecrowd.acquire.label_studio_mirror import n_hints
+
+    return n_hints(campaign) != before
 
 
 def _wait(stop: threading.Event, seconds: float, is_hinted: Callable[[], bool]) -> None:
