@@ -326,7 +326,7 @@ def report(crowd: Crowd, folder: Path, cycles: list[dict[str, Any]]) -> int:
     orders = sum(one["version"] is not None for one in cycles)
     other = ", ".join(f"{n} {name}" for name, n in sorted(crowd.n_other.items()))
     print(f"answers acknowledged: {crowd.n_sent} ({other}); {len(crowd.labels)} count at the end")
-    print(f"by polling: {polled} changes that webhooks had not brought; {orders} orders sent")
+    print(f"watch: {polled} changes read; {orders} orders sent")
     print(f"lost {lost}, invented {invented}, doubled {doubled}; tasks {len(crowd.truth)} "
           f"before, {n_tasks} after")  # fmt: skip
     print(f"handed out: {len(crowd.places)} from our order, our first choice {first:.3f} "

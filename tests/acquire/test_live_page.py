@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
+from tests.support.served_campaign import serving
 
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.service import make_app
 
 playwright = pytest.importorskip(
     "playwright.sync_api", reason="NO BROWSER TESTS: playwright is missing; run make browser"
 )
-uvicorn = pytest.importorskip("uvicorn")
+pytest.importorskip("uvicorn")
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 EXECUTABLE = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 if EXECUTABLE is None:
@@ -38,18 +35,8 @@ def served():
     campaign = Campaign([HOSTILE, "t2", "t3"], open_tasks=True, budget=50)
     campaign.tell(HOSTILE, HOSTILE, HOSTILE)
     campaign.ask(2, workers=[HOSTILE])
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    config = uvicorn.Config(make_app(campaign, SECRET), port=port, log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    yield campaign, f"http://127.0.0.1:{port}/"
-    server.should_exit = True
-    thread.join(timeout=10)
+    with serving(campaign, SECRET) as address:
+        yield campaign, f"{address}/"
 
 
 def check_reachable(page):

@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from tests.support.fake_label_studio import TOKEN, FakeLabelStudio, serving
 import wisecrowd
 from wisecrowd.acquire import label_studio_api as api
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.label_studio_mirror import ACTIONS, webhook_secret
-from wisecrowd.cli.label_studio import _interruptible
+from wisecrowd.acquire.label_studio_mirror import ACTIONS, leave_hint, webhook_secret
+from wisecrowd.cli.label_studio import HINT_SECONDS, _interruptible, _wait
 
 
 @pytest.fixture
@@ -95,6 +97,36 @@ def test_watch_until_the_budget_is_spent(cli, fake, where, tmp_path, monkeypatch
     sent = fake.webhooks[0]["headers"]["X-Wisecrowd-Secret"]
     assert sent == webhook_secret("a long enough secret")
     assert sent not in done.err
+    assert fake.webhooks[0]["send_payload"] is False  # it is a hint only
+
+
+def test_a_hint_ends_the_wait_for_the_next_look():
+    stop, started = threading.Event(), time.monotonic()
+    _wait(stop, 60.0, lambda: True)
+    assert HINT_SECONDS <= time.monotonic() - started < 30
+    stop.set()
+    _wait(stop, 60.0, lambda: False)  # returns at once
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_watch_looks_when_a_webhook_came(fake, where, tmp_path):
+    folder = tmp_path / "c"
+    command = [sys.executable, "-m", "wisecrowd", "label-studio", "watch", folder,
+               *where, "--every", "600", "--json"]  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(Path(wisecrowd.__file__).parents[1])}
+    watch = subprocess.Popen(
+        [str(part) for part in command], env=environment, text=True, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert json.loads(watch.stdout.readline())["answers"] == 0
+        fake.annotate(101, 5, "good")
+        with Campaign.open(folder / "campaign.db") as campaign:
+            leave_hint(campaign)
+        assert json.loads(watch.stdout.readline())["answers"] == 1
+    finally:
+        watch.send_signal(signal.SIGINT)
+        watch.communicate(timeout=30)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

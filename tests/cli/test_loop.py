@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -21,6 +22,9 @@ pytest.importorskip("uvicorn")
     ("options", "words"),
     [
         (["--listen", "nonsense"], "give address and port"),
+        (["--listen", "127.0.0.1:\u0668\u0667\u0666\u0665"], "give address and port"),
+        (["--listen", "127.0.0.1:\u00b2"], "give address and port"),
+        (["--listen", "127.0.0.1:" + "9" * 5000], "give address and port"),
         (["--listen", "0.0.0.0:8765"], "can be reached by others"),
         (["--secret", "plain text"], "env:NAME"),
         (["--secret", "env:NOT_SET_AT_ALL"], "env:NAME"),
@@ -51,7 +55,7 @@ def test_a_service_is_killed_and_continued(table, tmp_path):
             None if body is None else json.dumps(body).encode(),
             {"Content-Type": "application/json"},
         )
-        for _ in range(200):
+        for _ in range(1200):
             try:
                 with urllib.request.urlopen(request, timeout=10) as reply:
                     return json.load(reply)
@@ -61,7 +65,7 @@ def test_a_service_is_killed_and_continued(table, tmp_path):
 
     first = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     try:
-        (query,) = call("/next?worker=ann")["queries"]
+        (query,) = call("/next", {"worker": "ann"})["queries"]
         answer = {"task": query["task"], "worker": "ann", "label": "x", "id": 1}
         assert call("/answers", answer) == {"received": 1, "new": 1}
     finally:
@@ -71,6 +75,12 @@ def test_a_service_is_killed_and_continued(table, tmp_path):
     try:
         assert call("/answers", answer) == {"received": 1, "new": 0}  # it was stored
         assert call("/status")["labels"] == 1
+        for host in ("evil.example", f"evil.example:{port}"):  # a name that leads to loopback
+            foreign = urllib.request.Request(
+                f"http://127.0.0.1:{port}/status", headers={"Host": host}
+            )
+            with pytest.raises(urllib.error.HTTPError, match="421"):
+                urllib.request.urlopen(foreign, timeout=10)
     finally:
         second.send_signal(signal.SIGINT)
         err = second.communicate(timeout=30)[1]

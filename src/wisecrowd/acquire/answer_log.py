@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.campaign_store import CampaignStore, id_text
+from wisecrowd.acquire.campaign_ids import IdList
+from wisecrowd.acquire.campaign_store import CampaignStore
 from wisecrowd.acquire.history import History, NewAnswers, RoundRecord
 from wisecrowd.acquire.shrunken_models import CrowdBelief, fit_beliefs
 from wisecrowd.core.labels import CrowdLabels
@@ -22,6 +23,7 @@ Longs = NDArray[np.int64]
 
 TABLES = ("tasks", "workers", "classes")
 WITHDRAWN = -1  # label of an answer that was taken back
+LEFT_OUT = -2  # label of an answer that does not count: the one before it does
 
 
 class AnswerLog:
@@ -33,20 +35,24 @@ class AnswerLog:
 
     Attributes
     ----------
+    lists : mapping of table name to IdList
     ids : mapping of table name to list of ids
     n_answers : int
         Rows of the table of answers.
     spent : float
         Cost of all answers.
+    n_left_out : int
+        Answers that do not count, because their task, worker or label cannot be used.
     """
 
     def __init__(self, store: CampaignStore) -> None:
         self._store = store
-        self.ids: dict[str, list[Any]] = {name: [] for name in TABLES}
-        self._codes: dict[str, dict[str, int]] = {name: {} for name in TABLES}
+        self.lists = {name: IdList(name) for name in TABLES}
+        self.ids = {name: one.ids for name, one in self.lists.items()}
         self._answers = np.empty((0, 3), dtype=np.int64)
         self._row = 0
         self.spent = 0.0
+        self.n_left_out = 0
         self.n_declared: int = store.get("n_classes") or 0
 
     @property
@@ -56,11 +62,9 @@ class AnswerLog:
 
     def sync(self) -> None:
         """Read what was added to the database, also by other processes."""
-        for name in TABLES:
-            known = self.ids[name]
-            for value in self._store.ids(name, len(known)):
-                self._codes[name][id_text(value)] = len(known)
-                known.append(value)
+        for name, one in self.lists.items():
+            for text in self._store.ids(name, len(one.ids)):
+                one.append(text)
         rows = self._store.rows(
             "SELECT row, task, worker, label, cost FROM answers WHERE row > ? ORDER BY row",
             (self._row,),
@@ -68,8 +72,20 @@ class AnswerLog:
         if rows:
             self._row = rows[-1][0]
             self.spent += sum(row[4] for row in rows)
-            new = [(i, j, WITHDRAWN if k is None else k) for _, i, j, k, _ in rows]
-            self._answers = np.concatenate([self._answers, np.array(new, dtype=np.int64)])
+            new = np.array(
+                [(i, j, WITHDRAWN if k is None else k) for _, i, j, k, _ in rows], dtype=np.int64
+            )
+            self.n_left_out += self._leave_out(new)
+            self._answers = np.concatenate([self._answers, new])
+
+    def _leave_out(self, new: Longs) -> int:
+        """Mark answers with an id that is left out; return how many."""
+        odd = np.zeros(len(new), dtype=bool)
+        for column, one in zip(new.T, self.lists.values(), strict=True):
+            if one.left_out:
+                odd |= np.isin(column, list(one.left_out))
+        new[odd, 2] = LEFT_OUT
+        return int(np.count_nonzero(odd))
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -77,26 +93,39 @@ class AnswerLog:
         with self._store.transaction():
             self.sync()
             sizes = {name: len(ids) for name, ids in self.ids.items()}
-            state = self._answers, self._row, self.spent
+            state = self._answers, self._row, self.spent, self.n_left_out
             try:
                 yield
                 self.sync()
             except BaseException:
-                self._answers, self._row, self.spent = state
+                self._answers, self._row, self.spent, self.n_left_out = state
                 for name, size in sizes.items():
-                    for value in self.ids[name][size:]:
-                        del self._codes[name][id_text(value)]
-                    del self.ids[name][size:]
+                    self.lists[name].cut(size)
                 raise
+
+    def notes(self) -> list[str]:
+        """Return a sentence about each thing in the database that is not taken as it is."""
+        found = [
+            f"the {name} are texts and numbers; the labels have all of them as texts"
+            for name, one in self.lists.items()
+            if one.is_mixed()
+        ]
+        if self.n_left_out:
+            found.append(
+                f"answers left out: {self.n_left_out}, because their task, worker or label is not "
+                "a finite number or is there twice"
+            )
+        return found
 
     def find(self, table: str, value: Any) -> int | None:
         """Return the code of an id, or None."""
-        return self._codes[table].get(id_text(value))
+        return self.lists[table].find(value)
 
     def code(self, table: str, value: Any) -> int:
         """Return the code of an id; a new one joins inside the current transaction."""
         known = self.find(table, value)
         if known is None:
+            self.lists[table].check_new(value)
             known = len(self.ids[table])
             self._store.add_ids(table, [value], known)
             self.sync()
@@ -109,7 +138,8 @@ class AnswerLog:
 
     def labels(self, n: int) -> CrowdLabels:
         """Return the labels after the first ``n`` answers: the last one of every pair."""
-        task, worker, label = self._answers[:n].T
+        first = self._answers[:n]
+        task, worker, label = (first[first[:, 2] != LEFT_OUT] if self.n_left_out else first).T
         n_workers = max(len(self.ids["workers"]), 1)
         order = np.argsort(task * n_workers + worker, kind="stable")
         key = (task * n_workers + worker)[order]
@@ -123,6 +153,21 @@ class AnswerLog:
             _array(self.ids["tasks"]),
             _array(self.ids["workers"]),
             _array(self.ids["classes"][: self._n_classes(n)]),
+        )
+
+    def usable_labels(self) -> CrowdLabels:
+        """Return the labels after all answers, checked and without ids that are left out."""
+        now = self.labels(self.n_answers)
+        if not now.n_annotations:
+            return now
+        sizes = {"classes": now.n_classes}
+        names = {name: _array(one.names()) for name, one in self.lists.items()}
+        known = {name: one.usable(sizes.get(name)) for name, one in self.lists.items()}
+        return CrowdLabels.from_arrays(
+            names["tasks"][now.task],
+            names["workers"][now.worker],
+            names["classes"][now.label],
+            **known,
         )
 
     def _n_classes(self, n: int) -> int:
@@ -149,7 +194,7 @@ class AnswerLog:
             return
         new = self._answers[first:last]
         # Earlier fits know only the classes and workers of their time.
-        known = (new[:, 2] != WITHDRAWN) & (new[:, 2] < before.n_classes)
+        known = (new[:, 2] >= 0) & (new[:, 2] < before.n_classes)
         known &= before.labels_per_worker[new[:, 1]] > 0
         history.observe(
             before if first else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -13,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.answer_log import AnswerLog
+from wisecrowd.acquire.campaign_checks import checked_settings
+from wisecrowd.acquire.campaign_ids import check_length, check_together, id_text
 from wisecrowd.acquire.campaign_input import (
     answer_rows,
     checked_prices,
@@ -21,7 +24,7 @@ from wisecrowd.acquire.campaign_input import (
     distinct,
 )
 from wisecrowd.acquire.campaign_rounds import CampaignRounds
-from wisecrowd.acquire.campaign_store import CampaignStore, id_text
+from wisecrowd.acquire.campaign_store import CampaignStore
 from wisecrowd.acquire.gold_questions import split_gold
 from wisecrowd.acquire.history import RoundRecord
 from wisecrowd.acquire.stop_rule import StopReport, check_target
@@ -34,7 +37,7 @@ from wisecrowd.acquire.suggesting import (
     stop_report,
     task_list,
 )
-from wisecrowd.core.exceptions import DataError, ParameterError
+from wisecrowd.core.exceptions import DataError, ParameterError, WisecrowdWarning
 from wisecrowd.core.labels import CrowdLabels
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
@@ -140,6 +143,9 @@ class Campaign:
         listed = task_list(list(tasks))
         known = {} if gold is None else {id_text(k): id_text(v) for k, v in dict(gold).items()}
         names = class_list(classes, known, listed)
+        joined = distinct(workers)
+        check_together(names, "classes")
+        check_together(joined, "workers")
         check_target(target, (len(known) + 1) // 2)
         settings = {
             "rules": asdict(rules), "cost": checked_prices(cost), "gold": known,
@@ -154,7 +160,7 @@ class Campaign:
                 store.add_ids("tasks", listed.tolist(), 0)
                 store.set("n_classes", len(names))
                 store.add_ids("classes", names, 0)
-                store.add_ids("workers", distinct(workers), 0)
+                store.add_ids("workers", joined, 0)
         if store.get("settings") != json.loads(json.dumps(settings, default=float)):
             raise DataError(
                 f"{path} holds a campaign with other settings; "
@@ -176,7 +182,7 @@ class Campaign:
 
     def _begin(self, store: CampaignStore) -> None:
         self._store = store
-        settings = store.get("settings")
+        settings = checked_settings(store)
         self.rules = AskingRules(**settings["rules"])
         self._settings = settings
         self._log = AnswerLog(store)
@@ -186,6 +192,8 @@ class Campaign:
                 store, self._log, self.rules.model, int(settings["every"]), self._questions,
                 self._scoring,
             )  # fmt: skip
+        for note in self._log.notes():
+            warnings.warn(f"{store.path}: {note}", WisecrowdWarning, stacklevel=3)
 
     def _gold(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """Return the gold in the fits and the gold held out, -1 for other tasks."""
@@ -240,6 +248,8 @@ class Campaign:
 
     def _insert(self, task: Any, worker: Any, label: Any, timestamp: Any, id: Any) -> bool:
         key = None if id is None else id_text(id)
+        if key is not None:
+            check_length(key, "key")
         if key is not None and self._store.rows("SELECT 1 FROM answers WHERE key = ?", (key,)):
             return False
         i = self._task_code(task)
@@ -306,10 +316,16 @@ class Campaign:
             return self._lease(self._choose(n, workers))
 
     def preview(self, n: int, workers: Sequence[Any] | None = None) -> list[Query]:
-        """Return the queries that ``ask`` would return, with the number 0 and without leases."""
+        """Return the queries that ``ask`` would return, with the number 0 and without leases.
+
+        Workers do not join by it: if nobody in ``workers`` is known, the queries are for anybody.
+        """
+        known = None if workers is None or isinstance(workers, str) else workers
         with self._changing():
             self._expire()
-            chosen = self._choose(n, workers)
+            if known is not None:
+                known = [one for one in known if self._log.find("workers", one) is not None]
+            chosen = self._choose(n, workers if isinstance(workers, str) else known or None)
         return [Query(0, *columns) for columns in self._named(chosen)]
 
     def _choose(self, n: int, workers: Sequence[Any] | None) -> Any:
@@ -364,9 +380,11 @@ class Campaign:
                 "ORDER BY id"
             )
         tasks, workers = self._log.ids["tasks"], self._log.ids["workers"]
+        odd_tasks, odd_workers = (self._log.lists[name].left_out for name in ("tasks", "workers"))
         made = [
             Query(number, tasks[i], None if j is None else workers[j], score, reason)
             for number, i, j, score, reason in rows
+            if i not in odd_tasks and j not in odd_workers
         ]
         return [one for one in made if worker is None or one.worker == worker]
 
@@ -390,7 +408,7 @@ class Campaign:
     @property
     def n_tasks(self) -> int:
         """Number of tasks."""
-        return len(self._log.ids["tasks"])
+        return len(self._log.ids["tasks"]) - len(self._log.lists["tasks"].left_out)
 
     @property
     def n_answers(self) -> int:
@@ -401,13 +419,7 @@ class Campaign:
     def labels(self) -> CrowdLabels:
         """All answers that count."""
         with self._changing():
-            now = self._log.labels(self._log.n_answers)
-        if not now.n_annotations:
-            return now
-        return CrowdLabels.from_arrays(
-            now.tasks[now.task], now.workers[now.worker], now.classes[now.label],
-            tasks=now.tasks, workers=now.workers, classes=now.classes,
-        )  # fmt: skip
+            return self._log.usable_labels()
 
     def stop_report(self, workers: Sequence[Any] | None = None) -> StopReport:
         """Return whether to stop asking, and why.
@@ -441,19 +453,16 @@ class Campaign:
                    gate.poor.tolist())  # fmt: skip
         return [
             {"worker": worker, "labels": n, "agreement": mean if judged else None, "poor": poor}
-            for worker, n, mean, judged, poor in zip(*columns, strict=True)
+            for j, (worker, n, mean, judged, poor) in enumerate(zip(*columns, strict=True))
+            if j not in self._log.lists["workers"].left_out
         ]
 
     def fit(self, method: Any = "auto", **parameters: Any) -> Any:
         """Fit a method to the answers and return it; ``gold`` counts as known classes."""
         made = get_method(method)(**parameters) if isinstance(method, str) else method
         labels = self.labels
-        ids = self._log.ids
-        known = {
-            ids["tasks"][i]: ids["classes"][k]
-            for i, k in enumerate(self._questions.tolist())
-            if k >= 0
-        }
+        tasks, classes = (self._log.lists[name].names() for name in ("tasks", "classes"))
+        known = {tasks[i]: classes[k] for i, k in enumerate(self._questions.tolist()) if k >= 0}
         return made.fit(labels, gold=known or None)
 
     def close(self) -> None:
@@ -477,6 +486,7 @@ class Campaign:
         ).reshape(-1, 2)  # fmt: skip
         n_asked = self._store.rows("SELECT COALESCE(MAX(id), 0) FROM queries")[0][0]
         askable = np.ones(now.n_tasks, dtype=bool)
+        askable[list(log.lists["tasks"].left_out)] = False
         prices = self._settings["cost"]
         cost = np.array([prices.get(id_text(worker), 1.0) for worker in log.ids["workers"]])
         return Situation(

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from wisecrowd.acquire.campaign_store import id_text
+from wisecrowd.acquire.campaign_ids import id_text
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import describe_ids
 from wisecrowd.core.parameter_checks import check_number

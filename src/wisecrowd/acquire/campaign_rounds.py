@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wisecrowd.acquire.answer_log import AnswerLog
+from wisecrowd.acquire.campaign_checks import checked_gains, damaged
 from wisecrowd.acquire.campaign_store import CampaignStore
 from wisecrowd.acquire.history import History, RoundRecord
 
@@ -55,10 +56,15 @@ class CampaignRounds:
 
     def _load(self) -> None:
         history = self.history
-        rows = self._store.rows("SELECT * FROM rounds ORDER BY n_answers")
+        rows = self._store.rows(
+            "SELECT n_answers, gains, changed, expected, gold FROM rounds ORDER BY n_answers"
+        )
+        if rows and rows[-1][0] > self._log.n_answers:
+            raise damaged(self._store, "a round has used answers that are missing")
         for n, gains, changed, *scores in rows:
+            found = checked_gains(self._store, gains, changed, len(self._log.ids["tasks"]))
             tasks = np.frombuffer(changed, dtype="<i8").astype(np.int64)
-            history.records.append(RoundRecord(n, json.loads(gains), tasks, *scores))
+            history.records.append(RoundRecord(n, found, tasks, *scores))
         if history.records:
             last = history.records[-1]
             history.gains = dict(last.gains)

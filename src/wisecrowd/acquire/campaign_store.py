@@ -15,9 +15,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from wisecrowd.acquire.campaign_checks import check_tables, damaged
+from wisecrowd.acquire.campaign_ids import id_text
 from wisecrowd.core.exceptions import DataError, WisecrowdError
 
 VERSION = 2
+# Messages about a damaged schema hold parts of it, which need not be text.
+ERRORS = (sqlite3.DatabaseError, UnicodeDecodeError)
 BUSY_SECONDS = 30.0  # how long a process waits for another one's transaction
 SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -77,7 +81,7 @@ class CampaignStore:
                 timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False,
             )  # fmt: skip
             self._prepare()
-        except sqlite3.DatabaseError as error:
+        except ERRORS as error:
             raise self._explained(error) from error
 
     def _prepare(self) -> None:
@@ -102,6 +106,7 @@ class CampaignStore:
                 f"{self.path} has version {self.version()} of the campaign's tables, and this is "
                 f"version {VERSION}; open it with the wisecrowd that wrote it."
             )
+        check_tables(self)
 
     def version(self) -> int:
         """Return the version of the tables; 0 for an empty database."""
@@ -123,7 +128,7 @@ class CampaignStore:
                 return
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.DatabaseError as error:
+            except ERRORS as error:
                 raise self._explained(error) from error
             self._depth = 1
             try:
@@ -132,22 +137,28 @@ class CampaignStore:
             except BaseException as error:
                 if self.connection.in_transaction:
                     self.connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.DatabaseError):
+                if isinstance(error, ERRORS):
                     raise self._explained(error) from error
                 raise
             finally:
                 self._depth = 0
 
-    def _explained(self, error: sqlite3.DatabaseError) -> WisecrowdError:
+    def _explained(self, error: Exception) -> WisecrowdError:
         place = "The campaign" if self.path is None else str(self.path)
-        if isinstance(error, sqlite3.OperationalError):
+        lasting = ("no such", "no column", "decode", "malformed", "duplicate", "already exists")
+        if isinstance(error, sqlite3.OperationalError) and not any(
+            words in str(error) for words in lasting
+        ):
             return CampaignError(f"{place} cannot be written: {error}; nothing was changed.")
         return DataError(f"{place} is not a campaign's database: {error}; restore it from a copy.")
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with self._lock:
-            return self.connection.execute(statement, values).fetchall()
+            try:
+                return self.connection.execute(statement, values).fetchall()
+            except ERRORS as error:
+                raise self._explained(error) from error
 
     def run(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
         """Run one statement inside a transaction."""
@@ -160,7 +171,14 @@ class CampaignStore:
     def get(self, name: str) -> Any:
         """Return a setting, or None."""
         found = self.rows("SELECT value FROM meta WHERE name = ?", (name,))
-        return json.loads(found[0][0]) if found else None
+        return self.parsed(found[0][0]) if found else None
+
+    def parsed(self, text: str) -> Any:
+        """Return the content of a cell that holds JSON."""
+        try:
+            return json.loads(text)
+        except (ValueError, TypeError, RecursionError):
+            raise damaged(self, f"{text!r:.40} is not JSON") from None
 
     def set(self, name: str, value: Any) -> None:
         """Store a setting inside a transaction."""
@@ -174,32 +192,11 @@ class CampaignStore:
         rows = [(first + i, id_text(value)) for i, value in enumerate(ids)]
         self.many(f"INSERT INTO {table} VALUES (?, ?)", rows)
 
-    def ids(self, table: str, first: int = 0) -> list[Any]:
-        """Return the ids of a vocabulary from a code on."""
+    def ids(self, table: str, first: int = 0) -> list[str]:
+        """Return the ids of a vocabulary from a code on, as JSON."""
         found = self.rows(f"SELECT id FROM {table} WHERE code >= ? ORDER BY code", (first,))
-        return [json.loads(row[0]) for row in found]
+        return [row[0] for row in found]
 
     def close(self) -> None:
         """Close the database; a campaign in memory is gone."""
         self.connection.close()
-
-
-def id_text(value: Any) -> str:
-    """Return an id as JSON, which keeps text, numbers and booleans apart.
-
-    Examples
-    --------
-    >>> id_text("1"), id_text(1)
-    ('"1"', '1')
-    """
-    plain = value.item() if hasattr(value, "item") else value
-    if plain is None or plain == "" or not isinstance(plain, str | int | float | bool):
-        raise DataError(f"{plain!r} is no id; give a text or a number.")
-    if isinstance(plain, str) and not plain.isascii():
-        try:
-            plain.encode()
-        except UnicodeEncodeError:
-            raise DataError(
-                f"{plain[:50]!r} holds half a character (a lone surrogate); correct the text."
-            ) from None
-    return json.dumps(plain)

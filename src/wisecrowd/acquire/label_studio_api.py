@@ -276,8 +276,8 @@ class LabelStudioClient:
         self, project: int, url: str, actions: Sequence[str], headers: dict[str, str]
     ) -> bool:
         """Make a webhook of a project, or correct the one with this address; tell if it is new."""
-        wanted = {
-            "url": url, "project": project, "send_payload": True, "send_for_all_actions": False,
+        wanted = {  # a webhook is a hint, and its payload would hold the project's own token
+            "url": url, "project": project, "send_payload": False, "send_for_all_actions": False,
             "actions": list(actions), "headers": headers, "is_active": True,
         }  # fmt: skip
         found = self.call("GET", f"/api/webhooks/?project={project}")

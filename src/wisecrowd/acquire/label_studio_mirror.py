@@ -1,21 +1,23 @@
-"""Label Studio's annotations inside a campaign: webhooks and snapshots, in any order.
+"""Label Studio's annotations inside a campaign, from snapshots of its API.
 
 A table beside the answers has one row per annotation. What counts for a pair of task and worker is
-a function of its rows, and the campaign is told where it differs. So the same event may arrive
-twice, late, or not at all: the next snapshot of the API corrects what webhooks have missed.
+a function of its rows, and the campaign is told where it differs. A webhook is only a hint to take
+the next snapshot at once: every annotator can read its secret, so its content proves nothing.
 """
 
 from __future__ import annotations
 
 import hmac
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from wisecrowd.acquire.campaign import Campaign
-from wisecrowd.acquire.campaign_store import id_text
+from wisecrowd.acquire.campaign_checks import damaged
+from wisecrowd.acquire.campaign_ids import id_text
 from wisecrowd.core.exceptions import DataError
 from wisecrowd.core.messages.descriptions import describe_ids, suggestion
 from wisecrowd.core.messages.option_spelling import for_reader
@@ -24,7 +26,7 @@ from wisecrowd.io.platforms.label_studio import label_given, task_of, worker_of
 from wisecrowd.io.platforms.values import as_text
 
 CONTROLS = ("Choices", "Rating", "Taxonomy")  # whose answers are classes
-SETTING = "label_studio"
+SETTING, HINTS = "label_studio", "label_studio_hints"
 ACTIONS = (
     "ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED", "ANNOTATIONS_DELETED",
     "TASKS_CREATED", "TASKS_DELETED",
@@ -72,7 +74,16 @@ class Link:
     def of(cls, campaign: Campaign) -> Link | None:
         """Return the link that a campaign has stored, or None."""
         found = campaign._store.get(SETTING)
-        return None if found is None else cls(**found)
+        if found is None:
+            return None
+        known = found if isinstance(found, dict) else {}
+        types: dict[str, Any] = {"url": str, "project": int, "control": str,
+                                 "task_key": (str, type(None))}  # fmt: skip
+        if set(known) != set(types) or not all(
+            isinstance(known[name], wanted) for name, wanted in types.items()
+        ):
+            raise damaged(campaign._store, "its link to Label Studio is not valid")
+        return cls(**known)
 
     def store(self, campaign: Campaign) -> None:
         """Store the link; a campaign that belongs to another project is refused."""
@@ -126,6 +137,18 @@ def webhook_secret(secret: str) -> str:
     return hmac.new(secret.encode(), b"label-studio webhooks", "sha256").hexdigest()
 
 
+def leave_hint(campaign: Campaign) -> None:
+    """Tell the watch of a campaign that something has changed in Label Studio."""
+    with campaign._store.transaction():
+        campaign._store.set(HINTS, n_hints(campaign) + 1)
+
+
+def n_hints(campaign: Campaign) -> int:
+    """Return how many hints there were so far."""
+    found = campaign._store.get(HINTS)
+    return found if type(found) is int else 0
+
+
 def find_control(project: dict[str, Any], asked: str | None) -> str:
     """Return the control whose answers are the labels; it must be named if there are several.
 
@@ -162,10 +185,16 @@ class AnnotationMirror:
     ----------
     campaign : Campaign
     link : Link
+
+    Attributes
+    ----------
+    left_out : set of int
+        Numbers of tasks that are not in the campaign, whose tasks are fixed.
     """
 
     def __init__(self, campaign: Campaign, link: Link) -> None:
         self._campaign, self._link = campaign, link
+        self.left_out: set[int] = set()
         with campaign._changing():
             for statement in _TABLE.split(";")[:-1]:
                 campaign._store.run(statement)
@@ -174,46 +203,13 @@ class AnnotationMirror:
         """Return the number of the latest change; take it before a snapshot is requested."""
         return int(self._rows("SELECT COALESCE(MAX(arrived), 0) FROM label_studio")[0][0])
 
-    # ------------------------------------------------------------------------------- webhooks
-
-    def receive(self, payload: Any) -> Told | None:
-        """Take in a webhook; None if it is about another project or nothing that counts."""
-        event = mapping(payload)
-        action = event.get("action")
-        if action not in ACTIONS or mapping(event.get("project")).get("id") != self._link.project:
-            return None
-        with self._campaign._changing():
-            if action == "ANNOTATIONS_DELETED":
-                numbers = _numbers(event.get("annotations"))
-                return self._settle(self._delete(self._known(numbers, "annotation"), numbers))
-            if action == "TASKS_DELETED":
-                known = self._known(_numbers(event.get("tasks")), "task")
-                return self._settle(self._delete(known, [row.annotation for row in known]))
-            tasks = _listed(event.get("tasks" if action == "TASKS_CREATED" else "task"))
-            return self._settle(self._store_events(tasks, _listed(event.get("annotation"))))
-
-    def _store_events(
-        self, tasks: list[dict[str, Any]], annotations: list[dict[str, Any]]
-    ) -> set[tuple[str, str]]:
-        """Store annotations unless a later state of theirs is known; return the changed pairs."""
-        names = self._join(tasks)
-        rows = [self._row(made, made.get("task"), names) for made in annotations]
-        known = {row.annotation: row for row in
-                 self._known([row.annotation for row in rows if row], "annotation")}  # fmt: skip
-        pairs: set[tuple[str, str]] = set()
-        for row in rows:
-            before = None if row is None else known.get(row.annotation)
-            if row and not (before and (before.deleted or before.updated >= row.updated)):
-                pairs |= self._put(row, before)
-        return pairs
-
     # ------------------------------------------------------------------------------ snapshots
 
     def take_snapshot(self, tasks: Sequence[dict[str, Any]], mark: int) -> Told:
         """Take in the present state of tasks, all of their annotations included.
 
-        The snapshot overrules webhooks, except those that arrived after ``mark``: they may be newer
-        than the snapshot, and the next one decides.
+        Rows that another snapshot has changed after ``mark`` stay: they may be newer than this
+        one, and the next one decides.
         """
         with self._campaign._changing():
             names = self._join(tasks)
@@ -231,7 +227,7 @@ class AnnotationMirror:
                         pairs |= self._put(row, before)
             gone = [row for number, (row, arrived) in known.items()
                     if number not in present and arrived <= mark and not row.deleted]  # fmt: skip
-            return self._settle(pairs | self._delete(gone, [row.annotation for row in gone]))
+            return self._settle(pairs | self._delete(gone))
 
     def annotated_tasks(self) -> list[int]:
         """Return the numbers of the tasks that have annotations."""
@@ -241,18 +237,22 @@ class AnnotationMirror:
     def remove_tasks(self, numbers: Iterable[int]) -> Told:
         """Withdraw the answers about tasks that no longer exist."""
         with self._campaign._changing():
-            known = self._known(list(numbers), "task")
-            return self._settle(self._delete(known, [row.annotation for row in known]))
+            return self._settle(self._delete([row for row, _ in self._dated(list(numbers))]))
 
     # ----------------------------------------------------------------------------------- rows
 
     def _join(self, tasks: Iterable[dict[str, Any]]) -> dict[int, str]:
-        """Add new tasks to the campaign; return the name of each task's number."""
+        """Return the name of each task's number; new tasks join a campaign that is open to them."""
         names = {}
         for task in tasks:
             number, name = _number(task.get("id")), self._name(task)
-            if number is not None and name is not None:
-                self._campaign._log.code("tasks", json.loads(name))
+            if number is None or name is None:
+                continue
+            try:
+                self._campaign._task_code(json.loads(name))
+            except DataError:  # a task that is not in the campaign, or has no name for it
+                self.left_out.add(number)
+            else:
                 names[number] = name
         return names
 
@@ -280,7 +280,8 @@ class AnnotationMirror:
             return None
         if not _is_text(worker) or not _is_text(label or ""):
             return None
-        updated = epoch_of(made.get("updated_at") or made.get("created_at"))
+        # A time to come would outlast every later correction.
+        updated = min(epoch_of(made.get("updated_at") or made.get("created_at")), time.time())
         by = self._like_others("workers", worker)
         given = None if label is None else id_text(label)
         return None if by is None else _Row(number, place, names[place], by, given, updated)
@@ -295,12 +296,10 @@ class AnnotationMirror:
         pairs = {(one.name, one.worker) for one in (row, before) if one is not None}
         return {(name, worker) for name, worker in pairs if name is not None and worker is not None}
 
-    def _delete(self, known: list[_Row], numbers: list[int]) -> set[tuple[str, str]]:
-        """Mark annotations as deleted, unknown ones too, which may still arrive."""
-        rows = {row.annotation: row for row in known}
+    def _delete(self, known: list[_Row]) -> set[tuple[str, str]]:
+        """Mark annotations as deleted; return the pairs whose answer may have changed."""
         pairs: set[tuple[str, str]] = set()
-        for number in numbers:
-            before = rows.get(number, _Row(number, None, None, None, None, 0.0))
+        for before in known:
             if not before.deleted:
                 pairs |= self._put(before._replace(deleted=1), before)
         return pairs
@@ -334,16 +333,6 @@ class AnnotationMirror:
         )
         updated, label = found[0] if found else (0.0, "")
         return updated, name, worker, label
-
-    def _known(self, numbers: list[int], column: str) -> list[_Row]:
-        found = [
-            self._rows(
-                "SELECT annotation, task, name, worker, label, updated, deleted FROM label_studio "
-                f"WHERE {column} = ?", (number,),
-            )
-            for number in numbers
-        ]  # fmt: skip
-        return [_Row(*row) for rows in found for row in rows]
 
     def _dated(self, tasks: list[Any]) -> list[tuple[_Row, int]]:
         """Return the rows of tasks, each with the number of its change."""
@@ -391,11 +380,6 @@ def epoch_of(text: Any) -> float:
         return 0.0
 
 
-def _listed(value: Any) -> list[dict[str, Any]]:
-    """Return one object or a list of objects as a list."""
-    return [value] if isinstance(value, dict) else mappings(value)
-
-
 def _number(value: Any) -> int | None:
     """Return a number that Label Studio can have given, or None."""
     return value if type(value) is int and 0 < value < 2**63 else None
@@ -404,9 +388,3 @@ def _number(value: Any) -> int | None:
 def _is_text(value: str) -> bool:
     """Return whether a text can be written, which one with half a character cannot."""
     return value.isascii() or not any("\ud800" <= mark <= "\udfff" for mark in value)
-
-
-def _numbers(value: Any) -> list[int]:
-    """Return the numbers of objects."""
-    found = [_number(one.get("id")) for one in _listed(value)]
-    return [number for number in found if number is not None]

@@ -30,7 +30,7 @@ class Cycle:
     Attributes
     ----------
     told : Told
-        Answers that the webhooks have missed, or that nobody sends.
+        Answers that are new, withdrawn or refused.
     n_answers : int
         Labels of the campaign.
     pushed : Pushed or None
@@ -39,6 +39,8 @@ class Cycle:
         Places in the order that are still free.
     stop : str or None
         Why the campaign should stop.
+    n_left_out : int
+        Tasks of the project that are not in the campaign.
     """
 
     told: Told
@@ -46,6 +48,7 @@ class Cycle:
     pushed: Pushed | None
     n_open: int
     stop: str | None
+    n_left_out: int = 0
 
 
 def linked(
@@ -106,7 +109,8 @@ class Watcher:
             except LabelStudioError:  # a task was deleted a moment ago
                 told = told.plus(self.read(full=True))
                 pushed = self._push(stop)
-        return Cycle(told, self._campaign.labels.n_annotations, pushed, self._n_open(), stop)
+        n_labels, n_left_out = self._campaign.labels.n_annotations, len(self._mirror.left_out)
+        return Cycle(told, n_labels, pushed, self._n_open(), stop, n_left_out)
 
     # ------------------------------------------------------------------------------------- in
 

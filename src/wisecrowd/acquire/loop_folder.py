@@ -66,7 +66,7 @@ def _described(holder: Path) -> str:
     try:
         found = json.loads(holder.read_text(encoding="utf-8"))
         return f" (process {int(found['pid'])}, since {str(found['started'])[:19]})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return ""
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 STOP = 4  # exit code: the stop rule says stop
 DATABASE = "campaign.db"
+HINT_SECONDS = 1.0  # at least between two looks, however many webhooks there are
 Folder = Annotated[
     str, typer.Argument(metavar="FOLDER", help="Folder of the campaign; made if it is not there.")
 ]
@@ -185,8 +188,8 @@ def push(context: typer.Context, folder: Folder, asked: PushOptions) -> None:
 def watch(context: typer.Context, folder: Folder, asked: WatchOptions) -> None:
     """Keep a campaign and a project in step until the stop rule says stop, or Ctrl-C.
 
-    Every look reads what has changed in the project, which corrects what webhooks have missed, and
-    sends the order if it is a new one. A watch that was killed is started again with the same
+    Every look reads what has changed in the project, and sends the order if it is a new one. A
+    webhook makes it look at once. A watch that was killed is started again with the same
     command; FOLDER alone is enough then.
     """
     from pathlib import Path
@@ -204,16 +207,26 @@ def watch(context: typer.Context, folder: Folder, asked: WatchOptions) -> None:
                 _set_webhook(client, link, asked, notes)
             notes(f"watching project {link.project} of {client.url} ; stop with Ctrl-C")
             with _interruptible() as stop:
-                _look(_watcher(client, campaign, link, asked.queries), asked, stop, notes)
+                _look(client, campaign, link, asked, stop, notes)
         notes("stopped; nothing is lost")
 
 
-def _look(watcher: Watcher, asked: WatchOptions, stop: threading.Event, notes: Notes) -> None:
+def _look(
+    client: LabelStudioClient,
+    campaign: Campaign,
+    link: Link,
+    asked: WatchOptions,
+    stop: threading.Event,
+    notes: Notes,
+) -> None:
     """Look again and again; a server that does not answer is waited for."""
     from wisecrowd.acquire.label_studio_api import UnreachableError
+    from wisecrowd.acquire.label_studio_mirror import n_hints
     from wisecrowd.cli.outputs import print_json
 
+    watcher = _watcher(client, campaign, link, asked.queries)
     while not stop.is_set():
+        before = n_hints(campaign)
         try:
             done = watcher.cycle()
         except UnreachableError as error:
@@ -224,7 +237,23 @@ def _look(watcher: Watcher, asked: WatchOptions, stop: threading.Event, notes: N
                 print_json(_plain(done))
             if done.stop is not None:
                 return
-        stop.wait(asked.every)
+        _wait(stop, asked.every, partial(_is_hinted, campaign, before))
+
+
+def _is_hinted(campaign: Campaign, before: int) -> bool:
+    from wisecrowd.acquire.label_studio_mirror import n_hints
+
+    return n_hints(campaign) != before
+
+
+def _wait(stop: threading.Event, seconds: float, is_hinted: Callable[[], bool]) -> None:
+    """Wait for the next look; a hint ends it, but not before a second is over."""
+    end = time.monotonic() + seconds
+    least = time.monotonic() + HINT_SECONDS
+    while not stop.is_set() and (left := end - time.monotonic()) > 0:
+        stop.wait(min(left, HINT_SECONDS / 4))
+        if time.monotonic() >= least and is_hinted():
+            return
 
 
 @contextmanager
@@ -369,6 +398,8 @@ def _note_cycle(done: Cycle, notes: Notes) -> None:
     if any(told):
         refused = f", {told.refused} refused (not among the classes)" if told.refused else ""
         notes(f"{done.n_answers} answers: {told.new} new, {told.withdrawn} withdrawn{refused}")
+    if done.n_left_out:
+        notes(f"left out {done.n_left_out} tasks of the project that the campaign does not have")
     if done.pushed is not None:
         for name, value in done.pushed.replaced.items():
             notes(f"changed the project's {name}, which was {value!r}")

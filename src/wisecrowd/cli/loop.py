@@ -66,14 +66,15 @@ def loop(context: typer.Context, folder: Folder, asked: LoopOptions) -> None:
     """Run a campaign in a folder: answers as files or over HTTP, and the next queries out.
 
     FOLDER/inbox takes files of answers, which move to done/ or refused/. FOLDER/outbox/next.csv has
-    the next queries. --listen adds GET /next?worker=ann, POST /answers and a live page at /. An
+    the next queries. --listen adds POST /next, POST /answers and a live page at /. An
     answer is on the disk before its sender gets a reply. FOLDER/campaign.db continues where it was
     stopped or killed.
     """
     from pathlib import Path
 
     from wisecrowd.acquire.loop_folder import LoopFolder, only_loop
-    from wisecrowd.acquire.service import check_address, make_app
+    from wisecrowd.acquire.service import make_app
+    from wisecrowd.acquire.service_guard import check_address
     from wisecrowd.cli.terminal import Notes
 
     secret = _secret(asked.secret)
@@ -87,23 +88,29 @@ def loop(context: typer.Context, folder: Folder, asked: LoopOptions) -> None:
                 notes(f"watching {folder}/inbox ; stop with Ctrl-C")
                 _watch(files)
             else:
-                app = make_app(campaign, secret)
+                app = make_app(campaign, secret, listen=place)
                 if not loopback:
                     notes(f"{place[0]} is reachable by others, without encryption; put TLS in "
                           "front of it")  # fmt: skip
-                notes(f"listening on http://{asked.listen}/ ; stop with Ctrl-C")
+                notes(f"listening on http://{_shown(*place)}/ ; stop with Ctrl-C")
                 with _watching(files):
                     _serve(app, *place)
         notes("stopped; nothing is lost")
 
 
 def _address(text: str) -> tuple[str, int]:
+    """Return address and port; digits of other scripts are refused, though Python reads them."""
     from wisecrowd.core.exceptions import ParameterError
 
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    is_number = port.isascii() and port.isdigit() and len(port) <= 5
+    if not host or not host.isascii() or not is_number or not 0 < int(port) < 65536:
         raise ParameterError(f"--listen is {text!r}; give address and port, as 127.0.0.1:8765.")
-    return host.strip("[]"), int(port)
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _shown(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _secret(place: str | None) -> str | None:
@@ -180,6 +187,9 @@ def _watching(files: Any) -> Iterator[None]:
 
 
 def _serve(app: Any, host: str, port: int) -> None:
+    import sys
+
     import uvicorn
 
+    sys.setswitchinterval(0.001)  # threads that work let the one that answers run sooner
     uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
